@@ -1,0 +1,75 @@
+"""The protocol of a camera model: one radial profile.
+
+Every model here is central and radially symmetric, so a single scalar function describes it.
+With m the normalised coordinates of a pixel and s = |m|^2, the pixel's ray is, up to a positive
+factor,
+
+    N = (m_x, m_y, depth(s; k)),
+
+which stays finite for rays at and beyond 90 degrees (depth <= 0). Fields, Jacobians, projection
+and the solver are written once on top of this function and its derivatives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from torch import Tensor
+
+Parameters = Sequence[Tensor]
+"""The D distortion parameters, each a tensor that broadcasts against the points."""
+
+
+@dataclass(frozen=True)
+class DepthJet:
+    """The depth profile of a camera and its derivatives at some squared radii s (all (B, N)).
+
+    A derivative that vanishes identically is None, so that nothing is computed with it.
+    """
+
+    depth: Tensor
+    d_s: Tensor | None
+    d_ss: Tensor | None
+    d_k: tuple[Tensor, ...]
+    d_ks: tuple[Tensor, ...]
+    valid: Tensor | None
+    """False where s lies outside the domain; None where the domain is the whole plane."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Where the domain of a camera ends, both possibly infinite / at the pole (pi)."""
+
+    radius: Tensor
+    """Largest |m| that has a ray."""
+    angle: Tensor
+    """Largest angle to the optical axis, radians, that has a pixel."""
+
+
+@runtime_checkable
+class CameraModel(Protocol):
+    """What a model module provides. ``k`` always holds D tensors that broadcast with the rest."""
+
+    name: str
+    parameters: tuple[str, ...]
+    """Names of the distortion parameters, in COLMAP's order where COLMAP has the model."""
+    start: tuple[float, ...]
+    """Where a fit starts."""
+    bounds: tuple[tuple[float, float], ...]
+    """Closed interval of each parameter that a fit never leaves."""
+    wide: bool
+    """Whether the field of view is the angle between border rays (True) or 2 atan(H / 2f)."""
+
+    def depth(self, s: Tensor, k: Parameters) -> tuple[Tensor, Tensor | None]:
+        """Depth profile at squared radii s, and where s is inside the domain (None: all)."""
+
+    def jet(self, s: Tensor, k: Parameters) -> DepthJet:
+        """The same with the derivatives in s and k."""
+
+    def radius(self, r: Tensor, z: Tensor, k: Parameters) -> tuple[Tensor, Tensor | None]:
+        """Radius |m| of rays with r = |(X, Y)| >= 0 and Z = z (any length), and validity."""
+
+    def limits(self, k: Parameters) -> Limits:
+        """Where the domain ends for these parameters."""

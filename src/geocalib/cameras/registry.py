@@ -1,0 +1,35 @@
+"""The camera models by name. A new model is one module and one line here."""
+
+from __future__ import annotations
+
+from geocalib.cameras.base import CameraModel
+from geocalib.cameras.division import Division
+from geocalib.cameras.double_sphere import DoubleSphere
+from geocalib.cameras.eucm import Eucm
+from geocalib.cameras.kannala_brandt import KannalaBrandt
+from geocalib.cameras.pinhole import Pinhole
+from geocalib.cameras.radial import Radial
+from geocalib.cameras.simple_radial import SimpleRadial
+from geocalib.errors import CameraError
+
+MODELS: dict[str, CameraModel] = {
+    model.name: model
+    for model in (
+        Pinhole(),
+        SimpleRadial(),
+        Radial(),
+        Division(),
+        KannalaBrandt(),
+        Eucm(),
+        DoubleSphere(),
+    )
+}
+
+
+def get_model(name: str | CameraModel) -> CameraModel:
+    """The model of that name; a model itself is passed through."""
+    if isinstance(name, str):
+        if name not in MODELS:
+            raise CameraError(f"unknown camera model {name!r}; known: {', '.join(MODELS)}")
+        return MODELS[name]
+    return name

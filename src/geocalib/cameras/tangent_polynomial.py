@@ -1,0 +1,68 @@
+"""Models that distort x = tan(theta) by an odd polynomial: simple_radial and radial."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import torch
+from torch import Tensor
+
+from geocalib.cameras import polynomial
+from geocalib.cameras.base import DepthJet, Limits, Parameters
+
+
+class TangentPolynomial(ABC):
+    """m = d(x^2) (X, Y) / Z with x = |(X, Y)| / Z and d = 1 + k1 x^2 + k2 x^4 + ...
+
+    The ray of a pixel is (m / d, 1), so the depth profile is d itself. The domain ends at the
+    first x where x d(x^2) stops growing.
+    """
+
+    wide = False
+
+    @abstractmethod
+    def tangent_limit(self, k: Parameters) -> Tensor:
+        """Largest x of the domain, infinite where x d(x^2) grows for ever."""
+
+    def limits(self, k: Parameters) -> Limits:
+        end = self.tangent_limit(k)
+        bounded = torch.isfinite(end)
+        finite = torch.where(bounded, end, torch.zeros_like(end))
+        radius = finite * polynomial.value(finite * finite, k)
+        return Limits(torch.where(bounded, radius, end), torch.atan(end))
+
+    def undistort(self, s: Tensor, k: Parameters) -> tuple[Tensor, Tensor]:
+        """x at squared radii s (0 outside the domain), and validity."""
+        valid = s <= self.limits(k).radius ** 2
+        # The square root has no derivative at 0; nothing depends on it there.
+        inside = valid & (s > 0)
+        rho = torch.sqrt(torch.where(inside, s, torch.ones_like(s)))
+        rho = torch.where(inside, rho, torch.zeros_like(s))
+        return polynomial.invert(rho, k, self.tangent_limit(k)), valid
+
+    def depth(self, s: Tensor, k: Parameters) -> tuple[Tensor, Tensor | None]:
+        x, valid = self.undistort(s, k)
+        return polynomial.value(x * x, k), valid
+
+    def jet(self, s: Tensor, k: Parameters) -> DepthJet:
+        x, valid = self.undistort(s, k)
+        # With X = x^2 all derivatives follow from s = X d(X)^2, ds/dX = d e.
+        X = x * x
+        p = polynomial.factor(X, k)
+        de = p.d * p.e
+        d_s = p.d1 / de
+        d_ss = (p.d2 / de - d_s * (p.d1 / p.d + p.e1 / p.e)) / de
+        ratio = p.d / p.e
+        ratio_slope = (p.d1 - ratio * p.e1) / p.e
+        d_k, d_ks = [], []
+        power, power_slope = X, torch.ones_like(X)
+        for i in range(len(k)):
+            d_k.append(power * ratio)
+            d_ks.append((power_slope * ratio + power * ratio_slope) / de)
+            power, power_slope = power * X, (i + 2) * power
+        return DepthJet(p.d, d_s, d_ss, tuple(d_k), tuple(d_ks), valid)
+
+    def radius(self, r: Tensor, z: Tensor, k: Parameters) -> tuple[Tensor, Tensor | None]:
+        ahead = z > 0
+        x = r / torch.where(ahead, z, torch.ones_like(z))
+        return x * polynomial.value(x * x, k), ahead & (x <= self.tangent_limit(k))
