@@ -169,7 +169,8 @@ class Free:
 
     gravity: bool = True
     focal: bool = True
-    distortion: bool = True
+    distortion: tuple[int, ...] = ()
+    """Indices of the distortion parameters that vary, ascending."""
     principal_point: bool = False
 
 
@@ -197,9 +198,9 @@ def up_jacobian(
         columns.append(-terms.h * tm)
         if bend is not None:
             columns[-1] = columns[-1] + 2 * bend * (terms.along * tm - s * tg)
-    if free.distortion:
-        for d_k, d_ks in zip(jet.d_k, jet.d_ks, strict=True):
-            columns.append((2 * s * d_ks - d_k) * tg - 2 * terms.along * d_ks * tm)
+    for i in free.distortion:
+        d_k, d_ks = jet.d_k[i], jet.d_ks[i]
+        columns.append((2 * s * d_ks - d_k) * tg - 2 * terms.along * d_ks * tm)
     if free.principal_point:
         for dm, t, g, m in _shifts(terms, camera, gx, gy):
             column = terms.h * t * dm
@@ -232,8 +233,7 @@ def latitude_jacobian(
         if jet.d_s is not None:
             column = column - 2 * s * jet.d_s * towards / inverse
         columns.append(column * inverse)
-    if free.distortion:
-        columns.extend(d_k * towards for d_k in jet.d_k)
+    columns.extend(jet.d_k[i] * towards for i in free.distortion)
     if free.principal_point:
         for dm, _, g, m in _shifts(terms, camera, gx, gy):
             column = -(g + scaled * m) * inverse * dm

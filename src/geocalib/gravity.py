@@ -8,11 +8,9 @@ from torch import Tensor
 
 def from_roll_pitch(roll: Tensor, pitch: Tensor) -> Tensor:
     """(..., 3) gravity of roll and pitch, radians (...)."""
-    roll, pitch = torch.broadcast_tensors(roll, pitch)
-    cos_pitch = torch.cos(pitch)
-    return torch.stack(
-        [torch.sin(roll) * cos_pitch, torch.cos(roll) * cos_pitch, -torch.sin(pitch)], -1
-    )
+    x = torch.sin(roll) * torch.cos(pitch)
+    y = torch.cos(roll) * torch.cos(pitch)
+    return torch.stack([x, y, -torch.sin(pitch).expand_as(x)], -1)
 
 
 def to_roll_pitch(gravity: Tensor) -> tuple[Tensor, Tensor]:
@@ -49,7 +47,8 @@ def move(gravity: Tensor, step: Tensor, basis: Tensor | None = None) -> Tensor:
     sinc = torch.where(small, 1 - angle2 / 6, torch.sin(angle) / angle)
     cosine = torch.where(small, 1 - angle2 / 2, torch.cos(angle))
     moved = gravity * cosine + direction * sinc
-    return moved / torch.linalg.vector_norm(moved, dim=-1, keepdim=True)
+    length: Tensor = torch.linalg.vector_norm(moved, dim=-1, keepdim=True)
+    return moved / length
 
 
 def difference(gravity: Tensor, target: Tensor, basis: Tensor) -> Tensor:

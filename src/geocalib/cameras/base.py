@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+import torch
 from torch import Tensor
 
 Parameters = Sequence[Tensor]
@@ -36,6 +37,24 @@ class DepthJet:
     d_ks: tuple[Tensor, ...]
     valid: Tensor | None
     """False where s lies outside the domain; None where the domain is the whole plane."""
+
+    def frozen_outside(self) -> DepthJet:
+        """With the depth held constant outside the domain: all derivatives vanish there."""
+        valid = self.valid
+        if valid is None:
+            return self
+
+        def inside(derivative: Tensor) -> Tensor:
+            return torch.where(valid, derivative, torch.zeros_like(derivative))
+
+        return DepthJet(
+            self.depth,
+            None if self.d_s is None else inside(self.d_s),
+            None if self.d_ss is None else inside(self.d_ss),
+            tuple(inside(d) for d in self.d_k),
+            tuple(inside(d) for d in self.d_ks),
+            valid,
+        )
 
 
 @dataclass(frozen=True)
@@ -59,11 +78,20 @@ class CameraModel(Protocol):
     """Where a fit starts."""
     bounds: tuple[tuple[float, float], ...]
     """Closed interval of each parameter that a fit never leaves."""
+    release: tuple[int, ...]
+    """Order in which a fit frees the parameters, one after the other, where freeing them all at
+    once leads astray; empty: all at once."""
+    unit_centre: bool
+    """Whether depth(0) = 1 whatever the parameters, so that f is the magnification there."""
     wide: bool
     """Whether the field of view is the angle between border rays (True) or 2 atan(H / 2f)."""
 
     def depth(self, s: Tensor, k: Parameters) -> tuple[Tensor, Tensor | None]:
-        """Depth profile at squared radii s, and where s is inside the domain (None: all)."""
+        """Depth profile at squared radii s, and where s is inside the domain (None: all).
+
+        Outside, the depth stays what it is at the domain's end, so that a solver that strays
+        there sees a continuous field and finds its way back.
+        """
 
     def jet(self, s: Tensor, k: Parameters) -> DepthJet:
         """The same with the derivatives in s and k."""

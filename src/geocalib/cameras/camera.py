@@ -69,6 +69,12 @@ class Camera:
                 f"{model.name} takes {count} distortion parameters "
                 f"({', '.join(model.parameters) or 'none'}), got {parts['distortion'].shape[-1]}"
             )
+        for name, width in (("f", ()), ("size", (2,)), ("c", (2,)), ("aspect", ())):
+            if parts[name].shape[1:] != width:
+                raise CameraError(
+                    f"{name} must be {width} or (B, {'2' if width else ''}), "
+                    f"got {tuple(parts[name].shape)}"
+                )
         batch = max(len(part) for part in parts.values())
         for name, part in parts.items():
             if len(part) not in (1, batch):
@@ -81,7 +87,9 @@ class Camera:
     def __getitem__(self, index: Any) -> Camera:
         """A sub-batch (an int keeps the batch dimension)."""
         if isinstance(index, int):
-            index = slice(index, index + 1) if index != -1 else slice(-1, None)
+            # The range raises IndexError beyond the end, which is what stops an iteration.
+            index = range(len(self))[index]
+            index = slice(index, index + 1)
         return Camera(
             self.model,
             self.f[index],
@@ -173,12 +181,14 @@ class Camera:
         xy, z = rays[..., :2], rays[..., 2]
         r2 = (xy * xy).sum(-1)
         off_axis = r2 > 0
-        r = torch.sqrt(torch.where(off_axis, r2, torch.ones_like(r2)))
-        # Near the axis |m| is proportional to r: evaluate the profile at a radius that is not 0.
-        tiny = torch.finfo(rays.dtype).eps * z.abs()
-        radius, valid = self.model.radius(torch.where(off_axis, r, tiny), z, self._parameters(z))
+        # On the axis |m| / r has a limit, the derivative of m: take it at a radius that is not 0.
+        near = torch.where(z > 0, torch.finfo(rays.dtype).eps * z, torch.ones_like(z))
+        r = torch.where(off_axis, torch.sqrt(torch.where(off_axis, r2, torch.ones_like(r2))), near)
+        radius, valid = self.model.radius(r, z, self._parameters(z))
         valid = torch.isfinite(radius) if valid is None else valid & torch.isfinite(radius)
-        m = xy * torch.where(valid & off_axis, radius / r, torch.zeros_like(r))[..., None]
+        # Straight behind the camera there is no direction to go in the image.
+        valid = valid & (off_axis | (z > 0))
+        m = xy * torch.where(valid, radius / r, torch.zeros_like(r))[..., None]
         return m * _column(self.focal, xy) + _column(self.c, xy), valid
 
     def resize(self, width: float, height: float) -> Camera:

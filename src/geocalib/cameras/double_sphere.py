@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from geocalib.cameras.base import DepthJet, Limits, Parameters
-from geocalib.cameras.eucm import Eucm
+from geocalib.cameras.eucm import Eucm, root
 
 
 class DoubleSphere:
@@ -20,13 +20,16 @@ class DoubleSphere:
     parameters: tuple[str, ...] = ("xi", "alpha")
     start: tuple[float, ...] = (-0.2, 0.5)
     bounds: tuple[tuple[float, float], ...] = ((-0.95, 0.95), (0.0, 1.0))
+    release: tuple[int, ...] = (1, 0)
     wide = True
+    unit_centre = False
 
     _sphere = Eucm()
 
     def depth(self, s: Tensor, k: Parameters) -> tuple[Tensor, Tensor | None]:
         xi, alpha = k
         h, valid = self._sphere.depth(s, (alpha, torch.ones_like(alpha)))
+        s, _, _ = root(s, 2 * alpha - 1)
         shrink = 1 - xi * xi
         return (h - xi * torch.sqrt(h * h + shrink * s)) / shrink, valid
 
@@ -34,9 +37,11 @@ class DoubleSphere:
         xi, alpha = k
         inner = self._sphere.jet(s, (alpha, torch.ones_like(alpha)))
         h, h1, h2 = inner.depth, inner.d_s, inner.d_ss
-        assert h1 is not None and h2 is not None and inner.valid is not None
+        assert h1 is not None
+        assert h2 is not None
+        assert inner.valid is not None
         h_alpha, h1_alpha = inner.d_k[0], inner.d_ks[0]
-        s = torch.where(inner.valid, s, torch.zeros_like(s))
+        s, _, _ = root(s, 2 * alpha - 1)
         shrink = 1 - xi * xi
         T = torch.sqrt(h * h + shrink * s)
         T1 = (h * h1 + 0.5 * shrink) / T
@@ -53,24 +58,16 @@ class DoubleSphere:
             ((2 * xi * z - T - xi * T_xi) / shrink, (h_alpha - xi * T_alpha) / shrink),
             ((2 * xi * z1 - T1 - xi * T1_xi) / shrink, (h1_alpha - xi * T1_alpha) / shrink),
             inner.valid,
-        )
+        ).frozen_outside()
 
     def radius(self, r: Tensor, z: Tensor, k: Parameters) -> tuple[Tensor, Tensor | None]:
         xi, alpha = k
-        d1 = torch.sqrt(r * r + z * z)
-        valid = z > self._lowest_cosine(k) * d1
-        shifted = xi * d1 + z
-        denominator = alpha * torch.sqrt(r * r + shifted * shifted) + (1 - alpha) * shifted
-        return r / torch.where(valid, denominator, torch.ones_like(denominator)), valid
+        shifted = xi * torch.sqrt(r * r + z * z) + z
+        return self._sphere.radius(r, shifted, (alpha, torch.ones_like(alpha)))
 
     def limits(self, k: Parameters) -> Limits:
         xi, alpha = k
         inner = self._sphere.limits((alpha, torch.ones_like(alpha)))
-        return Limits(inner.radius.expand_as(xi), torch.acos(self._lowest_cosine(k)))
-
-    @staticmethod
-    def _lowest_cosine(k: Parameters) -> Tensor:
-        """Rays with cos(theta) at or below this have no pixel."""
-        xi, alpha = k
-        edge = torch.minimum(alpha, 1 - alpha) / torch.maximum(alpha, 1 - alpha)
-        return -(edge + xi) / torch.sqrt(2 * edge * xi + xi * xi + 1)
+        # The second centre sees the end of the domain at inner.angle; the first is xi away.
+        turn = torch.asin(xi * torch.sin(inner.angle))
+        return Limits(inner.radius.expand_as(turn), inner.angle + turn)

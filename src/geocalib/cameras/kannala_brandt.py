@@ -39,7 +39,9 @@ class KannalaBrandt:
     parameters: tuple[str, ...] = ("k1", "k2", "k3", "k4")
     start: tuple[float, ...] = (0.0, 0.0, 0.0, 0.0)
     bounds: tuple[tuple[float, float], ...] = ((-2.0, 2.0),) * 4
+    release: tuple[int, ...] = (0, 1, 2, 3)
     wide = True
+    unit_centre = True
 
     def angle_limit(self, k: Parameters) -> Tensor:
         """Largest theta: the first zero of the slope, found by scanning, then bisecting."""
@@ -65,13 +67,9 @@ class KannalaBrandt:
         return Limits(end * polynomial.value(end * end, k), end)
 
     def undistort(self, s: Tensor, k: Parameters) -> tuple[Tensor, Tensor]:
-        """theta at squared radii s (0 outside the domain), and validity."""
+        """theta at squared radii s (held at the domain's end outside it), and validity."""
         limits = self.limits(k)
-        valid = s < limits.radius**2
-        inside = valid & (s > 0)
-        rho = torch.sqrt(torch.where(inside, s, torch.ones_like(s)))
-        rho = torch.where(inside, rho, torch.zeros_like(s))
-        return polynomial.invert(rho, k, limits.angle), valid
+        return polynomial.invert_squared(s, k, limits.radius, limits.angle)
 
     def depth(self, s: Tensor, k: Parameters) -> tuple[Tensor, Tensor | None]:
         theta, valid = self.undistort(s, k)
@@ -82,7 +80,7 @@ class KannalaBrandt:
         # With T = theta^2: depth = d(T) C(T), C = theta cot(theta), and s = T d^2, ds/dT = d e.
         T = theta * theta
         p = polynomial.factor(T, k)
-        C, C1, C2 = _cotangent_jet(theta)
+        C, C1, C2 = cotangent_jet(theta)
         de = p.d * p.e
         z1 = p.d1 * C + p.d * C1
         z2 = p.d2 * C + 2 * p.d1 * C1 + p.d * C2
@@ -97,7 +95,7 @@ class KannalaBrandt:
             d_k.append(power * (C - shift))
             d_ks.append((power_slope * (C - shift) + power * (C1 - shift_slope)) / de)
             power, power_slope = power * T, (i + 2) * power
-        return DepthJet(p.d * C, d_s, d_ss, tuple(d_k), tuple(d_ks), valid)
+        return DepthJet(p.d * C, d_s, d_ss, tuple(d_k), tuple(d_ks), valid).frozen_outside()
 
     def radius(self, r: Tensor, z: Tensor, k: Parameters) -> tuple[Tensor, Tensor | None]:
         theta = torch.atan2(r, z)
@@ -109,7 +107,7 @@ def _cotangent(theta: Tensor) -> Tensor:
     return torch.cos(theta) / torch.sinc(theta / math.pi)
 
 
-def _cotangent_jet(theta: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def cotangent_jet(theta: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """C = theta cot(theta) and its first two derivatives in T = theta^2."""
     T = theta * theta
     C = _cotangent(theta)

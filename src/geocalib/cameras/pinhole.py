@@ -17,7 +17,9 @@ class Pinhole:
     parameters: tuple[str, ...] = ()
     start: tuple[float, ...] = ()
     bounds: tuple[tuple[float, float], ...] = ()
+    release: tuple[int, ...] = ()
     wide = False
+    unit_centre = True
 
     def depth(self, s: Tensor, k: Parameters) -> tuple[Tensor, Tensor | None]:
         return torch.ones_like(s), None
@@ -30,4 +32,7 @@ class Pinhole:
         return r / torch.where(valid, z, torch.ones_like(z)), valid
 
     def limits(self, k: Parameters) -> Limits:
-        return Limits(torch.tensor(math.inf), torch.tensor(math.pi / 2))
+        return Limits(
+            torch.tensor(math.inf, dtype=torch.float64),
+            torch.tensor(math.pi / 2, dtype=torch.float64),
+        )

@@ -18,7 +18,9 @@ class TangentPolynomial(ABC):
     first x where x d(x^2) stops growing.
     """
 
+    release: tuple[int, ...] = ()
     wide = False
+    unit_centre = True
 
     @abstractmethod
     def tangent_limit(self, k: Parameters) -> Tensor:
@@ -32,13 +34,9 @@ class TangentPolynomial(ABC):
         return Limits(torch.where(bounded, radius, end), torch.atan(end))
 
     def undistort(self, s: Tensor, k: Parameters) -> tuple[Tensor, Tensor]:
-        """x at squared radii s (0 outside the domain), and validity."""
-        valid = s <= self.limits(k).radius ** 2
-        # The square root has no derivative at 0; nothing depends on it there.
-        inside = valid & (s > 0)
-        rho = torch.sqrt(torch.where(inside, s, torch.ones_like(s)))
-        rho = torch.where(inside, rho, torch.zeros_like(s))
-        return polynomial.invert(rho, k, self.tangent_limit(k)), valid
+        """x at squared radii s (held at the domain's end outside it), and validity."""
+        limits, end = self.limits(k), self.tangent_limit(k)
+        return polynomial.invert_squared(s, k, limits.radius, end)
 
     def depth(self, s: Tensor, k: Parameters) -> tuple[Tensor, Tensor | None]:
         x, valid = self.undistort(s, k)
@@ -60,7 +58,7 @@ class TangentPolynomial(ABC):
             d_k.append(power * ratio)
             d_ks.append((power_slope * ratio + power * ratio_slope) / de)
             power, power_slope = power * X, (i + 2) * power
-        return DepthJet(p.d, d_s, d_ss, tuple(d_k), tuple(d_ks), valid)
+        return DepthJet(p.d, d_s, d_ss, tuple(d_k), tuple(d_ks), valid).frozen_outside()
 
     def radius(self, r: Tensor, z: Tensor, k: Parameters) -> tuple[Tensor, Tensor | None]:
         ahead = z > 0

@@ -1,0 +1,169 @@
+"""Covariance of the free parameters at the optimum, mapped to what people read.
+
+The estimate minimises E + s^2 priors. With M its expected curvature and V the scatter of its
+scores (half gradients), the covariance is the sandwich M^-1 V M^-1, which needs no assumption on
+how confidences relate to noise. Where s^2 is given, V = s^2 M and the sandwich is s^2 M^-1, the
+inverse Hessian. Both are arrow-shaped, so the blocks of every image follow from the Schur
+complement in time and memory linear in the number of images.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from geocalib import gravity as sphere
+from geocalib.cameras.camera import Camera
+from geocalib.solver.coupling import Arrow, Coupling
+from geocalib.solver.lm import Problem, estimated_scale
+from geocalib.solver.problem import information
+from geocalib.solver.result import Sigma
+from geocalib.solver.state import State
+
+FLATTEST = 1e-12
+"""Smallest eigenvalue, relative to the diagonal, that is inverted: what the data say nothing
+about gets a very large sigma instead of none."""
+
+
+def covariance(problem: Problem, state: State) -> tuple[Tensor, Tensor]:
+    """(B, P, P) covariance of each image's gravity, in its own tangent basis, and intrinsics;
+    and s^2 (B,)."""
+    coupling, a = problem.coupling, problem.gravity_size
+    camera, gravity, basis = problem.frame.images(state, coupling, problem.observations.up_x.dtype)
+    info = information(
+        camera, gravity, basis, problem.observations, problem.frame.free, problem.huber
+    )
+    estimated = estimated_scale(info, coupling)
+    scale = estimated if problem.scale is None else torch.full_like(estimated, problem.scale)
+    M = Arrow.assemble(info.hessian, coupling, a)
+    if problem.scale is None:
+        V = Arrow.assemble(info.scatter, coupling, a)
+    else:
+        V = Arrow(problem.scale * M.A, problem.scale * M.B, problem.scale * M.C)
+    prior = problem.prior_terms(state)
+    if prior is not None:
+        time, camera_scale = (
+            scale[coupling.time_component, None],
+            scale[coupling.camera_component, None],
+        )
+        M = M.plus_diagonal(time * prior.time_weight, camera_scale * prior.camera_weight, coupling)
+        V = V.plus_diagonal(
+            time**2 * prior.time_weight, camera_scale**2 * prior.camera_weight, coupling
+        )
+    blocks = _sandwich(M, V, coupling)
+    if a and coupling.rotation is not None:
+        # From the shared frame's tangent basis to each image's own.
+        own = sphere.tangent_basis(gravity.double())
+        turn = own.transpose(1, 2) @ basis.double()
+        change = torch.eye(blocks.shape[1], dtype=blocks.dtype, device=blocks.device)
+        change = change.repeat(len(blocks), 1, 1)
+        change[:, :2, :2] = turn
+        blocks = change @ blocks @ change.transpose(1, 2)
+    return blocks, scale[coupling.camera_component[coupling.camera]]
+
+
+def _sandwich(M: Arrow, V: Arrow, coupling: Coupling) -> Tensor:
+    """Blocks (B, P, P) of M^-1 V M^-1."""
+    A_inverse = _inverse(M.A)
+    AB = A_inverse @ M.B
+    transposed = AB.transpose(1, 2)
+    S = M.C - coupling.times_sum(M.B.transpose(1, 2) @ AB)
+    S_inverse = _inverse(S)
+    cross = transposed @ V.B
+    reduced = V.C + coupling.times_sum(transposed @ V.A @ AB - cross - cross.transpose(1, 2))
+    cameras = S_inverse @ reduced @ S_inverse
+    # Covariance of a time's own score with the cameras' estimate.
+    shared = (V.B - V.A @ AB) @ S_inverse[coupling.time_component]
+    mixed = A_inverse @ shared @ transposed
+    of_time = cameras[coupling.time_component]
+    times = A_inverse @ V.A @ A_inverse - mixed - mixed.transpose(1, 2) + AB @ of_time @ transposed
+    side = A_inverse @ shared - AB @ of_time
+    if not coupling.separate:
+        own = side.shape[2] // coupling.slots
+        slot = coupling.camera_slot[coupling.camera]
+        component = coupling.camera_component[coupling.camera]
+        images = torch.arange(len(slot), device=slot.device)
+        times = times[coupling.time]
+        side = side.reshape(len(side), -1, coupling.slots, own)[coupling.time, :, slot]
+        split = cameras.reshape(-1, coupling.slots, own, coupling.slots, own)
+        cameras = split[component, slot, :, slot]
+        assert len(images) == len(cameras)
+    top = torch.cat([times, side], 2)
+    return torch.cat([top, torch.cat([side.transpose(1, 2), cameras], 2)], 1)
+
+
+def _inverse(matrix: Tensor) -> Tensor:
+    """Inverse of symmetric matrices (n, p, p), with flat directions made very uncertain."""
+    if matrix.shape[1] == 0:
+        return matrix
+    diagonal = matrix.diagonal(dim1=1, dim2=2)
+    scale = torch.rsqrt(torch.where(diagonal > 0, diagonal, 1.0))
+    scaled = scale[:, :, None] * matrix * scale[:, None, :]
+    scaled = torch.where(torch.isfinite(scaled), scaled, 0.0)
+    values, vectors = torch.linalg.eigh(scaled)
+    inverse = (vectors / values.clamp(min=FLATTEST)[:, None, :]) @ vectors.transpose(1, 2)
+    return scale[:, :, None] * inverse * scale[:, None, :]
+
+
+def sigmas(blocks: Tensor, problem: Problem, camera: Camera, gravity: Tensor) -> Sigma:
+    """One-sigma uncertainties of B images (in double precision) from their covariance."""
+    free, batch = problem.frame.free, len(gravity)
+    zero = blocks.new_zeros(batch)
+    roll, pitch, largest = zero, zero, zero
+    at = 0
+    if free.gravity:
+        block = blocks[:, :2, :2]
+        # The tangent basis runs along roll (shortened by cos pitch) and pitch.
+        cos_pitch = torch.linalg.vector_norm(gravity[:, :2], dim=1)
+        roll = _root(block[:, 0, 0]) / cos_pitch.clamp(min=1e-9)
+        pitch = _root(block[:, 1, 1])
+        trace = 0.5 * (block[:, 0, 0] + block[:, 1, 1])
+        spread = torch.hypot(0.5 * (block[:, 0, 0] - block[:, 1, 1]), block[:, 0, 1])
+        largest = _root(trace + spread)
+        at = 2
+    slope = _vfov_slope(camera, problem)
+    inner = blocks[:, at:, at:]
+    vfov = _root((slope[:, None] @ inner @ slope[:, :, None])[:, 0, 0])
+    focal = zero
+    if free.focal:
+        focal = camera.f * _root(blocks[:, at, at])
+        at += 1
+    distortion = blocks.new_zeros(batch, len(camera.model.parameters))
+    for i in free.distortion:
+        distortion[:, i] = _root(blocks[:, at, at])
+        at += 1
+    centre = blocks.new_zeros(batch, 2)
+    if free.principal_point:
+        centre = _root(blocks[:, at : at + 2, at : at + 2].diagonal(dim1=1, dim2=2))
+    return Sigma(
+        roll_deg=torch.rad2deg(roll),
+        pitch_deg=torch.rad2deg(pitch),
+        gravity_deg=torch.rad2deg(largest),
+        vfov_deg=torch.rad2deg(vfov),
+        focal=focal,
+        distortion=distortion,
+        principal_point=centre,
+    )
+
+
+def _vfov_slope(camera: Camera, problem: Problem) -> Tensor:
+    """(B, P) derivative of the vertical field of view in the free intrinsics."""
+    free = problem.frame.free
+    log_f = camera.f.log().detach().requires_grad_()
+    distortion = camera.distortion.detach().clone().requires_grad_()
+    c = camera.c.detach().clone().requires_grad_()
+    with torch.enable_grad():
+        moved = Camera(camera.model, log_f.exp(), c, distortion, camera.size, camera.aspect)
+        slopes = torch.autograd.grad(
+            moved.vfov.sum(), (log_f, distortion, c), allow_unused=True, materialize_grads=True
+        )
+    parts = [
+        slopes[0][:, None][:, : int(free.focal)],
+        slopes[1][:, list(free.distortion)],
+        slopes[2][:, : 2 * int(free.principal_point)],
+    ]
+    return torch.cat(parts, 1)
+
+
+def _root(variance: Tensor) -> Tensor:
+    return torch.sqrt(variance.clamp(min=0))

@@ -1,0 +1,279 @@
+"""``fit``: from observed perspective fields to cameras, gravity and their uncertainties."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from geocalib.cameras.base import CameraModel
+from geocalib.cameras.camera import Camera
+from geocalib.cameras.registry import get_model
+from geocalib.errors import CouplingError, FieldError
+from geocalib.fields import Fields, Free
+from geocalib.solver.coupling import Coupling, Rig, couple
+from geocalib.solver.covariance import covariance, sigmas
+from geocalib.solver.implicit import attach_gradients
+from geocalib.solver.initial import initial_state
+from geocalib.solver.lm import Problem, Solution, minimise
+from geocalib.solver.observations import concatenate, observe
+from geocalib.solver.options import FitOptions
+from geocalib.solver.priors import Known, Priors, gather_priors
+from geocalib.solver.result import FitResult, Sigma
+from geocalib.solver.state import Frame, State
+from geocalib.solver.status import Status
+
+STAGE_ITERATIONS = 3
+"""Iterations before the next distortion parameter is freed, where a model asks for an order."""
+
+
+def fit(
+    fields: Fields | Sequence[Fields],
+    camera_model: str | CameraModel = "pinhole",
+    focal: Known = None,
+    gravity: Known = None,
+    distortion: Known = None,
+    principal_point: Known = None,
+    groups: Sequence[int] | Tensor | None = None,
+    rig: Rig | None = None,
+    *,
+    aspect: float | Sequence[float] | Tensor = 1.0,
+    options: FitOptions | None = None,
+) -> FitResult:
+    """Fit cameras and gravity to perspective fields by robust least squares.
+
+    fields: a batch, or a list of batches where images differ in size (B images in all).
+    focal (pixels), gravity (direction), distortion, principal_point (pixels): None leaves it
+    free (the principal point: at the image centre), a value fixes it, ``Prior(value, sigma)``
+    pulls it; one for all images or one per image.
+    groups: one integer per image; equal ones share one camera. rig: known rotations between
+    cameras; images taken at once share gravity, each camera its intrinsics over time.
+    aspect: fx / fy, known, one or per image.
+
+    An image whose field cannot be used fails alone, with NaN numbers and a status that says
+    why; what is wrong with the call itself raises a ``GeoCalibError``.
+    """
+    options = options or FitOptions()
+    model = get_model(camera_model)
+    parts = [fields] if isinstance(fields, Fields) else list(fields)
+    device, dtype = _common(parts)
+    cleaned, faults = _clean(parts)
+    images = len(faults)
+    coupling = couple(images, groups, rig, device)
+    priors = gather_priors(model, coupling, focal, gravity, distortion, principal_point)
+    frame = Frame(model, *_shapes(parts, aspect, coupling), _free(model, priors, options))
+    with torch.set_grad_enabled(options.gradient != "none"):
+        observations = concatenate([observe(part, options.cells) for part in cleaned])
+        problem = Problem(
+            observations, coupling, frame, priors, options.huber, options.confidence_scale
+        )
+        with torch.no_grad():
+            state = initial_state(options.initial, cleaned, observations, frame, coupling, priors)
+        solution = _solve(problem, state, options)
+        return _result(problem, solution, faults, dtype)
+
+
+def _solve(problem: Problem, state: State, options: FitOptions) -> Solution:
+    """Free the distortion in the model's order, then everything, within the iterations."""
+    spent = 0
+    with torch.no_grad():
+        for frame in _stages(problem.frame):
+            stage = Problem(
+                problem.observations.detach(),
+                problem.coupling,
+                frame,
+                problem.priors,
+                problem.huber,
+                problem.scale,
+            )
+            state = minimise(stage, state, STAGE_ITERATIONS).state
+            spent += STAGE_ITERATIONS
+    left = max(1, options.max_iterations - spent)
+    with torch.set_grad_enabled(options.gradient == "unrolled"):
+        solution = minimise(problem, state, left)
+    final = solution.state
+    if options.gradient == "implicit":
+        final = attach_gradients(problem, final)
+    return Solution(final, solution.converged, solution.stalled, solution.iterations + spent)
+
+
+def _stages(frame: Frame) -> list[Frame]:
+    order = [i for i in frame.model.release if i in frame.free.distortion]
+    stages = []
+    for count in range(len(order)):
+        free = Free(
+            frame.free.gravity,
+            frame.free.focal,
+            tuple(sorted(order[:count])),
+            frame.free.principal_point,
+        )
+        stages.append(Frame(frame.model, frame.size, frame.aspect, free))
+    return stages
+
+
+def _free(model: CameraModel, priors: Priors, options: FitOptions) -> Free:
+    every = tuple(range(len(model.parameters)))
+    return Free(
+        gravity=not priors.gravity.hard,
+        focal=not priors.log_f.hard,
+        distortion=() if priors.distortion.hard else every,
+        principal_point=priors.principal_point.soft,
+    )
+
+
+def _common(parts: list[Fields]) -> tuple[torch.device, torch.dtype]:
+    if not parts or not all(isinstance(part, Fields) for part in parts):
+        raise FieldError("fit takes Fields or a non-empty list of Fields")
+    device, dtype = parts[0].up.device, parts[0].up.dtype
+    if any(part.up.device != device or part.up.dtype != dtype for part in parts):
+        raise FieldError("all fields of one fit must have the same dtype and device")
+    if dtype not in (torch.float32, torch.float64):
+        raise FieldError(f"fields must be float32 or float64, got {dtype}; convert with .float()")
+    return device, dtype
+
+
+def _shapes(
+    parts: list[Fields], aspect: float | Sequence[float] | Tensor, coupling: Coupling
+) -> tuple[Tensor, Tensor]:
+    """Image size (C, 2) and aspect (C,) of every camera."""
+    device = coupling.time.device
+    sizes = [torch.tensor([part.size] * len(part)) for part in parts]
+    size = torch.cat(sizes).to(device=device, dtype=torch.float64)
+    ratio = torch.as_tensor(aspect, dtype=torch.float64, device=device)
+    if (
+        ratio.dim() > 1
+        or (ratio.dim() == 1 and len(ratio) != len(size))
+        or bool((ratio <= 0).any())
+    ):
+        raise FieldError(f"aspect must be a positive number, or one for each of {len(size)} images")
+    both = torch.cat([size, ratio.expand(len(size))[:, None]], 1)
+    of_camera = both.new_empty(len(coupling.camera_component), 3)
+    of_camera[coupling.camera] = both
+    wrong = (of_camera[coupling.camera] != both).any(1)
+    if bool(wrong.any()):
+        image = int(wrong.nonzero()[0])
+        raise CouplingError(
+            f"image {image} shares its camera with an image of another size or aspect; "
+            "resize or crop them alike, or give them cameras of their own"
+        )
+    return of_camera[:, :2], of_camera[:, 2]
+
+
+def _clean(parts: list[Fields]) -> tuple[list[Fields], list[Status | None]]:
+    """The fields without what cannot be used, and the fault of each image, if any."""
+    cleaned: list[Fields] = []
+    faults: list[Status | None] = []
+    for part in parts:
+        confidences = (part.up_confidence, part.latitude_confidence)
+        # A sum is finite only if everything in it is: one cheap pass in the common case.
+        sums = torch.stack(
+            [t.detach().flatten(1).sum(1) for t in (part.up, part.latitude, *confidences)], 1
+        )
+        lowest = torch.stack([c.detach().flatten(1).amin(1) for c in confidences], 1).amin(1)
+        total = sums[:, 2] + sums[:, 3]
+        if bool(torch.isfinite(sums).all() & (lowest >= 0).all() & (total > 0).all()):
+            cleaned.append(part)
+            faults.extend([None] * len(part))
+            continue
+        used = part.up_confidence + part.latitude_confidence != 0
+        finite = torch.isfinite(part.up).all(1) & torch.isfinite(part.latitude[:, 0])
+        bad = (used & ~finite).flatten(1).any(1) | ~torch.isfinite(total)
+        for i in range(len(part)):
+            if bool(bad[i]):
+                faults.append(Status.NOT_FINITE)
+            elif bool(lowest[i] < 0):
+                faults.append(Status.NEGATIVE_CONFIDENCE)
+            elif not bool(total[i] > 0):
+                faults.append(Status.NO_CONFIDENCE)
+            else:
+                faults.append(None)
+        keep = torch.tensor([f is None for f in faults[-len(part) :]], device=part.up.device)
+        usable = keep[:, None, None] & finite
+        cleaned.append(
+            Fields(
+                torch.where(usable[:, None], part.up, 0.0),
+                torch.where(usable[:, None], part.latitude, 0.0),
+                torch.where(usable, part.up_confidence, 0.0),
+                torch.where(usable, part.latitude_confidence, 0.0),
+            )
+        )
+    return cleaned, faults
+
+
+def _result(
+    problem: Problem, solution: Solution, faults: list[Status | None], dtype: torch.dtype
+) -> FitResult:
+    coupling, frame, state = problem.coupling, problem.frame, solution.state
+    camera, gravity, _ = frame.images(state, coupling, torch.float64)
+    with torch.no_grad():
+        detached = State(
+            *(v.detach() for v in (state.gravity, state.log_f, state.distortion, state.c))
+        )
+        blocks, scale = covariance(problem, detached)
+        fixed, still, _ = frame.images(detached, coupling, torch.float64)
+        sigma = sigmas(blocks, problem, fixed, still)
+        cost = problem.evaluate(detached).normal.cost
+        component = coupling.camera_component[coupling.camera]
+        finite = torch.isfinite(cost) & torch.isfinite(still).all(1) & torch.isfinite(fixed.f)
+        status = _status(solution, component, finite, faults)
+    failed = torch.tensor([s.failed for s in status], device=gravity.device)
+
+    def answer(value: Tensor) -> Tensor:
+        missing = failed.reshape(-1, *(1,) * (value.dim() - 1))
+        return torch.where(missing, torch.nan, value).to(dtype)
+
+    return FitResult(
+        camera=Camera(
+            frame.model,
+            answer(camera.f),
+            answer(camera.c),
+            answer(camera.distortion),
+            camera.size.to(dtype),
+            camera.aspect.to(dtype),
+        ),
+        gravity=answer(gravity),
+        covariance=answer(blocks),
+        parameters=_names(frame),
+        sigma=Sigma(
+            answer(sigma.roll_deg),
+            answer(sigma.pitch_deg),
+            answer(sigma.gravity_deg),
+            answer(sigma.vfov_deg),
+            answer(sigma.focal),
+            answer(sigma.distortion),
+            answer(sigma.principal_point),
+        ),
+        status=status,
+        cost=answer(cost),
+        confidence_scale=answer(scale),
+        iterations=solution.iterations[component],
+    )
+
+
+def _status(
+    solution: Solution, component: Tensor, finite: Tensor, faults: list[Status | None]
+) -> list[Status]:
+    converged = solution.converged[component].tolist()
+    stalled = solution.stalled[component].tolist()
+    status = []
+    for fault, good, done, stuck in zip(faults, finite.tolist(), converged, stalled, strict=True):
+        if fault is not None:
+            status.append(fault)
+        elif not good:
+            status.append(Status.DIVERGED)
+        elif done:
+            status.append(Status.CONVERGED)
+        else:
+            status.append(Status.STALLED if stuck else Status.MAX_ITERATIONS)
+    return status
+
+
+def _names(frame: Frame) -> tuple[str, ...]:
+    free = frame.free
+    return (
+        *(("roll direction", "pitch direction") if free.gravity else ()),
+        *(("log f",) if free.focal else ()),
+        *(frame.model.parameters[i] for i in free.distortion),
+        *(("cx", "cy") if free.principal_point else ()),
+    )

@@ -1,0 +1,270 @@
+"""Levenberg-Marquardt on coupled images: steps that raise the cost are rejected, and every
+component stops by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from geocalib import gravity as sphere
+from geocalib.solver.coupling import Arrow, Coupling, assemble_vector, to_cameras
+from geocalib.solver.observations import Observations
+from geocalib.solver.priors import Knowledge, Priors
+from geocalib.solver.problem import Information, Normal, information, normal_equations
+from geocalib.solver.state import Frame, State
+
+DAMPING_START, DAMPING_FACTOR = 0.1, 10.0
+DAMPING_RANGE = (1e-6, 1e2)
+
+STEP_TOLERANCE = {torch.float32: 1e-6, torch.float64: 1e-9}
+"""Converged when no unknown moves by more (radians, log f, units of the distortion)."""
+
+GAIN_TOLERANCE = 1e-6
+"""Or when a step is expected to gain less than this part of one residual's mean cost."""
+
+SMALLEST_SCALE = 1e-14
+"""Floor of the estimated s^2, reached by noise-free fields."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Everything that stays fixed during a fit."""
+
+    observations: Observations
+    coupling: Coupling
+    frame: Frame
+    priors: Priors
+    huber: float | None
+    scale: float | None
+    """s^2, None to estimate it."""
+
+    def select(self, keep: Tensor) -> tuple[Problem, Tensor, Tensor]:
+        """The sub-problem of some components (K,), and the indices of its times and cameras."""
+        coupling, images, times, cameras = self.coupling.select(keep)
+        return (
+            replace(
+                self,
+                observations=self.observations[images],
+                coupling=coupling,
+                frame=self.frame.select(cameras),
+                priors=self.priors.select(times, cameras),
+            ),
+            times,
+            cameras,
+        )
+
+    @property
+    def gravity_size(self) -> int:
+        return 2 if self.frame.free.gravity else 0
+
+    def evaluate(self, state: State) -> Evaluation:
+        """Normal equations, costs and s^2 at a state."""
+        camera, gravity, basis = self.frame.images(
+            state, self.coupling, self.observations.up_x.dtype
+        )
+        arguments = (
+            camera,
+            gravity,
+            basis,
+            self.observations,
+            self.frame.free,
+            self.huber,
+        )
+        normal = normal_equations(*arguments)
+        cost = self.coupling.component_sum(normal.cost)
+        if self.scale is not None:
+            scale = torch.full_like(cost, self.scale)
+        elif self.priors.soft:
+            scale = estimated_scale(information(*arguments), self.coupling)
+        else:
+            scale = torch.ones_like(cost)
+        return Evaluation(normal, cost, scale, self.prior_terms(state))
+
+    def prior_terms(self, state: State) -> PriorTerms | None:
+        """The soft priors' normal equations, None without any."""
+        if not self.priors.soft:
+            return None
+        free, coupling = self.frame.free, self.coupling
+        time_pull = state.gravity.new_zeros(len(state.gravity), self.gravity_size)
+        time_weight = torch.zeros_like(time_pull)
+        cost = state.gravity.new_zeros(coupling.components)
+        known = self.priors.gravity
+        if known.information is not None and known.value is not None:
+            away = sphere.difference(
+                state.gravity, known.value, sphere.tangent_basis(state.gravity)
+            )
+            time_weight = known.information.expand_as(away)
+            time_pull = time_weight * away
+            cost = cost.index_add(0, coupling.time_component, (time_pull * away).sum(1))
+        pulls, weights = [], []
+
+        def pull(known: Knowledge, at: Tensor, columns: Sequence[int]) -> None:
+            weight, away = torch.zeros_like(at), torch.zeros_like(at)
+            if known.information is not None and known.value is not None:
+                weight, away = known.information, known.value - at
+            weights.append(weight[:, columns])
+            pulls.append((weight * away)[:, columns])
+
+        pull(self.priors.log_f, state.log_f[:, None], [0] if free.focal else [])
+        pull(self.priors.distortion, state.distortion, free.distortion)
+        pull(self.priors.principal_point, state.c, [0, 1] if free.principal_point else [])
+        camera_pull, camera_weight = torch.cat(pulls, 1), torch.cat(weights, 1)
+        squares = camera_pull**2 / torch.where(camera_weight > 0, camera_weight, 1.0)
+        cost = cost.index_add(0, coupling.camera_component, squares.sum(1))
+        return PriorTerms(time_weight, time_pull, camera_weight, camera_pull, cost)
+
+    def system(self, evaluation: Evaluation) -> tuple[Arrow, Tensor, Tensor]:
+        """Arrow matrix and right-hand sides of (E + s^2 priors) / 2."""
+        coupling, a = self.coupling, self.gravity_size
+        arrow = Arrow.assemble(evaluation.normal.hessian, coupling, a)
+        b_time, b_camera = assemble_vector(-evaluation.normal.gradient, coupling, a)
+        if evaluation.prior is None:
+            return arrow, b_time, b_camera
+        p, scale = evaluation.prior, evaluation.scale
+        of_time = scale[coupling.time_component, None]
+        of_camera = scale[coupling.camera_component, None]
+        arrow = arrow.plus_diagonal(of_time * p.time_weight, of_camera * p.camera_weight, coupling)
+        pull = coupling.by_component(of_camera * p.camera_pull)
+        return arrow, b_time + of_time * p.time_pull, b_camera + pull
+
+
+@dataclass(frozen=True)
+class PriorTerms:
+    """Diagonal weights and weighted pulls towards the priors, and their cost (K,)."""
+
+    time_weight: Tensor
+    time_pull: Tensor
+    camera_weight: Tensor
+    camera_pull: Tensor
+    cost: Tensor
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """A state's normal equations per image, its costs and s^2 per component (K,)."""
+
+    normal: Normal
+    cost: Tensor
+    scale: Tensor
+    prior: PriorTerms | None
+
+    def total(self, scale: Tensor) -> Tensor:
+        """E + s^2 priors, (K,)."""
+        return self.cost if self.prior is None else self.cost + scale * self.prior.cost
+
+    def where(self, keep: Tensor, other: Evaluation, coupling: Coupling) -> Evaluation:
+        """This evaluation in the components (K,) to keep, the other one elsewhere."""
+        image = keep if coupling.separate else keep[coupling.camera_component[coupling.camera]]
+        normal = Normal(
+            torch.where(image[:, None, None], self.normal.hessian, other.normal.hessian),
+            torch.where(image[:, None], self.normal.gradient, other.normal.gradient),
+            torch.where(image, self.normal.cost, other.normal.cost),
+        )
+        prior = None
+        if self.prior is not None and other.prior is not None:
+            time = keep[coupling.time_component][:, None]
+            camera = keep[coupling.camera_component][:, None]
+            a, b = self.prior, other.prior
+            prior = PriorTerms(
+                torch.where(time, a.time_weight, b.time_weight),
+                torch.where(time, a.time_pull, b.time_pull),
+                torch.where(camera, a.camera_weight, b.camera_weight),
+                torch.where(camera, a.camera_pull, b.camera_pull),
+                torch.where(keep, a.cost, b.cost),
+            )
+        return Evaluation(
+            normal,
+            torch.where(keep, self.cost, other.cost),
+            torch.where(keep, self.scale, other.scale),
+            prior,
+        )
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Where the iteration ended."""
+
+    state: State
+    converged: Tensor
+    """(K,)."""
+    stalled: Tensor
+    """(K,)."""
+    iterations: Tensor
+    """(K,)."""
+
+
+def estimated_scale(info: Information, coupling: Coupling) -> Tensor:
+    """s^2 (K,) that makes the curvature of E / s^2 match the scatter of its scores."""
+    scatter = coupling.component_sum(info.scatter.diagonal(dim1=1, dim2=2))
+    curvature = coupling.component_sum(info.hessian.diagonal(dim1=1, dim2=2))
+    ratio = scatter / curvature.clamp(min=torch.finfo(curvature.dtype).tiny)
+    return ratio.mean(1).clamp(min=SMALLEST_SCALE) if ratio.shape[1] else ratio.new_ones(len(ratio))
+
+
+def minimise(problem: Problem, state: State, max_iterations: int) -> Solution:
+    """Run Levenberg-Marquardt until every component has converged, or ``max_iterations``."""
+    components = problem.coupling.components
+    device = state.gravity.device
+    everything = torch.arange(components, device=device)
+    solution = Solution(
+        state,
+        torch.zeros(components, dtype=torch.bool, device=device),
+        torch.zeros(components, dtype=torch.bool, device=device),
+        torch.zeros(components, dtype=torch.long, device=device),
+    )
+    if problem.gravity_size + problem.frame.intrinsics == 0:
+        return replace(solution, converged=~solution.converged)
+    return _iterate(problem, solution, everything, max_iterations)
+
+
+def _iterate(
+    problem: Problem, solution: Solution, everything: Tensor, max_iterations: int
+) -> Solution:
+    evaluation = problem.evaluate(solution.state)
+    damping = torch.full_like(evaluation.cost, DAMPING_START)
+    state, done = solution.state, torch.zeros_like(solution.converged)
+    converged, stalled, iterations = solution.converged, solution.stalled, solution.iterations
+    residuals = problem.coupling.component_sum(_residual_count(problem.observations))
+    for _ in range(max_iterations):
+        arrow, b_time, b_camera = problem.system(evaluation)
+        damped = arrow.damped(damping, problem.coupling)
+        x_time, x_camera = damped.eliminate(problem.coupling).solve(
+            b_time, b_camera, problem.coupling
+        )
+        trial_state = problem.frame.step(state, x_time, to_cameras(x_camera, problem.coupling))
+        trial = problem.evaluate(trial_state)
+        with torch.no_grad():
+            gain = problem.coupling.times_sum((x_time * b_time).sum(1)) + (x_camera * b_camera).sum(
+                1
+            )
+            before, after = evaluation.total(evaluation.scale), trial.total(evaluation.scale)
+            small = gain <= GAIN_TOLERANCE * evaluation.cost / residuals
+            longest = torch.maximum(problem.coupling.times_max(x_time), _row_max(x_camera))
+            tiny = longest <= STEP_TOLERANCE[problem.observations.up_x.dtype]
+            accept = (after <= before) & ~done
+            floor = damping >= DAMPING_RANGE[1]
+            now_converged = ~done & (small | tiny)
+            now_stalled = ~done & ~accept & ~now_converged & floor
+            iterations = iterations + ~done
+            converged, stalled = converged | now_converged, stalled | now_stalled
+            done = done | now_converged | now_stalled
+            factor = torch.where(accept, 1 / DAMPING_FACTOR, DAMPING_FACTOR)
+            damping = (damping * factor).clamp(*DAMPING_RANGE)
+        state = trial_state.where(accept, state, problem.coupling)
+        evaluation = trial.where(accept, evaluation, problem.coupling)
+        if bool(done.all()):
+            break
+    return Solution(state, converged, stalled, iterations)
+
+
+def _residual_count(observations: Observations) -> Tensor:
+    """(B,) observations that carry weight."""
+    up = (observations.up_weight > 0).sum(1)
+    return (up + (observations.latitude_weight > 0).sum(1)).clamp(min=1).double()
+
+
+def _row_max(values: Tensor) -> Tensor:
+    return values.abs().amax(1) if values.shape[1] else values.new_zeros(len(values))

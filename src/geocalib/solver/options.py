@@ -1,0 +1,28 @@
+"""How a fit is run. The defaults are the measured ones (docs/solver.md)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from geocalib.conventions import HUBER_THRESHOLD
+
+Initial = Literal["trivial", "heuristic", "ransac"]
+Gradient = Literal["none", "unrolled", "implicit"]
+
+
+@dataclass(frozen=True)
+class FitOptions:
+    """Options of ``fit`` beyond the problem itself."""
+
+    cells: int | None = 40
+    """Pool the fields to at least this many cells along the shorter side; None: every pixel."""
+    initial: Initial = "trivial"
+    """Where to start."""
+    huber: float | None = HUBER_THRESHOLD
+    """Residual norm beyond which the cost grows linearly; None: plain squares."""
+    max_iterations: int = 30
+    confidence_scale: float | None = None
+    """s^2, which turns confidences into information (E / s^2). None: from the residuals."""
+    gradient: Gradient = "none"
+    """Derivatives in the fields: none, through the iterations, or implicit at the optimum."""

@@ -1,0 +1,218 @@
+"""What is known beforehand: hard constraints and soft priors, per time or per camera."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from geocalib.cameras.base import CameraModel
+from geocalib.errors import PriorError
+from geocalib.solver.coupling import Coupling
+
+AGREEMENT = 1e-4
+"""Relative difference up to which hard constraints on one shared unknown agree."""
+
+
+@dataclass(frozen=True)
+class Prior:
+    """A soft prior: the value, and how far the truth may lie from it (one sigma).
+
+    The sigma of the focal length is in pixels, that of gravity in radians, others in the
+    parameter's unit. Either may be one for all images or one per image.
+    """
+
+    value: Any
+    sigma: Any
+
+
+Known = Prior | float | Sequence[float] | Tensor | None
+"""A prior argument of ``fit``: nothing, a hard value, or a soft prior."""
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """What is known of one kind of unknown, per time or camera (n rows), in double precision."""
+
+    value: Tensor | None = None
+    """(n, d) hard value or centre of the soft prior."""
+    information: Tensor | None = None
+    """(n, d) inverse squared sigma of a soft prior (gravity: (n, 1))."""
+
+    @property
+    def hard(self) -> bool:
+        return self.value is not None and self.information is None
+
+    @property
+    def soft(self) -> bool:
+        return self.information is not None
+
+    def select(self, index: Tensor) -> Knowledge:
+        return Knowledge(
+            None if self.value is None else self.value[index],
+            None if self.information is None else self.information[index],
+        )
+
+
+@dataclass(frozen=True)
+class Priors:
+    """Everything known beforehand. The focal length is held as log f."""
+
+    gravity: Knowledge
+    log_f: Knowledge
+    distortion: Knowledge
+    principal_point: Knowledge
+
+    @property
+    def soft(self) -> bool:
+        """Whether any soft prior weighs against the data."""
+        return any(
+            k.soft for k in (self.gravity, self.log_f, self.distortion, self.principal_point)
+        )
+
+    def select(self, times: Tensor, cameras: Tensor) -> Priors:
+        return Priors(
+            self.gravity.select(times),
+            self.log_f.select(cameras),
+            self.distortion.select(cameras),
+            self.principal_point.select(cameras),
+        )
+
+
+def gather_priors(
+    model: CameraModel,
+    coupling: Coupling,
+    focal: Known,
+    gravity: Known,
+    distortion: Known,
+    principal_point: Known,
+) -> Priors:
+    """Check the prior arguments of ``fit`` and bring them to times and cameras."""
+    count = len(model.parameters)
+    if distortion is not None and count == 0:
+        raise PriorError(f"{model.name} has no distortion to constrain; drop the argument")
+    return Priors(
+        _known_gravity(gravity, coupling),
+        _known_focal(focal, coupling),
+        _known_distortion(distortion, model, coupling),
+        _shared(
+            "principal_point", _parse("principal_point", principal_point, coupling, 2), coupling
+        ),
+    )
+
+
+def _known_focal(focal: Known, coupling: Coupling) -> Knowledge:
+    value, sigma = _parse("focal", focal, coupling, 1)
+    if value is None:
+        return Knowledge()
+    if bool((value <= 0).any()):
+        raise PriorError(f"focal must be positive, in pixels; got {float(value.min())}")
+    return _shared("focal", (value.log(), None if sigma is None else sigma / value), coupling)
+
+
+def _known_distortion(distortion: Known, model: CameraModel, coupling: Coupling) -> Knowledge:
+    value, sigma = _parse("distortion", distortion, coupling, len(model.parameters))
+    if value is not None:
+        for name, column, (low, high) in zip(
+            model.parameters, value.unbind(-1), model.bounds, strict=True
+        ):
+            if bool(((column < low) | (column > high)).any()):
+                raise PriorError(f"{model.name}: {name} must lie in [{low}, {high}]")
+    return _shared("distortion", (value, sigma), coupling)
+
+
+def _known_gravity(gravity: Known, coupling: Coupling) -> Knowledge:
+    value, sigma = _parse("gravity", gravity, coupling, 3, sigma_width=1)
+    if value is None:
+        return Knowledge()
+    norm = torch.linalg.vector_norm(value, dim=-1, keepdim=True)
+    if bool((norm < 1e-6).any()):
+        raise PriorError("gravity must be a direction; got a vector of length 0")
+    value = value / norm
+    if coupling.rotation is not None:
+        value = (coupling.rotation.double().transpose(1, 2) @ value[..., None])[..., 0]
+    times = len(coupling.time_component)
+    if sigma is None:
+        return Knowledge(_agreed("gravity", value, coupling.time, times))
+    weight = sigma**-2
+    centre = _mean(value * weight, coupling.time, times)
+    centre = centre / torch.linalg.vector_norm(centre, dim=-1, keepdim=True)
+    return Knowledge(centre, _mean(weight, coupling.time, times))
+
+
+def _parse(
+    name: str, known: Known, coupling: Coupling, width: int, sigma_width: int | None = None
+) -> tuple[Tensor | None, Tensor | None]:
+    """Value (B, width) and sigma (B, sigma_width), or None for what is not given."""
+    if known is None:
+        return None, None
+    images = coupling.time
+    if not isinstance(known, Prior):
+        return _rows(name, known, images, width), None
+    value = _rows(f"{name} prior", known.value, images, width)
+    sigma = _rows(f"{name} sigma", known.sigma, images, sigma_width or width, spread=True)
+    if bool((sigma <= 0).any()):
+        raise PriorError(f"{name} sigma must be positive; got {float(sigma.min())}")
+    return value, sigma
+
+
+def _rows(name: str, given: Any, images: Tensor, width: int, spread: bool = False) -> Tensor:
+    """A number, (width,), (B,) where width is 1, or (B, width) as (B, width); ``spread`` lets a
+    single number stand for all columns."""
+    try:
+        tensor = torch.as_tensor(given, dtype=torch.float64, device=images.device)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise PriorError(f"{name} must hold numbers, got {type(given).__name__}") from error
+    if not bool(torch.isfinite(tensor).all()):
+        raise PriorError(f"{name} must be finite")
+    batch = len(images)
+    if tensor.dim() == 0 and (width == 1 or spread):
+        return tensor.expand(batch, width)
+    if tensor.shape == (width,):
+        return tensor.expand(batch, width)
+    if tensor.shape == (batch,) and (width == 1 or spread):
+        return tensor[:, None].expand(batch, width)
+    if tensor.shape == (batch, width):
+        return tensor
+    single = "a number" if width == 1 else f"{width} numbers"
+    raise PriorError(
+        f"{name} must be {single}, or one row for each of {batch} images; "
+        f"got shape {tuple(tensor.shape)}"
+    )
+
+
+def _shared(name: str, known: tuple[Tensor | None, Tensor | None], coupling: Coupling) -> Knowledge:
+    """From images to cameras: what several images say of one camera is said once."""
+    value, sigma = known
+    cameras = len(coupling.camera_component)
+    if value is None:
+        return Knowledge()
+    if sigma is None:
+        return Knowledge(_agreed(name, value, coupling.camera, cameras))
+    weight = sigma**-2
+    mean_weight = _mean(weight, coupling.camera, cameras)
+    return Knowledge(_mean(value * weight, coupling.camera, cameras) / mean_weight, mean_weight)
+
+
+def _mean(values: Tensor, index: Tensor, count: int) -> Tensor:
+    ones = torch.ones_like(values[:, :1])
+    total = values.new_zeros(count, values.shape[1]).index_add(0, index, values)
+    return total / ones.new_zeros(count, 1).index_add(0, index, ones)
+
+
+def _agreed(name: str, value: Tensor, index: Tensor, count: int) -> Tensor:
+    """The common value of rows that share an unknown; an error if they contradict each other."""
+    common = torch.empty(count, value.shape[1], dtype=value.dtype, device=value.device)
+    common[index] = value
+    off = (value - common[index]).abs()
+    wrong = (off > AGREEMENT * (1 + value.abs())).any(1)
+    if bool(wrong.any()):
+        image = int(wrong.nonzero()[0])
+        raise PriorError(
+            f"contradictory hard constraints: {name} of image {image} differs from that of "
+            "another image that shares it"
+        )
+    return common
