@@ -21,8 +21,8 @@ from geocalib.synthetic import render_scene
 
 WIDTH, HEIGHT = 480, 320
 ROLL_DEG, PITCH_DEG, VFOV_DEG, K1 = 8.0, -12.0, 65.0, -0.1
-NOISE_DEG = 1.0
-BLUNDERS = ((110.0, 215.0, 40.0), (375.0, 80.0, 35.0))
+NOISE_DEG = 2.0
+BLUNDERS = ((110.0, 200.0, 60.0), (370.0, 90.0, 45.0))
 """Centre x, y and radius, in pixels, of the regions where the field is wrong."""
 
 
@@ -37,11 +37,12 @@ def observe(camera: Camera, gravity: Tensor, seed: int = 0) -> Fields:
 
     turn, climb, confidence = noise(), noise(), torch.ones(1, HEIGHT, WIDTH)
     for x, y, radius in BLUNDERS:
-        distance2 = ((grid - torch.tensor([x, y])) ** 2).sum(-1) / radius**2
-        bump = torch.exp(-0.5 * distance2)
+        distance = torch.linalg.vector_norm(grid - torch.tensor([x, y]), dim=-1) / radius
+        bump = (1 - distance**2).clamp(min=0)
         turn, climb = turn + 0.6 * bump, climb + 0.5 * bump
-        confidence = confidence * (1 - 0.99 * torch.exp(-0.05 * distance2**2))
-    up_x, up_y = up.split(1, dim=1)
+        # Wherever the field is wrong the confidence is low, and it recovers a little further out.
+        confidence = confidence * ((distance - 1) / 0.4).clamp(0.02, 1)
+    up_x, up_y = up[:, :1], up[:, 1:]
     cosine, sine = torch.cos(turn), torch.sin(turn)
     turned = torch.cat([cosine * up_x - sine * up_y, sine * up_x + cosine * up_y], 1)
     return Fields(turned, latitude + climb, confidence, confidence)
@@ -57,17 +58,20 @@ def main() -> None:
     result = fit(fields, camera_model="simple_radial")
     elapsed = time.perf_counter() - start
 
-    print(f"A field of {WIDTH} x {HEIGHT} pixels with noise of {NOISE_DEG} degree and blunders\n")
+    print(f"{WIDTH} x {HEIGHT} pixels of field, noise of {NOISE_DEG:.0f} degrees, and blunders\n")
     print(f"{'':12}{'true':>10}{'estimated':>12}{'sigma':>10}")
     sigma = result.sigma
-    for name, true, estimated, error in (
-        ("roll", ROLL_DEG, result.roll_deg, sigma.roll_deg),
-        ("pitch", PITCH_DEG, result.pitch_deg, sigma.pitch_deg),
-        ("vFoV", VFOV_DEG, result.vfov_deg, sigma.vfov_deg),
-        ("k1", K1, result.camera.distortion[:, 0], sigma.distortion[:, 0]),
+    for name, digits, true, estimated, error in (
+        ("roll deg", 3, ROLL_DEG, result.roll_deg, sigma.roll_deg),
+        ("pitch deg", 3, PITCH_DEG, result.pitch_deg, sigma.pitch_deg),
+        ("vFoV deg", 3, VFOV_DEG, result.vfov_deg, sigma.vfov_deg),
+        ("k1", 5, K1, result.camera.distortion[:, 0], sigma.distortion[:, 0]),
     ):
-        unit = "" if name == "k1" else " deg"
-        print(f"{name + unit:12}{true:10.4f}{float(estimated):12.4f}{float(error):10.4f}")
+        row = (
+            f"{float(value):{width}.{digits}f}"
+            for value, width in ((true, 10), (estimated, 12), (error, 10))
+        )
+        print(f"{name:12}{''.join(row)}")
     print(f"\nstatus: {result.status[0]}")
     print(f"time:   {1000 * elapsed:.0f} ms")
 

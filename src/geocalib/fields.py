@@ -102,65 +102,81 @@ def pixel_grid(width: int, height: int, like: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class FieldTerms:
-    """The field at (B, N) points with the terms its derivatives share."""
+class Rays:
+    """The rays N = (m, z) of (B, N) points and A = m . g_xy, shared by all that follows."""
 
     mx: Tensor
     my: Tensor
     s: Tensor
     jet: DepthJet
     along: Tensor
-    """A = m . g_xy."""
+
+    def part(self, start: int, count: int) -> Rays:
+        """The rays of a run of points."""
+
+        def cut(value: Tensor) -> Tensor:
+            return value.narrow(1, start, count)
+
+        return Rays(
+            cut(self.mx), cut(self.my), cut(self.s), self.jet.part(start, count), cut(self.along)
+        )
+
+
+def cast_rays(camera: Camera, gravity: Tensor, x: Tensor, y: Tensor) -> Rays:
+    """Rays of pixels x, y, each (B, N) or (1, N), of B cameras under gravity (B, 3)."""
+    inverse_f = 1 / camera.f[:, None]
+    mx = (x - camera.c[:, :1]) * (inverse_f / camera.aspect[:, None])
+    my = (y - camera.c[:, 1:]) * inverse_f
+    s = mx * mx + my * my
+    jet = camera.model.jet(s, tuple(k[:, None] for k in camera.distortion.unbind(-1)))
+    return Rays(mx, my, s, jet, mx * gravity[:, :1] + my * gravity[:, 1:2])
+
+
+@dataclass(frozen=True)
+class UpField:
+    """Up-vectors (B, N) with the terms their derivatives share."""
+
+    x: Tensor
+    y: Tensor
     q: Tensor
     h: Tensor
-    inverse_length: Tensor
-    """1 / |N|."""
-    sin_latitude: Tensor
-    up_x: Tensor
-    up_y: Tensor
     tx: Tensor
     """t, perpendicular to up, pulled back through diag(aspect, 1) and the normalisation:
     a change dv of h m - q g_xy turns the up-vector by (tx, ty) . dv."""
     ty: Tensor
 
 
-def field_terms(camera: Camera, gravity: Tensor, x: Tensor, y: Tensor) -> FieldTerms:
-    """The field of cameras and gravity (B, 3) at pixels x, y, each (B, N) or (1, N)."""
-    gx, gy, gz = (component[:, None] for component in gravity.unbind(-1))
-    aspect = camera.aspect[:, None]
-    inverse_f = 1 / camera.f[:, None]
-    mx = (x - camera.c[:, :1]) * (inverse_f / aspect)
-    my = (y - camera.c[:, 1:]) * inverse_f
-    s = mx * mx + my * my
-    jet = camera.model.jet(s, tuple(k[:, None] for k in camera.distortion.unbind(-1)))
-    z = jet.depth
-    along = mx * gx + my * gy
-    if jet.d_s is None:
+def up_field(rays: Rays, camera: Camera, gravity: Tensor) -> UpField:
+    """The up-vectors at the rays."""
+    gx, gy, gz = gravity[:, :1], gravity[:, 1:2], gravity[:, 2:]
+    aspect, z = camera.aspect[:, None], rays.jet.depth
+    if rays.jet.d_s is None:
         q, h = z, gz.expand_as(z)
     else:
-        q = z - 2 * s * jet.d_s
-        h = gz - 2 * jet.d_s * along
-    inverse_length = torch.rsqrt(s + z * z)
-    vx = aspect * (h * mx - q * gx)
-    vy = h * my - q * gy
+        twice = 2 * rays.jet.d_s
+        q = z - rays.s * twice
+        h = gz - rays.along * twice
+    vx = aspect * (h * rays.mx - q * gx)
+    vy = h * rays.my - q * gy
     # Straight up and down there is no up direction; the floor keeps the division finite.
-    inverse_norm = torch.rsqrt((vx * vx + vy * vy).clamp(min=torch.finfo(vx.dtype).tiny))
-    up_x, up_y = vx * inverse_norm, vy * inverse_norm
-    return FieldTerms(
-        mx,
-        my,
-        s,
-        jet,
-        along,
-        q,
-        h,
-        inverse_length,
-        -(along + z * gz) * inverse_length,
-        up_x,
-        up_y,
-        -up_y * inverse_norm * aspect,
-        up_x * inverse_norm,
-    )
+    inverse = torch.rsqrt((vx * vx + vy * vy).clamp(min=torch.finfo(vx.dtype).tiny))
+    x, y = vx * inverse, vy * inverse
+    return UpField(x, y, q, h, -aspect * y * inverse, x * inverse)
+
+
+@dataclass(frozen=True)
+class LatitudeField:
+    """Sines of latitudes and 1 / |N|, each (B, N)."""
+
+    sine: Tensor
+    inverse_length: Tensor
+
+
+def latitude_field(rays: Rays, gravity: Tensor) -> LatitudeField:
+    """The latitudes at the rays."""
+    z = rays.jet.depth
+    inverse_length = torch.rsqrt(rays.s + z * z)
+    return LatitudeField(-(rays.along + z * gravity[:, 2:]) * inverse_length, inverse_length)
 
 
 @dataclass(frozen=True)
@@ -175,69 +191,72 @@ class Free:
 
 
 def up_jacobian(
-    terms: FieldTerms, camera: Camera, gravity: Tensor, basis: Tensor, free: Free
+    rays: Rays, up: UpField, camera: Camera, gravity: Tensor, basis: Tensor, free: Free
 ) -> list[Tensor]:
     """d(up) . t for each free parameter, each (B, N); t = (-up_y, up_x).
 
     basis (B, 3, 2): the directions in which gravity varies.
     """
-    gx, gy, _ = (component[:, None] for component in gravity.unbind(-1))
-    jet, s = terms.jet, terms.s
-    tg = terms.tx * gx + terms.ty * gy
-    tm = terms.tx * terms.mx + terms.ty * terms.my
+    gx, gy = gravity[:, :1], gravity[:, 1:2]
+    jet, s = rays.jet, rays.s
+    tg = up.tx * gx + up.ty * gy
+    tm = up.tx * rays.mx + up.ty * rays.my
     columns = []
     if free.gravity:
         for e in basis.unbind(-1):
-            ex, ey, ez = (component[:, None] for component in e.unbind(-1))
+            ex, ey, ez = e[:, :1], e[:, 1:2], e[:, 2:]
             turn = ez
             if jet.d_s is not None:
-                turn = ez - 2 * jet.d_s * (terms.mx * ex + terms.my * ey)
-            columns.append(turn * tm - terms.q * (terms.tx * ex + terms.ty * ey))
+                turn = ez - 2 * jet.d_s * (rays.mx * ex + rays.my * ey)
+            columns.append(turn * tm - up.q * (up.tx * ex + up.ty * ey))
     bend = _bend(jet, s)
     if free.focal:
-        columns.append(-terms.h * tm)
+        column = -up.h * tm
         if bend is not None:
-            columns[-1] = columns[-1] + 2 * bend * (terms.along * tm - s * tg)
+            column = column + 2 * bend * (rays.along * tm - s * tg)
+        columns.append(column)
     for i in free.distortion:
         d_k, d_ks = jet.d_k[i], jet.d_ks[i]
-        columns.append((2 * s * d_ks - d_k) * tg - 2 * terms.along * d_ks * tm)
+        columns.append((2 * s * d_ks - d_k) * tg - 2 * rays.along * d_ks * tm)
     if free.principal_point:
-        for dm, t, g, m in _shifts(terms, camera, gx, gy):
-            column = terms.h * t * dm
+        t = (up.tx, up.ty)
+        for along, (dm, g, m) in zip(t, _shifts(rays, camera, gravity), strict=True):
+            column = up.h * along * dm
             if bend is not None and jet.d_s is not None:
                 ds = 2 * m * dm
                 dh = -2 * jet.d_s * g * dm
                 if jet.d_ss is not None:
-                    dh = dh - 2 * jet.d_ss * terms.along * ds
+                    dh = dh - 2 * jet.d_ss * rays.along * ds
                 column = column + bend * ds * tg + dh * tm
             columns.append(column)
     return columns
 
 
 def latitude_jacobian(
-    terms: FieldTerms, camera: Camera, gravity: Tensor, basis: Tensor, free: Free
+    rays: Rays, latitude: LatitudeField, camera: Camera, gravity: Tensor, basis: Tensor, free: Free
 ) -> list[Tensor]:
     """d(sin latitude) for each free parameter, each (B, N)."""
-    gx, gy, gz = (component[:, None] for component in gravity.unbind(-1))
-    jet, s, z, inverse = terms.jet, terms.s, terms.jet.depth, terms.inverse_length
-    scaled = terms.sin_latitude * inverse
+    jet, s, z, inverse = rays.jet, rays.s, rays.jet.depth, latitude.inverse_length
+    scaled = latitude.sine * inverse
     columns = []
     if free.gravity:
         for e in basis.unbind(-1):
-            ex, ey, ez = (component[:, None] for component in e.unbind(-1))
-            columns.append(-(terms.mx * ex + terms.my * ey + z * ez) * inverse)
-    # How the field follows depth at fixed m: d(sin lat) = towards * dz.
-    towards = -(gz + scaled * z) * inverse
+            columns.append(-(rays.mx * e[:, :1] + rays.my * e[:, 1:2] + z * e[:, 2:]) * inverse)
+    # How the field follows the depth at fixed m: d(sin lat) = towards * dz.
+    towards = None
+    if jet.d_s is not None:
+        towards = -(gravity[:, 2:] + scaled * z) * inverse
     if free.focal:
-        column = terms.along + s * scaled
-        if jet.d_s is not None:
-            column = column - 2 * s * jet.d_s * towards / inverse
-        columns.append(column * inverse)
-    columns.extend(jet.d_k[i] * towards for i in free.distortion)
+        column = (rays.along + s * scaled) * inverse
+        if jet.d_s is not None and towards is not None:
+            column = column - 2 * s * jet.d_s * towards
+        columns.append(column)
+    if towards is not None:
+        columns.extend(jet.d_k[i] * towards for i in free.distortion)
     if free.principal_point:
-        for dm, _, g, m in _shifts(terms, camera, gx, gy):
+        for dm, g, m in _shifts(rays, camera, gravity):
             column = -(g + scaled * m) * inverse * dm
-            if jet.d_s is not None:
+            if jet.d_s is not None and towards is not None:
                 column = column + 2 * m * dm * jet.d_s * towards
             columns.append(column)
     return columns
@@ -251,11 +270,11 @@ def _bend(jet: DepthJet, s: Tensor) -> Tensor | None:
 
 
 def _shifts(
-    terms: FieldTerms, camera: Camera, gx: Tensor, gy: Tensor
-) -> tuple[tuple[Tensor, Tensor, Tensor, Tensor], ...]:
-    """Per image axis: dm / dc and the components of t, g and m along it."""
+    rays: Rays, camera: Camera, gravity: Tensor
+) -> tuple[tuple[Tensor, Tensor, Tensor], ...]:
+    """Per image axis: dm / dc and the components of g and m along it."""
     fx, fy = (f[:, None] for f in camera.focal.unbind(-1))
-    return (-1 / fx, terms.tx, gx, terms.mx), (-1 / fy, terms.ty, gy, terms.my)
+    return (-1 / fx, gravity[:, :1], rays.mx), (-1 / fy, gravity[:, 1:2], rays.my)
 
 
 def perspective_field(
@@ -268,23 +287,24 @@ def perspective_field(
     (B, 1, H, W) and validity (B, H, W). Invalid pixels lie outside the camera's domain.
     """
     if points is not None:
-        terms = field_terms(camera, gravity, points[..., 0], points[..., 1])
-        up = torch.stack([terms.up_x, terms.up_y], -1)
-        valid = terms.jet.valid
-        valid = torch.ones_like(terms.s, dtype=torch.bool) if valid is None else valid
+        rays = cast_rays(camera, gravity, points[..., 0], points[..., 1])
+        up = up_field(rays, camera, gravity)
+        field = latitude_field(rays, gravity)
         # The two-argument form stays exact towards the poles, where asin does not.
-        ray = torch.stack([terms.mx, terms.my, terms.jet.depth], -1)
+        ray = torch.stack([rays.mx, rays.my, rays.jet.depth], -1)
         level = torch.linalg.cross(ray, gravity[:, None].expand_as(ray))
-        cosine = torch.linalg.vector_norm(level, dim=-1) * terms.inverse_length
-        return up, torch.atan2(terms.sin_latitude, cosine), valid
+        cosine = torch.linalg.vector_norm(level, dim=-1) * field.inverse_length
+        valid = rays.jet.valid
+        valid = torch.ones_like(rays.s, dtype=torch.bool) if valid is None else valid
+        return torch.stack([up.x, up.y], -1), torch.atan2(field.sine, cosine), valid
     width, height = (int(v) for v in camera.size[0].tolist())
     if not bool((camera.size == camera.size[0]).all()):
         raise FieldError("images of different sizes have no common grid; give points instead")
-    grid = pixel_grid(width, height, camera.f).reshape(1, -1, 2).expand(len(camera), -1, 2)
-    up, latitude, valid = perspective_field(camera, gravity, grid)
-    shape = (len(camera), height, width)
+    batch = len(camera)
+    grid = pixel_grid(width, height, camera.f).reshape(1, -1, 2).expand(batch, -1, 2)
+    directions, latitude, valid = perspective_field(camera, gravity, grid)
     return (
-        up.transpose(1, 2).reshape(len(camera), 2, height, width),
-        latitude.reshape(len(camera), 1, height, width),
-        valid.reshape(shape),
+        directions.transpose(1, 2).reshape(batch, 2, height, width),
+        latitude.reshape(batch, 1, height, width),
+        valid.reshape(batch, height, width),
     )

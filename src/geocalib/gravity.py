@@ -5,6 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+TINY = 1e-30
+"""Far below the rounding of any number of size 1."""
+
 
 def from_roll_pitch(roll: Tensor, pitch: Tensor) -> Tensor:
     """(..., 3) gravity of roll and pitch, radians (...)."""
@@ -25,12 +28,10 @@ def tangent_basis(gravity: Tensor) -> Tensor:
     Its columns are the directions of growing roll and growing pitch.
     """
     x, y, z = gravity.unbind(-1)
-    h2 = x * x + y * y
-    level = h2 > torch.finfo(gravity.dtype).eps ** 2
-    h = torch.sqrt(torch.where(level, h2, torch.ones_like(h2)))
-    sin_roll = torch.where(level, x / h, torch.zeros_like(x))
-    cos_roll = torch.where(level, y / h, torch.ones_like(y))
-    h = torch.where(level, h, torch.zeros_like(h))
+    # Straight up and down, where roll has no direction, the offset picks roll 0.
+    y = y + TINY
+    h = torch.hypot(x, y)
+    sin_roll, cos_roll = x / h, y / h
     along_roll = torch.stack([cos_roll, -sin_roll, torch.zeros_like(x)], -1)
     along_pitch = torch.stack([sin_roll * z, cos_roll * z, -h], -1)
     return torch.stack([along_roll, along_pitch], -1)
@@ -40,12 +41,9 @@ def move(gravity: Tensor, step: Tensor, basis: Tensor | None = None) -> Tensor:
     """Follow the great circle from gravity (..., 3) along a tangent step (..., 2), radians."""
     basis = tangent_basis(gravity) if basis is None else basis
     direction = (basis @ step.unsqueeze(-1)).squeeze(-1)
-    angle2 = (step * step).sum(-1, keepdim=True)
-    # sinc and cos in the squared angle, so that the step 0 has derivatives.
-    small = angle2 < 1e-8
-    angle = torch.sqrt(torch.where(small, torch.ones_like(angle2), angle2))
-    sinc = torch.where(small, 1 - angle2 / 6, torch.sin(angle) / angle)
-    cosine = torch.where(small, 1 - angle2 / 2, torch.cos(angle))
+    # The offset gives the step 0 a derivative.
+    angle = torch.sqrt((step * step).sum(-1, keepdim=True) + TINY)
+    sinc, cosine = torch.sin(angle) / angle, torch.cos(angle)
     moved = gravity * cosine + direction * sinc
     length: Tensor = torch.linalg.vector_norm(moved, dim=-1, keepdim=True)
     return moved / length

@@ -38,10 +38,25 @@ class DepthJet:
     valid: Tensor | None
     """False where s lies outside the domain; None where the domain is the whole plane."""
 
+    def part(self, start: int, count: int) -> DepthJet:
+        """The jet of a run of points."""
+
+        def cut(value: Tensor) -> Tensor:
+            return value.narrow(1, start, count)
+
+        return DepthJet(
+            cut(self.depth),
+            None if self.d_s is None else cut(self.d_s),
+            None if self.d_ss is None else cut(self.d_ss),
+            tuple(cut(d) for d in self.d_k),
+            tuple(cut(d) for d in self.d_ks),
+            None if self.valid is None else cut(self.valid),
+        )
+
     def frozen_outside(self) -> DepthJet:
         """With the depth held constant outside the domain: all derivatives vanish there."""
         valid = self.valid
-        if valid is None:
+        if valid is None or bool(valid.all()):
             return self
 
         def inside(derivative: Tensor) -> Tensor:

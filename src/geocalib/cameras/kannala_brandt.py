@@ -83,6 +83,7 @@ class KannalaBrandt:
         C, C1, C2 = cotangent_jet(theta)
         de = p.d * p.e
         z1 = p.d1 * C + p.d * C1
+        assert p.d2 is not None
         z2 = p.d2 * C + 2 * p.d1 * C1 + p.d * C2
         d_s = z1 / de
         d_ss = (z2 / de - d_s * (p.d1 / p.d + p.e1 / p.e)) / de

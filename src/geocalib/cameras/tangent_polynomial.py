@@ -49,7 +49,10 @@ class TangentPolynomial(ABC):
         p = polynomial.factor(X, k)
         de = p.d * p.e
         d_s = p.d1 / de
-        d_ss = (p.d2 / de - d_s * (p.d1 / p.d + p.e1 / p.e)) / de
+        d_ss = -d_s * (p.d1 / p.d + p.e1 / p.e)
+        if p.d2 is not None:
+            d_ss = d_ss + p.d2 / de
+        d_ss = d_ss / de
         ratio = p.d / p.e
         ratio_slope = (p.d1 - ratio * p.e1) / p.e
         d_k, d_ks = [], []

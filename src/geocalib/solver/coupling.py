@@ -121,14 +121,14 @@ def couple(
     time, rotation, camera = own, None, own
     if rig is not None:
         camera = _indices("rig.camera", rig.camera, images, device)
-        time = _indices("rig.time", rig.time, images, device).unique(return_inverse=True)[1]
+        time = _numbered(_indices("rig.time", rig.time, images, device))
         rotation = _rotations(rig, camera)
     if groups is not None:
         camera = _indices("groups", groups, images, device)
-    camera = camera.unique(return_inverse=True)[1]
+    camera = _numbered(camera)
     times, cameras = int(time.max()) + 1, int(camera.max()) + 1
-    pairs = time * cameras + camera
-    if rig is not None and groups is None and len(pairs.unique()) < images:
+    pairs = _numbered(time * cameras + camera)
+    if rig is not None and groups is None and int(pairs.max()) + 1 < images:
         raise CouplingError("rig: two images have the same camera at the same time")
     time_component, camera_component = _components(time, camera, times, cameras)
     if int(camera_component.max()) + 1 == images:
@@ -177,6 +177,12 @@ def _rotations(rig: Rig, camera: Tensor) -> Tensor:
     return rotations[camera]
 
 
+def _numbered(values: Tensor) -> Tensor:
+    """The values replaced by 0, 1, ... in ascending order."""
+    numbers: Tensor = torch.unique(values, return_inverse=True)[1]
+    return numbers
+
+
 def _components(time: Tensor, camera: Tensor, times: int, cameras: int) -> tuple[Tensor, Tensor]:
     """Connected components of times (T,) and cameras (C,), numbered from 0."""
     label = torch.arange(cameras, device=time.device)
@@ -189,7 +195,7 @@ def _components(time: Tensor, camera: Tensor, times: int, cameras: int) -> tuple
         if bool((spread == label).all()):
             break
         label = spread
-    numbered = label.unique(return_inverse=True)[1]
+    numbered = _numbered(label)
     of_time = torch.empty(times, device=time.device, dtype=label.dtype)
     of_time[time] = numbered[camera]
     return of_time, numbered

@@ -9,6 +9,8 @@ complement in time and memory linear in the number of images.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
@@ -25,7 +27,24 @@ FLATTEST = 1e-12
 about gets a very large sigma instead of none."""
 
 
-def covariance(problem: Problem, state: State) -> tuple[Tensor, Tensor]:
+@dataclass(frozen=True)
+class Uncertainty:
+    """Covariance (B, P, P) of the free parameters, sigmas and s^2 (B,) of B images."""
+
+    covariance: Tensor
+    sigma: Sigma
+    scale: Tensor
+
+
+def estimate_uncertainty(problem: Problem, state: State) -> Uncertainty:
+    """How sure the optimum is."""
+    with torch.no_grad():
+        blocks, scale = _covariance(problem, state)
+        camera, gravity, _ = problem.frame.images(state, problem.coupling, torch.float64)
+        return Uncertainty(blocks, _sigmas(blocks, problem, camera, gravity), scale)
+
+
+def _covariance(problem: Problem, state: State) -> tuple[Tensor, Tensor]:
     """(B, P, P) covariance of each image's gravity, in its own tangent basis, and intrinsics;
     and s^2 (B,)."""
     coupling, a = problem.coupling, problem.gravity_size
@@ -82,12 +101,10 @@ def _sandwich(M: Arrow, V: Arrow, coupling: Coupling) -> Tensor:
         own = side.shape[2] // coupling.slots
         slot = coupling.camera_slot[coupling.camera]
         component = coupling.camera_component[coupling.camera]
-        images = torch.arange(len(slot), device=slot.device)
         times = times[coupling.time]
         side = side.reshape(len(side), -1, coupling.slots, own)[coupling.time, :, slot]
         split = cameras.reshape(-1, coupling.slots, own, coupling.slots, own)
         cameras = split[component, slot, :, slot]
-        assert len(images) == len(cameras)
     top = torch.cat([times, side], 2)
     return torch.cat([top, torch.cat([side.transpose(1, 2), cameras], 2)], 1)
 
@@ -101,11 +118,11 @@ def _inverse(matrix: Tensor) -> Tensor:
     scaled = scale[:, :, None] * matrix * scale[:, None, :]
     scaled = torch.where(torch.isfinite(scaled), scaled, 0.0)
     values, vectors = torch.linalg.eigh(scaled)
-    inverse = (vectors / values.clamp(min=FLATTEST)[:, None, :]) @ vectors.transpose(1, 2)
+    inverse: Tensor = (vectors / values.clamp(min=FLATTEST)[:, None]) @ vectors.transpose(1, 2)
     return scale[:, :, None] * inverse * scale[:, None, :]
 
 
-def sigmas(blocks: Tensor, problem: Problem, camera: Camera, gravity: Tensor) -> Sigma:
+def _sigmas(blocks: Tensor, problem: Problem, camera: Camera, gravity: Tensor) -> Sigma:
     """One-sigma uncertainties of B images (in double precision) from their covariance."""
     free, batch = problem.frame.free, len(gravity)
     zero = blocks.new_zeros(batch)
@@ -149,11 +166,15 @@ def sigmas(blocks: Tensor, problem: Problem, camera: Camera, gravity: Tensor) ->
 def _vfov_slope(camera: Camera, problem: Problem) -> Tensor:
     """(B, P) derivative of the vertical field of view in the free intrinsics."""
     free = problem.frame.free
-    log_f = camera.f.log().detach().requires_grad_()
-    distortion = camera.distortion.detach().clone().requires_grad_()
-    c = camera.c.detach().clone().requires_grad_()
-    with torch.enable_grad():
-        moved = Camera(camera.model, log_f.exp(), c, distortion, camera.size, camera.aspect)
+    if not camera.model.wide:
+        slope = camera.f.new_zeros(len(camera), problem.frame.intrinsics)
+        slope[:, : int(free.focal)] = -torch.sin(camera.vfov)[:, None]
+        return slope
+    with torch.inference_mode(False), torch.enable_grad():
+        fixed = camera.to(torch.float64, copy=True)
+        log_f = fixed.f.log().requires_grad_()
+        distortion, c = fixed.distortion.requires_grad_(), fixed.c.requires_grad_()
+        moved = Camera(fixed.model, log_f.exp(), c, distortion, fixed.size, fixed.aspect)
         slopes = torch.autograd.grad(
             moved.vfov.sum(), (log_f, distortion, c), allow_unused=True, materialize_grads=True
         )

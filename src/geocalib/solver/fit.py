@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -13,10 +14,10 @@ from geocalib.cameras.registry import get_model
 from geocalib.errors import CouplingError, FieldError
 from geocalib.fields import Fields, Free
 from geocalib.solver.coupling import Coupling, Rig, couple
-from geocalib.solver.covariance import covariance, sigmas
+from geocalib.solver.covariance import Uncertainty, estimate_uncertainty
 from geocalib.solver.implicit import attach_gradients
 from geocalib.solver.initial import initial_state
-from geocalib.solver.lm import Problem, Solution, minimise
+from geocalib.solver.lm import Problem, Progress, Solution, minimise
 from geocalib.solver.observations import concatenate, observe
 from geocalib.solver.options import FitOptions
 from geocalib.solver.priors import Known, Priors, gather_priors
@@ -62,8 +63,9 @@ def fit(
     images = len(faults)
     coupling = couple(images, groups, rig, device)
     priors = gather_priors(model, coupling, focal, gravity, distortion, principal_point)
-    frame = Frame(model, *_shapes(parts, aspect, coupling), _free(model, priors, options))
-    with torch.set_grad_enabled(options.gradient != "none"):
+    frame = Frame.create(model, *_shapes(parts, aspect, coupling), _free(model, priors))
+    # Inference mode is cheaper than no_grad; the answer is made outside it, as plain tensors.
+    with torch.inference_mode(options.gradient == "none"):
         observations = concatenate([observe(part, options.cells) for part in cleaned])
         problem = Problem(
             observations, coupling, frame, priors, options.huber, options.confidence_scale
@@ -71,7 +73,8 @@ def fit(
         with torch.no_grad():
             state = initial_state(options.initial, cleaned, observations, frame, coupling, priors)
         solution = _solve(problem, state, options)
-        return _result(problem, solution, faults, dtype)
+        uncertainty = estimate_uncertainty(problem, solution.state.detach())
+    return _result(problem, solution, uncertainty, faults, dtype)
 
 
 def _solve(problem: Problem, state: State, options: FitOptions) -> Solution:
@@ -79,23 +82,17 @@ def _solve(problem: Problem, state: State, options: FitOptions) -> Solution:
     spent = 0
     with torch.no_grad():
         for frame in _stages(problem.frame):
-            stage = Problem(
-                problem.observations.detach(),
-                problem.coupling,
-                frame,
-                problem.priors,
-                problem.huber,
-                problem.scale,
-            )
+            stage = replace(problem, observations=problem.observations.detach(), frame=frame)
             state = minimise(stage, state, STAGE_ITERATIONS).state
             spent += STAGE_ITERATIONS
     left = max(1, options.max_iterations - spent)
     with torch.set_grad_enabled(options.gradient == "unrolled"):
         solution = minimise(problem, state, left)
+    progress = replace(solution.progress, iterations=solution.progress.iterations + spent)
     final = solution.state
     if options.gradient == "implicit":
         final = attach_gradients(problem, final)
-    return Solution(final, solution.converged, solution.stalled, solution.iterations + spent)
+    return Solution(final, solution.cost, progress)
 
 
 def _stages(frame: Frame) -> list[Frame]:
@@ -108,11 +105,11 @@ def _stages(frame: Frame) -> list[Frame]:
             tuple(sorted(order[:count])),
             frame.free.principal_point,
         )
-        stages.append(Frame(frame.model, frame.size, frame.aspect, free))
+        stages.append(replace(frame, free=free))
     return stages
 
 
-def _free(model: CameraModel, priors: Priors, options: FitOptions) -> Free:
+def _free(model: CameraModel, priors: Priors) -> Free:
     every = tuple(range(len(model.parameters)))
     return Free(
         gravity=not priors.gravity.hard,
@@ -202,21 +199,17 @@ def _clean(parts: list[Fields]) -> tuple[list[Fields], list[Status | None]]:
 
 
 def _result(
-    problem: Problem, solution: Solution, faults: list[Status | None], dtype: torch.dtype
+    problem: Problem,
+    solution: Solution,
+    uncertainty: Uncertainty,
+    faults: list[Status | None],
+    dtype: torch.dtype,
 ) -> FitResult:
-    coupling, frame, state = problem.coupling, problem.frame, solution.state
-    camera, gravity, _ = frame.images(state, coupling, torch.float64)
-    with torch.no_grad():
-        detached = State(
-            *(v.detach() for v in (state.gravity, state.log_f, state.distortion, state.c))
-        )
-        blocks, scale = covariance(problem, detached)
-        fixed, still, _ = frame.images(detached, coupling, torch.float64)
-        sigma = sigmas(blocks, problem, fixed, still)
-        cost = problem.evaluate(detached).normal.cost
-        component = coupling.camera_component[coupling.camera]
-        finite = torch.isfinite(cost) & torch.isfinite(still).all(1) & torch.isfinite(fixed.f)
-        status = _status(solution, component, finite, faults)
+    coupling, frame = problem.coupling, problem.frame
+    camera, gravity, _ = frame.images(solution.state, coupling, torch.float64)
+    component = coupling.camera_component[coupling.camera]
+    finite = torch.isfinite(solution.cost + gravity.sum(1) + camera.f)
+    status = _status(solution.progress, component, finite, faults)
     failed = torch.tensor([s.failed for s in status], device=gravity.device)
 
     def answer(value: Tensor) -> Tensor:
@@ -229,33 +222,25 @@ def _result(
             answer(camera.f),
             answer(camera.c),
             answer(camera.distortion),
-            camera.size.to(dtype),
-            camera.aspect.to(dtype),
+            camera.size.to(dtype).clone(),
+            camera.aspect.to(dtype).clone(),
         ),
         gravity=answer(gravity),
-        covariance=answer(blocks),
+        covariance=answer(uncertainty.covariance),
         parameters=_names(frame),
-        sigma=Sigma(
-            answer(sigma.roll_deg),
-            answer(sigma.pitch_deg),
-            answer(sigma.gravity_deg),
-            answer(sigma.vfov_deg),
-            answer(sigma.focal),
-            answer(sigma.distortion),
-            answer(sigma.principal_point),
-        ),
+        sigma=Sigma(*(answer(value) for value in vars(uncertainty.sigma).values())),
         status=status,
-        cost=answer(cost),
-        confidence_scale=answer(scale),
-        iterations=solution.iterations[component],
+        cost=answer(solution.cost.detach()),
+        confidence_scale=answer(uncertainty.scale),
+        iterations=solution.progress.iterations[component].clone(),
     )
 
 
 def _status(
-    solution: Solution, component: Tensor, finite: Tensor, faults: list[Status | None]
+    progress: Progress, component: Tensor, finite: Tensor, faults: list[Status | None]
 ) -> list[Status]:
-    converged = solution.converged[component].tolist()
-    stalled = solution.stalled[component].tolist()
+    converged = progress.converged[component].tolist()
+    stalled = progress.stalled[component].tolist()
     status = []
     for fault, good, done, stuck in zip(faults, finite.tolist(), converged, stalled, strict=True):
         if fault is not None:

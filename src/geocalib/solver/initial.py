@@ -42,13 +42,12 @@ def initial_state(
     gravity = torch.where(usable[:, None], guess.gravity, fallback.gravity)
     if coupling.rotation is not None:
         gravity = (coupling.rotation.double().transpose(1, 2) @ gravity[..., None])[..., 0]
-    low, high = frame.log_f_bounds()
     log_f = _mean(f.log(), coupling.camera, len(frame.size))
     shared = _mean(gravity, coupling.time, len(coupling.time_component))
     start = torch.tensor(frame.model.start, dtype=log_f.dtype, device=log_f.device)
     state = State(
         shared / torch.linalg.vector_norm(shared, dim=1, keepdim=True),
-        torch.minimum(torch.maximum(log_f, low), high),
+        torch.minimum(torch.maximum(log_f, frame.log_f_low), frame.log_f_high),
         start.expand(len(log_f), -1),
         centre,
     )

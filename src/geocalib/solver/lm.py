@@ -19,8 +19,9 @@ from geocalib.solver.state import Frame, State
 DAMPING_START, DAMPING_FACTOR = 0.1, 10.0
 DAMPING_RANGE = (1e-6, 1e2)
 
-STEP_TOLERANCE = {torch.float32: 1e-6, torch.float64: 1e-9}
-"""Converged when no unknown moves by more (radians, log f, units of the distortion)."""
+STEP_TOLERANCE = {torch.float32: 2e-6, torch.float64: 1e-9}
+"""Converged when no unknown would move by more (radians, log f, units of the distortion) in the
+next step, judged by how much shorter the last step was than the one before."""
 
 GAIN_TOLERANCE = 1e-6
 """Or when a step is expected to gain less than this part of one residual's mean cost."""
@@ -41,8 +42,9 @@ class Problem:
     scale: float | None
     """s^2, None to estimate it."""
 
-    def select(self, keep: Tensor) -> tuple[Problem, Tensor, Tensor]:
-        """The sub-problem of some components (K,), and the indices of its times and cameras."""
+    def select(self, keep: Tensor) -> tuple[Problem, Tensor, Tensor, Tensor]:
+        """The sub-problem of some components (K,), and the indices of its images, times and
+        cameras."""
         coupling, images, times, cameras = self.coupling.select(keep)
         return (
             replace(
@@ -52,9 +54,15 @@ class Problem:
                 frame=self.frame.select(cameras),
                 priors=self.priors.select(times, cameras),
             ),
+            images,
             times,
             cameras,
         )
+
+    @property
+    def tolerance(self) -> float:
+        """Smallest step that matters."""
+        return STEP_TOLERANCE[self.observations.up_x.dtype]
 
     @property
     def gravity_size(self) -> int:
@@ -184,16 +192,44 @@ class Evaluation:
 
 
 @dataclass(frozen=True)
+class Progress:
+    """Where each component stands, all (K,)."""
+
+    damping: Tensor
+    step: Tensor
+    """Longest component of the last step."""
+    iterations: Tensor
+    converged: Tensor
+    stalled: Tensor
+
+    @classmethod
+    def start(cls, like: Tensor) -> Progress:
+        none = torch.zeros_like(like, dtype=torch.bool)
+        damping = torch.full_like(like, DAMPING_START)
+        return cls(
+            damping, torch.ones_like(like), torch.zeros_like(none, dtype=torch.long), none, none
+        )
+
+    @property
+    def done(self) -> Tensor:
+        return self.converged | self.stalled
+
+    def select(self, index: Tensor) -> Progress:
+        return Progress(*(value[index] for value in vars(self).values()))
+
+    def replaced(self, part: Progress, index: Tensor) -> Progress:
+        """With the selected rows taken from ``part``."""
+        pairs = zip(vars(self).values(), vars(part).values(), strict=True)
+        return Progress(*(value.index_copy(0, index, new) for value, new in pairs))
+
+
+@dataclass(frozen=True)
 class Solution:
-    """Where the iteration ended."""
+    """Where the iteration ended: the state, E of each image (B,), and how."""
 
     state: State
-    converged: Tensor
-    """(K,)."""
-    stalled: Tensor
-    """(K,)."""
-    iterations: Tensor
-    """(K,)."""
+    cost: Tensor
+    progress: Progress
 
 
 def estimated_scale(info: Information, coupling: Coupling) -> Tensor:
@@ -206,58 +242,80 @@ def estimated_scale(info: Information, coupling: Coupling) -> Tensor:
 
 def minimise(problem: Problem, state: State, max_iterations: int) -> Solution:
     """Run Levenberg-Marquardt until every component has converged, or ``max_iterations``."""
-    components = problem.coupling.components
-    device = state.gravity.device
-    everything = torch.arange(components, device=device)
-    solution = Solution(
-        state,
-        torch.zeros(components, dtype=torch.bool, device=device),
-        torch.zeros(components, dtype=torch.bool, device=device),
-        torch.zeros(components, dtype=torch.long, device=device),
-    )
+    evaluation = problem.evaluate(state)
+    progress = Progress.start(evaluation.cost)
     if problem.gravity_size + problem.frame.intrinsics == 0:
-        return replace(solution, converged=~solution.converged)
-    return _iterate(problem, solution, everything, max_iterations)
+        progress = replace(progress, converged=~progress.converged)
+        return Solution(state, evaluation.normal.cost, progress)
+    return _iterate(problem, state, evaluation, progress, max_iterations)
 
 
 def _iterate(
-    problem: Problem, solution: Solution, everything: Tensor, max_iterations: int
+    problem: Problem, state: State, evaluation: Evaluation, progress: Progress, max_iterations: int
 ) -> Solution:
-    evaluation = problem.evaluate(solution.state)
-    damping = torch.full_like(evaluation.cost, DAMPING_START)
-    state, done = solution.state, torch.zeros_like(solution.converged)
-    converged, stalled, iterations = solution.converged, solution.stalled, solution.iterations
-    residuals = problem.coupling.component_sum(_residual_count(problem.observations))
-    for _ in range(max_iterations):
+    coupling = problem.coupling
+    residuals = coupling.component_sum(_residual_count(problem.observations))
+    for iteration in range(max_iterations):
         arrow, b_time, b_camera = problem.system(evaluation)
-        damped = arrow.damped(damping, problem.coupling)
-        x_time, x_camera = damped.eliminate(problem.coupling).solve(
-            b_time, b_camera, problem.coupling
-        )
-        trial_state = problem.frame.step(state, x_time, to_cameras(x_camera, problem.coupling))
+        damped = arrow.damped(progress.damping, coupling)
+        x_time, x_camera = damped.eliminate(coupling).solve(b_time, b_camera, coupling)
+        trial_state = problem.frame.step(state, x_time, to_cameras(x_camera, coupling))
         trial = problem.evaluate(trial_state)
         with torch.no_grad():
-            gain = problem.coupling.times_sum((x_time * b_time).sum(1)) + (x_camera * b_camera).sum(
-                1
-            )
-            before, after = evaluation.total(evaluation.scale), trial.total(evaluation.scale)
-            small = gain <= GAIN_TOLERANCE * evaluation.cost / residuals
-            longest = torch.maximum(problem.coupling.times_max(x_time), _row_max(x_camera))
-            tiny = longest <= STEP_TOLERANCE[problem.observations.up_x.dtype]
-            accept = (after <= before) & ~done
-            floor = damping >= DAMPING_RANGE[1]
-            now_converged = ~done & (small | tiny)
-            now_stalled = ~done & ~accept & ~now_converged & floor
-            iterations = iterations + ~done
-            converged, stalled = converged | now_converged, stalled | now_stalled
-            done = done | now_converged | now_stalled
-            factor = torch.where(accept, 1 / DAMPING_FACTOR, DAMPING_FACTOR)
-            damping = (damping * factor).clamp(*DAMPING_RANGE)
-        state = trial_state.where(accept, state, problem.coupling)
-        evaluation = trial.where(accept, evaluation, problem.coupling)
-        if bool(done.all()):
+            gain = coupling.times_sum((x_time * b_time).sum(1)) + (x_camera * b_camera).sum(1)
+            step = torch.maximum(coupling.times_max(x_time), _row_max(x_camera))
+            better = trial.total(evaluation.scale) <= evaluation.total(evaluation.scale)
+            accept = better & ~progress.done
+            little = gain <= GAIN_TOLERANCE * evaluation.cost / residuals
+            progress = _advance(progress, step, better, little, problem.tolerance)
+        if bool(accept.all()):
+            state, evaluation = trial_state, trial
+        elif bool(accept.any()):
+            state = trial_state.where(accept, state, coupling)
+            evaluation = trial.where(accept, evaluation, coupling)
+        left = coupling.components - int(progress.done.sum())
+        if left == 0:
             break
-    return Solution(state, converged, stalled, iterations)
+        if left <= coupling.components // 2 and not torch.is_grad_enabled():
+            rest = max_iterations - iteration - 1
+            return _go_on(problem, Solution(state, evaluation.normal.cost, progress), rest)
+    return Solution(state, evaluation.normal.cost, progress)
+
+
+def _advance(
+    progress: Progress, step: Tensor, better: Tensor, little: Tensor, tolerance: float
+) -> Progress:
+    """One iteration further: who has settled, who is stuck, and the next damping."""
+    running = ~progress.done
+    coming = step * (step / progress.step).clamp(max=1)
+    settled = little | (coming <= tolerance)
+    stuck = ~better & ~settled & (progress.damping >= DAMPING_RANGE[1])
+    damping = torch.where(
+        better, progress.damping / DAMPING_FACTOR, progress.damping * DAMPING_FACTOR
+    )
+    return Progress(
+        damping.clamp(*DAMPING_RANGE),
+        step,
+        progress.iterations + running,
+        progress.converged | (settled & running),
+        progress.stalled | (stuck & running),
+    )
+
+
+def _go_on(problem: Problem, solution: Solution, max_iterations: int) -> Solution:
+    """Continue with the components that still run, leaving the others alone."""
+    running = ~solution.progress.done
+    sub, images, times, cameras = problem.select(running)
+    components = running.nonzero()[:, 0]
+    state = solution.state.select(times, cameras)
+    part = _iterate(
+        sub, state, sub.evaluate(state), solution.progress.select(components), max_iterations
+    )
+    return Solution(
+        solution.state.replaced(part.state, times, cameras),
+        solution.cost.index_copy(0, images, part.cost),
+        solution.progress.replaced(part.progress, components),
+    )
 
 
 def _residual_count(observations: Observations) -> Tensor:

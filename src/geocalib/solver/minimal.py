@@ -82,10 +82,9 @@ def ransac(observations: Observations, centre: Tensor, aspect: Tensor) -> Guess:
     batch = len(o)
     generator = torch.Generator().manual_seed(SEED)
     stretch = aspect[:, None]
-    up_at = torch.stack([(o.up_at_x - centre[:, :1]) / stretch, o.up_at_y - centre[:, 1:]], -1)
-    lat_at = torch.stack(
-        [(o.latitude_at_x - centre[:, :1]) / stretch, o.latitude_at_y - centre[:, 1:]], -1
-    )
+    scale = torch.stack([1 / aspect, torch.ones_like(aspect)], -1)[:, None]
+    up_at = (o.up_places() - centre[:, None]) * scale
+    lat_at = (o.latitude_places() - centre[:, None]) * scale
     up = torch.stack([o.up_x / stretch, o.up_y], -1).double()
     up = up / torch.linalg.vector_norm(up, dim=-1, keepdim=True).clamp(min=1e-12)
     sine = o.sin_latitude.double()
@@ -145,4 +144,5 @@ def _score(
     m = lat_at / f[:, None, None]
     sin_seen = -((m * g_xy).sum(-1) + g_z[..., 0]) * torch.rsqrt(1 + (m * m).sum(-1))
     lat_inlier = (sin_seen - sine).abs() < LATITUDE_TOLERANCE
-    return (up_inlier * up_weight).sum(1) + (lat_inlier * lat_weight).sum(1)
+    score: Tensor = (up_inlier * up_weight).sum(1) + (lat_inlier * lat_weight).sum(1)
+    return score

@@ -1,4 +1,4 @@
-"""From dense fields to the observations a fit runs on: checked, pooled, packed.
+"""From dense fields to the observations a fit runs on: pooled and packed.
 
 A field is smooth, so neighbouring pixels say nearly the same. A cell of pixels is replaced by
 one observation that is exact to first order: the confidence-weighted mean of its values, placed
@@ -7,12 +7,12 @@ at the equally weighted mean of its pixels, with the sum of their confidences.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from dataclasses import fields as dataclass_fields
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
+from torch.nn.functional import pad
 
 from geocalib.fields import Fields, pixel_grid
 
@@ -25,15 +25,16 @@ POLE_RADIUS = 0.05
 
 @dataclass(frozen=True)
 class Observations:
-    """N up-vectors and N latitudes per image, each (B, N) and at a place of its own."""
+    """N up-vectors and N latitudes per image."""
 
-    up_at_x: Tensor
-    up_at_y: Tensor
+    at_x: Tensor
+    """(B, 2 N) where they are, pixels: first the up-vectors, then the latitudes; or (B, N) where
+    these share their places."""
+    at_y: Tensor
     up_x: Tensor
+    """(B, N), as all that follow."""
     up_y: Tensor
     up_weight: Tensor
-    latitude_at_x: Tensor
-    latitude_at_y: Tensor
     sin_latitude: Tensor
     latitude_weight: Tensor
 
@@ -45,33 +46,35 @@ class Observations:
         """N, padding included."""
         return self.up_weight.shape[1]
 
-    @property
-    def same_places(self) -> bool:
-        """Whether up-vectors and latitudes sit at the same points."""
-        return self.up_at_x is self.latitude_at_x
+    def map(self, change: Callable[[Tensor], Tensor]) -> Observations:
+        """With every tensor changed alike."""
+        return Observations(*(change(value) for value in vars(self).values()))
 
     def __getitem__(self, index: slice | Tensor) -> Observations:
         """A sub-batch."""
-        parts = {f.name: getattr(self, f.name)[index] for f in dataclass_fields(self)}
-        if self.same_places:
-            parts["latitude_at_x"], parts["latitude_at_y"] = parts["up_at_x"], parts["up_at_y"]
-        return Observations(**parts)
+        return self.map(lambda value: value[index])
 
     def detach(self) -> Observations:
         """Without gradients."""
-        parts = {f.name: getattr(self, f.name).detach() for f in dataclass_fields(self)}
-        if self.same_places:
-            parts["latitude_at_x"], parts["latitude_at_y"] = parts["up_at_x"], parts["up_at_y"]
-        return Observations(**parts)
+        return self.map(torch.Tensor.detach)
+
+    def up_places(self) -> Tensor:
+        """(B, N, 2)."""
+        return torch.stack([self.at_x[:, : self.count], self.at_y[:, : self.count]], -1)
+
+    def latitude_places(self) -> Tensor:
+        """(B, N, 2)."""
+        return torch.stack([self.at_x[:, -self.count :], self.at_y[:, -self.count :]], -1)
 
     def padded(self, count: int) -> Observations:
-        """The same with N = count: what is added has no weight."""
-        missing = count - self.count
-        if missing == 0:
-            return self
-        return Observations(
-            **{f.name: F.pad(getattr(self, f.name), (0, missing)) for f in dataclass_fields(self)}
-        )
+        """The same with N = count and separate places: what is added has no weight."""
+        extra = (0, count - self.count)
+        places = [
+            torch.cat([pad(v[:, : self.count], extra), pad(v[:, -self.count :], extra)], 1)
+            for v in (self.at_x, self.at_y)
+        ]
+        values = [pad(v, extra) for v in list(vars(self).values())[2:]]
+        return Observations(*places, *values)
 
 
 def concatenate(parts: list[Observations]) -> Observations:
@@ -79,13 +82,8 @@ def concatenate(parts: list[Observations]) -> Observations:
     if len(parts) == 1:
         return parts[0]
     count = max(part.count for part in parts)
-    parts = [part.padded(count) for part in parts]
-    return Observations(
-        **{
-            f.name: torch.cat([getattr(part, f.name) for part in parts])
-            for f in dataclass_fields(Observations)
-        }
-    )
+    columns = zip(*(vars(part.padded(count)).values() for part in parts), strict=True)
+    return Observations(*(torch.cat(column) for column in columns))
 
 
 def observe(fields: Fields, cells: int | None) -> Observations:
@@ -94,10 +92,9 @@ def observe(fields: Fields, cells: int | None) -> Observations:
     cells: pool to cells of a whole number of pixels, at least this many along the shorter side;
     None keeps every pixel.
     """
-    width, height = fields.size
-    side = 1 if cells is None else max(1, min(width, height) // cells)
+    side = 1 if cells is None else max(1, min(fields.size) // cells)
     observations = _dense(fields) if side == 1 else _pooled(fields, side)
-    # Towards the zenith and the nadir the up-vector turns ever faster and a place that is off
+    # Towards the zenith and the nadir the up-vector turns ever faster, and a place that is off
     # by little means an up-vector that is off by much.
     cosine2 = 1 - observations.sin_latitude**2
     trust = cosine2 / (cosine2 + POLE_RADIUS**2)
@@ -108,60 +105,85 @@ def _dense(fields: Fields) -> Observations:
     width, height = fields.size
     batch = len(fields)
     x, y = pixel_grid(width, height, fields.up).reshape(-1, 2).unbind(-1)
-    at_x, at_y = x.expand(batch, -1), y.expand(batch, -1)
     up = fields.up.flatten(2)
     return Observations(
-        at_x,
-        at_y,
+        x.expand(batch, -1),
+        y.expand(batch, -1),
         up[:, 0],
         up[:, 1],
         fields.up_confidence.flatten(1),
-        at_x,
-        at_y,
         torch.sin(fields.latitude.flatten(1)),
         fields.latitude_confidence.flatten(1),
     )
 
 
 def _pooled(fields: Fields, side: int) -> Observations:
-    width, height = fields.size
-    grid = pixel_grid(width, height, fields.up).permute(2, 0, 1)[None]
-    up_weight = fields.up_confidence[:, None]
-    weight, mean = _weighted_means(
-        torch.cat([fields.up, grid.expand_as(fields.up)], 1), up_weight, side
-    )
-    length = torch.linalg.vector_norm(mean[:, :2], dim=1, keepdim=True)
-    up = mean[:, :2] / length.clamp(min=torch.finfo(mean.dtype).tiny)
-
-    latitude = torch.cat([fields.latitude, grid.expand_as(fields.up)], 1)
-    latitude_weight = fields.latitude_confidence[:, None]
-    total, centre = _weighted_means(latitude, latitude_weight, side)
+    up_weight, latitude_weight = fields.up_confidence, fields.latitude_confidence
+    latitude = fields.latitude[:, 0]
+    up_total, up_at, (up_x, up_y) = _cell_means(up_weight, [fields.up[:, 0], fields.up[:, 1]], side)
+    length = torch.sqrt(up_x * up_x + up_y * up_y).clamp(min=torch.finfo(up_x.dtype).tiny)
+    total, latitude_at, (mean,) = _cell_means(latitude_weight, [latitude], side)
     # A stray latitude would pull its cell's mean by its full distance: count it less, and move
     # the cell's place along, which keeps the mean exact to first order.
-    for _ in range(2):
-        around = _spread(centre[:, :1], side, height, width)
-        distance = (fields.latitude - around).abs()
-        trusted = latitude_weight * (CLEARLY_OUT / distance.clamp(min=CLEARLY_OUT))
-        _, centre = _weighted_means(latitude, trusted, side)
-    flat = [t.flatten(1) for t in (*mean[:, 2:].unbind(1), *up.unbind(1), weight[:, 0])]
+    if _strays(latitude, mean, side):
+        for _ in range(2):
+            distance = (latitude - _spread(mean, latitude, side)).abs()
+            trusted = latitude_weight * (CLEARLY_OUT / distance.clamp(min=CLEARLY_OUT))
+            _, latitude_at, (mean,) = _cell_means(trusted, [latitude], side)
     return Observations(
-        *flat,
-        centre[:, 1].flatten(1),
-        centre[:, 2].flatten(1),
-        torch.sin(centre[:, 0].flatten(1)),
+        torch.cat([up_at[0].flatten(1), latitude_at[0].flatten(1)], 1),
+        torch.cat([up_at[1].flatten(1), latitude_at[1].flatten(1)], 1),
+        (up_x / length).flatten(1),
+        (up_y / length).flatten(1),
+        up_total.flatten(1),
+        torch.sin(mean.flatten(1)),
         total.flatten(1),
     )
 
 
-def _weighted_means(values: Tensor, weight: Tensor, side: int) -> tuple[Tensor, Tensor]:
-    """Sum of weights (B, 1, h, w) and weighted means (B, C, h, w) over cells of side x side."""
-    stacked = torch.cat([values * weight, weight], 1)
-    sums = F.avg_pool2d(stacked, side, ceil_mode=True, divisor_override=1)
-    total = sums[:, -1:]
-    return total, sums[:, :-1] / total.clamp(min=torch.finfo(total.dtype).tiny)
+def _cell_means(
+    weight: Tensor, values: list[Tensor], side: int
+) -> tuple[Tensor, tuple[Tensor, Tensor], list[Tensor]]:
+    """Over cells of side x side pixels of (B, H, W): the sum of the weights (B, h, w), the
+    weighted mean place (x, y) and the weighted means of the values."""
+    _, height, width = weight.shape
+    x = torch.arange(width, dtype=weight.dtype, device=weight.device) + 0.5
+    y = torch.arange(height, dtype=weight.dtype, device=weight.device) + 0.5
+    # Along one axis at a time: rows first is fast, and serves the sums over x.
+    rows = _sum_runs(weight, side, 1)
+    total = _sum_runs(rows, side, 2)
+    inverse = 1 / total.clamp(min=torch.finfo(total.dtype).tiny)
+    at_x = _sum_runs(rows * x, side, 2) * inverse
+    at_y = _sum_runs(_sum_runs(weight, side, 2) * y[:, None], side, 1) * inverse
+    means = [_sum_runs(_sum_runs(v * weight, side, 1), side, 2) * inverse for v in values]
+    return total, (at_x, at_y), means
 
 
-def _spread(cells: Tensor, side: int, height: int, width: int) -> Tensor:
-    """Every pixel gets its cell's value: (B, 1, h, w) to (B, 1, H, W)."""
-    repeated = cells.repeat_interleave(side, 2).repeat_interleave(side, 3)
-    return repeated[:, :, :height, :width]
+def _runs(values: Tensor, side: int, dim: int) -> Tensor:
+    """Runs of ``side`` along a dimension of (B, H, W) as a dimension of their own behind it;
+    the last one is filled up with zeros."""
+    missing = -values.shape[dim] % side
+    if missing:
+        values = pad(values, (0, missing) if dim == 2 else (0, 0, 0, missing))
+    shape = list(values.shape)
+    shape[dim : dim + 1] = [shape[dim] // side, side]
+    return values.reshape(shape)
+
+
+def _sum_runs(values: Tensor, side: int, dim: int) -> Tensor:
+    """Sums of runs of ``side`` along a dimension of (B, H, W)."""
+    return _runs(values, side, dim).sum(dim + 1)
+
+
+def _strays(values: Tensor, cells: Tensor, side: int) -> bool:
+    """Whether any pixel may lie clearly out of its cell (padding counts as a pixel)."""
+    high = _runs(_runs(values, side, 1).amax(2), side, 2).amax(3)
+    low = _runs(_runs(values, side, 1).amin(2), side, 2).amin(3)
+    return bool(torch.maximum(high - cells, cells - low).amax() > CLEARLY_OUT)
+
+
+def _spread(cells: Tensor, like: Tensor, side: int) -> Tensor:
+    """Every pixel of (B, H, W) gets the value of its cell (B, h, w)."""
+    _, height, width = like.shape
+    spread = cells.repeat_interleave(side, 2)[:, :, :width].repeat_interleave(side, 1)
+    return spread[:, :height]

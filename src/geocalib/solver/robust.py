@@ -6,16 +6,13 @@ import torch
 from torch import Tensor
 
 
-def huber_weight(squared: Tensor, threshold: float | None) -> Tensor:
-    """Weight with which a residual enters the normal equations; no threshold: 1."""
-    if threshold is None:
-        return torch.ones_like(squared)
-    return threshold * torch.rsqrt(squared.clamp(min=threshold**2))
+def huber(squared: Tensor, threshold: float | None) -> tuple[Tensor, Tensor]:
+    """Cost of each residual and the weight with which it enters the normal equations.
 
-
-def huber_cost(squared: Tensor, threshold: float | None) -> Tensor:
-    """The cost: ``squared`` up to the threshold, 2 threshold sqrt(squared) - threshold^2 beyond."""
+    The cost is ``squared`` up to the threshold and 2 threshold norm - threshold^2 beyond.
+    """
     if threshold is None:
-        return squared
+        return squared, torch.ones_like(squared)
     outside = squared.clamp(min=threshold**2)
-    return torch.minimum(squared, 2 * threshold * torch.sqrt(outside) - threshold**2)
+    weight = threshold * torch.rsqrt(outside)
+    return torch.minimum(squared, 2 * outside * weight - threshold**2), weight

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -35,6 +36,10 @@ class State:
     """(C, D)."""
     c: Tensor
     """(C, 2)."""
+
+    def detach(self) -> State:
+        """Without gradients."""
+        return State(*(value.detach() for value in vars(self).values()))
 
     def select(self, times: Tensor, cameras: Tensor) -> State:
         return State(
@@ -71,10 +76,29 @@ class Frame:
     """(C, 2)."""
     aspect: Tensor
     """(C,)."""
+    log_f_low: Tensor
+    """(C,) bounds of log f."""
+    log_f_high: Tensor
     free: Free
 
+    @classmethod
+    def create(cls, model: CameraModel, size: Tensor, aspect: Tensor, free: Free) -> Frame:
+        """The frame of cameras with images of that size (C, 2) and aspect (C,)."""
+        if model.wide:
+            low, high = WIDE_RADIUS
+        else:
+            low, high = (math.tan(0.5 * math.radians(v)) for v in PERSPECTIVE_VFOV_DEG)
+        half = 0.5 * size[:, 1]
+        return cls(model, size, aspect, torch.log(half / high), torch.log(half / low), free)
+
     def select(self, cameras: Tensor) -> Frame:
-        return Frame(self.model, self.size[cameras], self.aspect[cameras], self.free)
+        return replace(
+            self,
+            size=self.size[cameras],
+            aspect=self.aspect[cameras],
+            log_f_low=self.log_f_low[cameras],
+            log_f_high=self.log_f_high[cameras],
+        )
 
     @property
     def intrinsics(self) -> int:
@@ -88,10 +112,10 @@ class Frame:
         """Camera, gravity (B, 3) and the directions (B, 3, 2) it varies in, of every image."""
         basis = sphere.tangent_basis(state.gravity)
         gravity = state.gravity
-        intrinsics = (state.log_f.exp(), state.c, state.distortion, self.size, self.aspect)
+        intrinsics = [state.log_f.exp(), state.c, state.distortion, self.size, self.aspect]
         if not coupling.separate:
             gravity, basis = gravity[coupling.time], basis[coupling.time]
-            intrinsics = tuple(part[coupling.camera] for part in intrinsics)
+            intrinsics = [part[coupling.camera] for part in intrinsics]
         if coupling.rotation is not None:
             rotation = coupling.rotation.to(gravity.dtype)
             gravity, basis = (rotation @ gravity[..., None])[..., 0], rotation @ basis
@@ -108,9 +132,8 @@ class Frame:
             )
         at = 0
         if self.free.focal:
-            low, high = self.log_f_bounds()
             moved = log_f + camera_step[:, 0].clamp(-LONGEST_STEP, LONGEST_STEP)
-            log_f = torch.minimum(torch.maximum(moved, low), high)
+            log_f = torch.minimum(torch.maximum(moved, self.log_f_low), self.log_f_high)
             at = 1
         if self.free.distortion:
             columns = list(distortion.unbind(1))
@@ -135,13 +158,3 @@ class Frame:
         depth, _ = self.model.depth(centre, tuple(k[:, None] for k in after.unbind(1)))
         slope = torch.cat(jet.d_k, 1) / jet.depth
         return torch.log(depth / jet.depth)[:, 0] - (slope * (after - before)).sum(1)
-
-    def log_f_bounds(self) -> tuple[Tensor, Tensor]:
-        """Smallest and largest log f, each (C,)."""
-        if self.model.wide:
-            low, high = WIDE_RADIUS
-        else:
-            angles = torch.tensor(PERSPECTIVE_VFOV_DEG, dtype=torch.float64)
-            low, high = torch.tan(0.5 * torch.deg2rad(angles)).tolist()
-        half = 0.5 * self.size[:, 1]
-        return torch.log(half / high), torch.log(half / low)

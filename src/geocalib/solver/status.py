@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import StrEnum
 
 
-class Status(str, Enum):
+class Status(StrEnum):
     """The outcome for one image; its value is the sentence to show."""
 
     CONVERGED = "converged"
@@ -22,6 +22,3 @@ class Status(str, Enum):
     def failed(self) -> bool:
         """Whether there is no answer (all its numbers are NaN)."""
         return self.value.startswith("failed")
-
-    def __str__(self) -> str:
-        return self.value
