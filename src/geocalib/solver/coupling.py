@@ -178,9 +178,16 @@ def _rotations(rig: Rig, camera: Tensor) -> Tensor:
 
 
 def _numbered(values: Tensor) -> Tensor:
-    """The values replaced by 0, 1, ... in ascending order."""
+    """The values replaced by 0, 1, ... in the order in which they first appear.
+
+    So the indices of images that stand alone ascend together, also in any selection of them.
+    """
     numbers: Tensor = torch.unique(values, return_inverse=True)[1]
-    return numbers
+    place = torch.arange(len(values), device=values.device)
+    count = int(numbers.max()) + 1
+    first = torch.full((count,), len(values), device=values.device)
+    first = first.scatter_reduce(0, numbers, place, "amin")
+    return first.argsort().argsort()[numbers]
 
 
 def _components(time: Tensor, camera: Tensor, times: int, cameras: int) -> tuple[Tensor, Tensor]:

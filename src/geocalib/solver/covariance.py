@@ -23,8 +23,10 @@ from geocalib.solver.result import Sigma
 from geocalib.solver.state import State
 
 FLATTEST = 1e-12
-"""Smallest eigenvalue, relative to the diagonal, that is inverted: what the data say nothing
-about gets a very large sigma instead of none."""
+"""Smallest eigenvalue, relative to the diagonal, that is inverted."""
+
+VAGUE = 1e4
+"""Sigma along what the data and the priors say nothing about, in the unit of the parameters."""
 
 
 @dataclass(frozen=True)
@@ -83,19 +85,20 @@ def _covariance(problem: Problem, state: State) -> tuple[Tensor, Tensor]:
 
 def _sandwich(M: Arrow, V: Arrow, coupling: Coupling) -> Tensor:
     """Blocks (B, P, P) of M^-1 V M^-1."""
-    A_inverse = _inverse(M.A)
+    A_inverse, A_vague = _inverse(M.A)
     AB = A_inverse @ M.B
     transposed = AB.transpose(1, 2)
     S = M.C - coupling.times_sum(M.B.transpose(1, 2) @ AB)
-    S_inverse = _inverse(S)
+    S_inverse, S_vague = _inverse(S)
     cross = transposed @ V.B
     reduced = V.C + coupling.times_sum(transposed @ V.A @ AB - cross - cross.transpose(1, 2))
-    cameras = S_inverse @ reduced @ S_inverse
+    cameras = S_inverse @ reduced @ S_inverse + S_vague
     # Covariance of a time's own score with the cameras' estimate.
     shared = (V.B - V.A @ AB) @ S_inverse[coupling.time_component]
     mixed = A_inverse @ shared @ transposed
     of_time = cameras[coupling.time_component]
-    times = A_inverse @ V.A @ A_inverse - mixed - mixed.transpose(1, 2) + AB @ of_time @ transposed
+    alone = A_inverse @ V.A @ A_inverse + A_vague
+    times = alone - mixed - mixed.transpose(1, 2) + AB @ of_time @ transposed
     side = A_inverse @ shared - AB @ of_time
     if not coupling.separate:
         own = side.shape[2] // coupling.slots
@@ -109,17 +112,20 @@ def _sandwich(M: Arrow, V: Arrow, coupling: Coupling) -> Tensor:
     return torch.cat([top, torch.cat([side.transpose(1, 2), cameras], 2)], 1)
 
 
-def _inverse(matrix: Tensor) -> Tensor:
-    """Inverse of symmetric matrices (n, p, p), with flat directions made very uncertain."""
+def _inverse(matrix: Tensor) -> tuple[Tensor, Tensor]:
+    """Inverse of symmetric matrices (n, p, p) without their flat directions, and the covariance
+    along these."""
     if matrix.shape[1] == 0:
-        return matrix
+        return matrix, matrix
     diagonal = matrix.diagonal(dim1=1, dim2=2)
-    scale = torch.rsqrt(torch.where(diagonal > 0, diagonal, 1.0))
-    scaled = scale[:, :, None] * matrix * scale[:, None, :]
-    scaled = torch.where(torch.isfinite(scaled), scaled, 0.0)
-    values, vectors = torch.linalg.eigh(scaled)
-    inverse: Tensor = (vectors / values.clamp(min=FLATTEST)[:, None]) @ vectors.transpose(1, 2)
-    return scale[:, :, None] * inverse * scale[:, None, :]
+    scale = torch.rsqrt(torch.where(diagonal > 0, diagonal, 1.0))[:, :, None]
+    scaled = scale * matrix * scale.transpose(1, 2)
+    values, vectors = torch.linalg.eigh(torch.where(torch.isfinite(scaled), scaled, 0.0))
+    flat = (values < FLATTEST)[:, None]
+    vectors = scale * vectors
+    inverse = torch.where(flat, 0.0, vectors / values[:, None]) @ vectors.transpose(1, 2)
+    vague = torch.where(flat, VAGUE * vectors / vectors.abs().amax(1, keepdim=True), 0.0)
+    return inverse, vague @ vague.transpose(1, 2)
 
 
 def _sigmas(blocks: Tensor, problem: Problem, camera: Camera, gravity: Tensor) -> Sigma:

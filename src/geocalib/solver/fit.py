@@ -25,7 +25,7 @@ from geocalib.solver.result import FitResult, Sigma
 from geocalib.solver.state import Frame, State
 from geocalib.solver.status import Status
 
-STAGE_ITERATIONS = 3
+STAGE_ITERATIONS = 2
 """Iterations before the next distortion parameter is freed, where a model asks for an order."""
 
 
@@ -173,9 +173,11 @@ def _clean(parts: list[Fields]) -> tuple[list[Fields], list[Status | None]]:
             cleaned.append(part)
             faults.extend([None] * len(part))
             continue
-        used = part.up_confidence + part.latitude_confidence != 0
-        finite = torch.isfinite(part.up).all(1) & torch.isfinite(part.latitude[:, 0])
-        bad = (used & ~finite).flatten(1).any(1) | ~torch.isfinite(total)
+        finite_up = torch.isfinite(part.up).all(1)
+        finite_latitude = torch.isfinite(part.latitude[:, 0])
+        wrong_up = (part.up_confidence != 0) & ~finite_up
+        wrong_latitude = (part.latitude_confidence != 0) & ~finite_latitude
+        bad = (wrong_up | wrong_latitude).flatten(1).any(1) | ~torch.isfinite(total)
         for i in range(len(part)):
             if bool(bad[i]):
                 faults.append(Status.NOT_FINITE)
@@ -186,13 +188,13 @@ def _clean(parts: list[Fields]) -> tuple[list[Fields], list[Status | None]]:
             else:
                 faults.append(None)
         keep = torch.tensor([f is None for f in faults[-len(part) :]], device=part.up.device)
-        usable = keep[:, None, None] & finite
+        up, latitude = keep[:, None, None] & finite_up, keep[:, None, None] & finite_latitude
         cleaned.append(
             Fields(
-                torch.where(usable[:, None], part.up, 0.0),
-                torch.where(usable[:, None], part.latitude, 0.0),
-                torch.where(usable, part.up_confidence, 0.0),
-                torch.where(usable, part.latitude_confidence, 0.0),
+                torch.where(up[:, None], part.up, 0.0),
+                torch.where(latitude[:, None], part.latitude, 0.0),
+                torch.where(up, part.up_confidence, 0.0),
+                torch.where(latitude, part.latitude_confidence, 0.0),
             )
         )
     return cleaned, faults

@@ -14,6 +14,9 @@ from geocalib.solver.options import Initial
 from geocalib.solver.priors import Priors
 from geocalib.solver.state import Frame, State
 
+LEVEL = (0.0, 1.0, 0.0)
+"""Gravity of a level camera."""
+
 
 def initial_state(
     kind: Initial,
@@ -44,9 +47,12 @@ def initial_state(
         gravity = (coupling.rotation.double().transpose(1, 2) @ gravity[..., None])[..., 0]
     log_f = _mean(f.log(), coupling.camera, len(frame.size))
     shared = _mean(gravity, coupling.time, len(coupling.time_component))
+    # Guesses of cameras mounted against each other may cancel; then the rig counts as level.
+    length = torch.linalg.vector_norm(shared, dim=1, keepdim=True)
+    shared = torch.where(length > 0.1, shared / length, shared.new_tensor(LEVEL))
     start = torch.tensor(frame.model.start, dtype=log_f.dtype, device=log_f.device)
     state = State(
-        shared / torch.linalg.vector_norm(shared, dim=1, keepdim=True),
+        shared,
         torch.minimum(torch.maximum(log_f, frame.log_f_low), frame.log_f_high),
         start.expand(len(log_f), -1),
         centre,
@@ -62,7 +68,7 @@ def initial_state(
 
 def trivial(size: Tensor) -> Guess:
     """A level camera with f = 0.7 of the longer side, for images of size (B, 2)."""
-    level = torch.tensor([0.0, 1.0, 0.0], dtype=torch.float64, device=size.device)
+    level = torch.tensor(LEVEL, dtype=torch.float64, device=size.device)
     return Guess(level.expand(len(size), 3), TRIVIAL_FOCAL * size.amax(1).double())
 
 

@@ -17,7 +17,10 @@ from geocalib.solver.problem import Information, Normal, information, normal_equ
 from geocalib.solver.state import Frame, State
 
 DAMPING_START, DAMPING_FACTOR = 0.1, 10.0
-DAMPING_RANGE = (1e-6, 1e2)
+DAMPING_MOST = 1e2
+DAMPING_LEAST = {torch.float32: 1e-6, torch.float64: 1e-9}
+"""Single precision needs the larger floor; in double, strongly correlated distortion parameters
+converge faster with less."""
 
 STEP_TOLERANCE = {torch.float32: 2e-6, torch.float64: 1e-9}
 """Converged when no unknown would move by more (radians, log f, units of the distortion) in the
@@ -58,11 +61,6 @@ class Problem:
             times,
             cameras,
         )
-
-    @property
-    def tolerance(self) -> float:
-        """Smallest step that matters."""
-        return STEP_TOLERANCE[self.observations.up_x.dtype]
 
     @property
     def gravity_size(self) -> int:
@@ -197,7 +195,7 @@ class Progress:
 
     damping: Tensor
     step: Tensor
-    """Longest component of the last step."""
+    """Longest component of the last step, 0 where that was rejected."""
     iterations: Tensor
     converged: Tensor
     stalled: Tensor
@@ -207,7 +205,7 @@ class Progress:
         none = torch.zeros_like(like, dtype=torch.bool)
         damping = torch.full_like(like, DAMPING_START)
         return cls(
-            damping, torch.ones_like(like), torch.zeros_like(none, dtype=torch.long), none, none
+            damping, torch.zeros_like(like), torch.zeros_like(none, dtype=torch.long), none, none
         )
 
     @property
@@ -255,6 +253,8 @@ def _iterate(
 ) -> Solution:
     coupling = problem.coupling
     residuals = coupling.component_sum(_residual_count(problem.observations))
+    dtype = problem.observations.up_x.dtype
+    tolerance, least_damping = STEP_TOLERANCE[dtype], DAMPING_LEAST[dtype]
     for iteration in range(max_iterations):
         arrow, b_time, b_camera = problem.system(evaluation)
         damped = arrow.damped(progress.damping, coupling)
@@ -267,7 +267,7 @@ def _iterate(
             better = trial.total(evaluation.scale) <= evaluation.total(evaluation.scale)
             accept = better & ~progress.done
             little = gain <= GAIN_TOLERANCE * evaluation.cost / residuals
-            progress = _advance(progress, step, better, little, problem.tolerance)
+            progress = _advance(progress, step, better, little, tolerance, least_damping)
         if bool(accept.all()):
             state, evaluation = trial_state, trial
         elif bool(accept.any()):
@@ -283,19 +283,25 @@ def _iterate(
 
 
 def _advance(
-    progress: Progress, step: Tensor, better: Tensor, little: Tensor, tolerance: float
+    progress: Progress,
+    step: Tensor,
+    better: Tensor,
+    little: Tensor,
+    tolerance: float,
+    least_damping: float,
 ) -> Progress:
     """One iteration further: who has settled, who is stuck, and the next damping."""
     running = ~progress.done
-    coming = step * (step / progress.step).clamp(max=1)
-    settled = little | (coming <= tolerance)
-    stuck = ~better & ~settled & (progress.damping >= DAMPING_RANGE[1])
+    # Two accepted steps in a row tell how fast they shrink; the damping of a rejected one lies.
+    trend = torch.where(better, (step / progress.step).clamp(max=1), 1.0)
+    settled = little | (step * trend <= tolerance)
+    stuck = ~better & ~settled & (progress.damping >= DAMPING_MOST)
     damping = torch.where(
         better, progress.damping / DAMPING_FACTOR, progress.damping * DAMPING_FACTOR
     )
     return Progress(
-        damping.clamp(*DAMPING_RANGE),
-        step,
+        damping.clamp(least_damping, DAMPING_MOST),
+        torch.where(better, step, 0.0),
         progress.iterations + running,
         progress.converged | (settled & running),
         progress.stalled | (stuck & running),

@@ -16,8 +16,10 @@ from torch.nn.functional import pad
 
 from geocalib.fields import Fields, pixel_grid
 
-CLEARLY_OUT = 0.1
-"""Latitudes further than this (radians) from their cell's mean count less in it."""
+STRAY = 0.15
+"""Latitudes further than this (radians) from their cell's mean are strays that hardly count."""
+
+STRAY_PASSES = 3
 
 POLE_RADIUS = 0.05
 """Distance from the zenith or nadir (radians) at which an up-vector counts half."""
@@ -121,14 +123,16 @@ def _pooled(fields: Fields, side: int) -> Observations:
     up_weight, latitude_weight = fields.up_confidence, fields.latitude_confidence
     latitude = fields.latitude[:, 0]
     up_total, up_at, (up_x, up_y) = _cell_means(up_weight, [fields.up[:, 0], fields.up[:, 1]], side)
-    length = torch.sqrt(up_x * up_x + up_y * up_y).clamp(min=torch.finfo(up_x.dtype).tiny)
+    # The floor comes before the root, whose derivative at 0 is infinite.
+    length = torch.sqrt((up_x * up_x + up_y * up_y).clamp(min=torch.finfo(up_x.dtype).tiny))
     total, latitude_at, (mean,) = _cell_means(latitude_weight, [latitude], side)
-    # A stray latitude would pull its cell's mean by its full distance: count it less, and move
-    # the cell's place along, which keeps the mean exact to first order.
+    # A stray latitude would pull its cell's mean by its full distance: count it (much) less, and
+    # move the cell's place along, which keeps the mean exact to first order. Cells without a
+    # stray stay as they are, so that it does not matter what else is in the batch.
     if _strays(latitude, mean, side):
-        for _ in range(2):
-            distance = (latitude - _spread(mean, latitude, side)).abs()
-            trusted = latitude_weight * (CLEARLY_OUT / distance.clamp(min=CLEARLY_OUT))
+        for _ in range(STRAY_PASSES):
+            distance = (latitude - _spread(mean, latitude, side)) / STRAY
+            trusted = latitude_weight / (distance * distance).clamp(min=1) ** 2
             _, latitude_at, (mean,) = _cell_means(trusted, [latitude], side)
     return Observations(
         torch.cat([up_at[0].flatten(1), latitude_at[0].flatten(1)], 1),
@@ -176,10 +180,10 @@ def _sum_runs(values: Tensor, side: int, dim: int) -> Tensor:
 
 
 def _strays(values: Tensor, cells: Tensor, side: int) -> bool:
-    """Whether any pixel may lie clearly out of its cell (padding counts as a pixel)."""
+    """Whether any pixel may be a stray (padding counts as a pixel)."""
     high = _runs(_runs(values, side, 1).amax(2), side, 2).amax(3)
     low = _runs(_runs(values, side, 1).amin(2), side, 2).amin(3)
-    return bool(torch.maximum(high - cells, cells - low).amax() > CLEARLY_OUT)
+    return bool(torch.maximum(high - cells, cells - low).amax() > STRAY)
 
 
 def _spread(cells: Tensor, like: Tensor, side: int) -> Tensor:

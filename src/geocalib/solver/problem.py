@@ -1,6 +1,8 @@
 """The cost of cameras under gravity given their observations, and its normal equations.
 
-E = sum w_up rho(|up - up_obs|^2) + w_lat rho(|sin lat - sin lat_obs|^2) per image.
+E = sum w_up rho(|up - up_obs|^2) + w_lat rho(|sin lat - sin lat_obs|^2) per image. An
+observation that the trial camera cannot see (outside the domain of its model) counts as
+entirely wrong, so that no step gains by losing sight of pixels.
 """
 
 from __future__ import annotations
@@ -24,6 +26,9 @@ from geocalib.solver.robust import huber as huber_kernel
 
 CHUNK = 1 << 16
 """Observations evaluated at once: they and all temporaries stay in the processor's cache."""
+
+UNSEEN = 2.0
+"""Squared residual of an observation that the camera cannot see."""
 
 
 @dataclass(frozen=True)
@@ -121,13 +126,13 @@ def information(
 
 
 def _density(squared: Tensor, weight: Tensor, threshold: float) -> Tensor:
-    """Expected curvature of each residual, from a box window of about half a sigma."""
+    """Expected curvature of each residual, from a box window of a third of a sigma."""
     # The weighted mean of the norms' square roots, squared: the median's value for Gaussian
     # noise, nearly as deaf to outliers, and much cheaper.
     root = torch.sqrt(torch.sqrt(squared))
     total = weight.sum(1, keepdim=True).clamp(min=torch.finfo(weight.dtype).tiny)
     typical = ((weight * root).sum(1, keepdim=True) / total) ** 2
-    window = (0.7 * typical).clamp(min=threshold)
+    window = (0.5 * typical).clamp(min=threshold)
     return (squared < window * window) * (threshold / window)
 
 
@@ -157,10 +162,13 @@ def _residuals(
     )
     columns = [column for pair in pairs for column in pair]
     value = torch.cat([turned, difference], 1)
+    squared = torch.cat([dx * dx + dy * dy, difference * difference], 1)
     jacobian = torch.cat(columns, 1) if columns else value.new_zeros(len(value), 0)
-    return _Residuals(
-        value,
-        torch.cat([dx * dx + dy * dy, difference * difference], 1),
-        jacobian.reshape(len(value), len(columns) // 2, value.shape[1]),
-        torch.cat([o.up_weight, o.latitude_weight], 1),
-    )
+    jacobian = jacobian.reshape(len(value), len(columns) // 2, value.shape[1])
+    seen = rays.jet.valid
+    if seen is not None and not bool(seen.all()):
+        seen = seen if seen.shape == value.shape else torch.cat([seen, seen], 1)
+        value = torch.where(seen, value, 0.0)
+        squared = torch.where(seen, squared, UNSEEN)
+        jacobian = torch.where(seen.unsqueeze(1), jacobian, 0.0)
+    return _Residuals(value, squared, jacobian, torch.cat([o.up_weight, o.latitude_weight], 1))

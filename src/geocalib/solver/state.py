@@ -20,7 +20,7 @@ PERSPECTIVE_VFOV_DEG = (5.0, 150.0)
 WIDE_RADIUS = (0.02, 6.0)
 """H / 2f that a fit of a wide model stays within."""
 
-LONGEST_STEP = 0.5
+LONGEST_STEP = 1.0
 """Longest step of gravity (radians) and log f in one iteration."""
 
 

@@ -1,0 +1,265 @@
+"""Accuracy, honesty and speed of the solver, as the tables in docs/solver.md.
+
+python benchmarks/solver.py                 everything
+python benchmarks/solver.py speed           one part: recovery pooling uncertainty speed
+python benchmarks/solver.py recovery --count 1000 --models kannala_brandt
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterable
+
+import torch
+from torch import Tensor
+
+from geocalib import Camera, Fields, FitOptions, FitResult, fit
+from geocalib import gravity as sphere
+from geocalib.cameras import MODELS
+from geocalib.fields import pixel_grid
+from random_cameras import exact_fields, noisy_fields, random_cameras
+
+BATCH = 250
+FULL_GRID = FitOptions(cells=None)
+
+
+def row(*cells: object) -> None:
+    print("| " + " | ".join(str(cell) for cell in cells) + " |", flush=True)
+
+
+def header(*cells: str) -> None:
+    print()
+    row(*cells)
+    row(*["---"] * len(cells))
+
+
+def ray_error_deg(camera: Camera, truth: Camera) -> Tensor:
+    """(B,) mean angle between the rays of the two cameras over the pixels both can see."""
+    width, height = (int(v) for v in truth.size[0].tolist())
+    grid = pixel_grid(width, height, truth.f).reshape(1, -1, 2).expand(len(truth), -1, 2)
+    rays, seen = truth.unproject(grid)
+    found, found_seen = camera.unproject(grid)
+    both = seen & found_seen
+    angle = torch.rad2deg(sphere.angle_between(rays, found))
+    return (angle * both).sum(1) / both.sum(1)
+
+
+def recovery(models: Iterable[str], count: int) -> None:
+    """Noise-free 64x64 fields, no pooling, trivial start."""
+    print(f"\nRecovery of {count} random cameras per model from noise-free 64x64 fields")
+    header(
+        "model",
+        "dtype",
+        "recovered",
+        "gravity p50 / max [deg]",
+        "focal or ray p50 / max",
+        "iterations",
+    )
+    for name in models:
+        _recovery(name, count, None)
+    if "double_sphere" in models:
+        _recovery("double_sphere", max(1, count // 10), (-0.1, 0.3))
+
+
+def _recovery(name: str, count: int, xi: tuple[float, float] | None) -> None:
+    wide = MODELS[name].wide
+    dtype = torch.float64 if wide else torch.float32
+    gravity_error, other_error, iterations, notes = [], [], [], []
+    for seed in range(0, count, BATCH):
+        truth, gravity = random_cameras(name, min(BATCH, count - seed), 64, seed, xi)
+        result = fit(exact_fields(truth, gravity, dtype), name, options=FULL_GRID)
+        angle = torch.rad2deg(sphere.angle_between(result.gravity.double(), gravity))
+        if wide:
+            error, limit = ray_error_deg(result.camera, truth), 1e-3
+        else:
+            error, limit = (result.camera.f.double() / truth.f - 1).abs(), 1e-5
+        gravity_error.append(angle)
+        other_error.append(error)
+        iterations.append(result.iterations.double())
+        failed = ~((angle <= 1e-3) & (error <= limit))
+        notes += [_failure(truth, gravity, result, error, int(i)) for i in failed.nonzero()[:, 0]]
+    angle, error = torch.cat(gravity_error), torch.cat(other_error)
+    label = name if xi is None else f"{name}, xi in {xi}"
+    unit = " deg" if wide else ""
+    row(
+        label,
+        str(dtype).removeprefix("torch."),
+        f"{100 * (1 - len(notes) / len(angle)):.2f}%",
+        f"{angle.median():.1e} / {angle.max():.1e}",
+        f"{error.median():.1e}{unit} / {error.max():.1e}{unit}",
+        f"{torch.cat(iterations).mean():.1f}",
+    )
+    for note in notes[:5]:
+        print(f"    not recovered: {note}", file=sys.stderr)
+
+
+def _failure(truth: Camera, gravity: Tensor, result: FitResult, error: Tensor, i: int) -> str:
+    roll, pitch = (torch.rad2deg(a) for a in sphere.to_roll_pitch(gravity[i]))
+    values = ", ".join(f"{v:.4f}" for v in truth.distortion[i].tolist())
+    return (
+        f"roll {roll:.1f} pitch {pitch:.1f} vFoV {torch.rad2deg(truth.vfov[i]):.1f} "
+        f"distortion ({values}): error {error[i]:.1e}, {result.iterations[i]} iterations, "
+        f"{result.status[i]}"
+    )
+
+
+def pooling(count: int) -> None:
+    """What pooling 320x320 fields costs in accuracy and gains in time."""
+    print(f"\nPooling of 320x320 fields, {count} random cameras, 99th percentile")
+    header("model", "field", "cells", "gravity [deg]", "focal (relative)", "ms per image, batch 20")
+    for name in ("pinhole", "simple_radial"):
+        for kind in ("exact", "noisy"):
+            for cells in (20, 32, 40, 64):
+                _pooling(name, kind, cells, count)
+
+
+def _pooling(name: str, kind: str, cells: int, count: int) -> None:
+    angles, focals, seconds = [], [], 0.0
+    for seed in range(0, count, 20):
+        truth, gravity = random_cameras(name, 20, 320, seed)
+        if kind == "exact":
+            fields = exact_fields(truth, gravity, torch.float32)
+            reference_gravity, reference_f = gravity, truth.f
+        else:
+            fields = smooth_noise(exact_fields(truth, gravity, torch.float32), seed)
+            reference = fit(fields, name, options=FULL_GRID)
+            reference_gravity, reference_f = reference.gravity.double(), reference.camera.f.double()
+        start = time.perf_counter()
+        result = fit(fields, name, options=FitOptions(cells=cells))
+        seconds += time.perf_counter() - start
+        angles.append(sphere.angle_between(result.gravity.double(), reference_gravity))
+        focals.append((result.camera.f.double() / reference_f - 1).abs())
+    row(
+        name,
+        "exact, against the truth" if kind == "exact" else "smooth errors, against the full grid",
+        cells,
+        f"{torch.rad2deg(torch.cat(angles)).quantile(0.99):.4f}",
+        f"{torch.cat(focals).quantile(0.99):.1e}",
+        f"{1e3 * seconds / count:.1f}",
+    )
+
+
+def smooth_noise(fields: Fields, seed: int) -> Fields:
+    """Errors as networks make them: smooth over about a tenth of the image, 2 degrees, with
+    confidences between 0 and 1 that vary as smoothly."""
+    generator = torch.Generator().manual_seed(seed)
+    width, height = fields.size
+
+    def smooth() -> Tensor:
+        coarse = torch.randn(len(fields), 1, 12, 12, generator=generator)
+        return torch.nn.functional.interpolate(coarse, (height, width), mode="bicubic")[:, 0]
+
+    turn, shift = 0.035 * smooth(), 0.035 * smooth()
+    x, y = fields.up.unbind(1)
+    up = torch.stack([x * turn.cos() - y * turn.sin(), x * turn.sin() + y * turn.cos()], 1)
+    return Fields(
+        up,
+        fields.latitude + shift[:, None],
+        torch.sigmoid(2 * smooth()) * fields.up_confidence,
+        torch.sigmoid(2 * smooth()) * fields.latitude_confidence,
+    )
+
+
+def uncertainty(count: int) -> None:
+    """Errors over their sigmas under independent noise and outliers."""
+    print(
+        f"\nNormalised errors (mean, standard deviation) of {count} random cameras: 5 degrees of "
+        "independent noise, 30% uniform outliers of confidence 0.05"
+    )
+    header("model", "fields", "roll", "pitch", "vFoV", "k1")
+    for name in ("pinhole", "simple_radial"):
+        for size, cells in ((64, None), (320, 40)):
+            scores: dict[str, list[Tensor]] = {"roll": [], "pitch": [], "vfov": [], "k": []}
+            for seed in range(0, count, 20):
+                truth, gravity = random_cameras(name, 20, size, seed)
+                result = fit(
+                    noisy_fields(truth, gravity, 5.0, 0.3, seed),
+                    name,
+                    options=FitOptions(cells=cells),
+                )
+                roll, pitch = (torch.rad2deg(a) for a in sphere.to_roll_pitch(gravity))
+                sigma = result.sigma
+                scores["roll"].append((result.roll_deg - roll) / sigma.roll_deg)
+                scores["pitch"].append((result.pitch_deg - pitch) / sigma.pitch_deg)
+                scores["vfov"].append(
+                    (result.vfov_deg - torch.rad2deg(truth.vfov)) / sigma.vfov_deg
+                )
+                scores["k"].append(
+                    ((result.camera.distortion - truth.distortion) / sigma.distortion).flatten()
+                )
+            cells_text = "every pixel" if cells is None else f"{cells} cells"
+            texts = []
+            for values in scores.values():
+                z = torch.cat(values)
+                texts.append(f"{z.mean():+.2f}, {z.std():.2f}" if len(z) else "")
+            row(name, f"{size}x{size}, {cells_text}", *texts)
+
+
+def seconds(job: Callable[[], object], least: float = 1.0) -> float:
+    """Median time of a job."""
+    job()
+    times: list[float] = []
+    while sum(times) < least or len(times) < 3:
+        start = time.perf_counter()
+        job()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
+
+
+def speed() -> None:
+    """Fields in, camera and covariance out, on the threads torch uses."""
+    print(f"\nTime of a fit, {torch.get_num_threads()} threads")
+    header("model", "fields", "images", "ms", "ms per image")
+    for name in ("pinhole", "simple_radial"):
+        truth, gravity = random_cameras(name, 64, 320)
+        fields = smooth_noise(exact_fields(truth, gravity, torch.float32), 0)
+        exact = exact_fields(truth, gravity, torch.float32)
+        for label, given in (("320x320, exact", exact), ("320x320, noisy", fields)):
+            for batch in (1, 64):
+                part = given[slice(0, batch)]
+                spent = seconds(lambda part=part, name=name: fit(part, name))
+                row(name, label, batch, f"{1e3 * spent:.1f}", f"{1e3 * spent / batch:.2f}")
+    print("\nShared intrinsics, 40x40 fields with smooth errors of 2 degrees, pinhole")
+    header(
+        "images", "separate [s]", "shared [s]", "shared / separate", "peak beyond the input [MiB]"
+    )
+    for count in (8, 64, 512, 4096):
+        _shared(count)
+
+
+def _shared(count: int) -> None:
+    _, gravity = random_cameras("pinhole", count, 40)
+    truth = Camera.create("pinhole", f=torch.full((count,), 35.0).double(), size=(40, 40))
+    fields = smooth_noise(exact_fields(truth, gravity, torch.float32), 0)
+    groups = torch.zeros(count, dtype=torch.long)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    shared = seconds(lambda: fit(fields, "pinhole", groups=groups))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    separate = seconds(lambda: fit(fields, "pinhole"))
+    row(count, f"{separate:.3f}", f"{shared:.3f}", f"{shared / separate:.2f}", f"{peak / 1024:.0f}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parts = ("recovery", "pooling", "uncertainty", "speed")
+    parser.add_argument("parts", nargs="*", choices=[*parts, []], help="default: all")
+    parser.add_argument("--count", type=int, help="cameras (default: 10000, 500, 500)")
+    parser.add_argument("--models", nargs="+", choices=list(MODELS), default=list(MODELS))
+    arguments = parser.parse_args()
+    chosen = arguments.parts or parts
+    if "speed" in chosen:
+        speed()
+    if "recovery" in chosen:
+        recovery(arguments.models, arguments.count or 10_000)
+    if "pooling" in chosen:
+        pooling(arguments.count or 500)
+    if "uncertainty" in chosen:
+        uncertainty(arguments.count or 500)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,165 @@
+"""Sigmas mean what they say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor
+
+from geocalib.cameras import MODELS, Camera
+from geocalib.fields import Fields
+from geocalib.solver import FitOptions, Prior, fit
+from samples import ALL_MODELS
+from views import random_cameras, random_gravity, see, with_noise, with_outliers
+
+IMAGES = 150
+
+
+@pytest.mark.parametrize("cells", [None, 40])
+@pytest.mark.parametrize("model", ["pinhole", "simple_radial"])
+@pytest.mark.parametrize("size", [(64, 64), (128, 128)])
+def test_errors_are_as_large_as_the_sigmas(
+    model: str, cells: int | None, size: tuple[int, int]
+) -> None:
+    if cells is None and size[0] > 64:
+        pytest.skip("every pixel: the small image says it all")
+    camera = random_cameras(model, IMAGES, seed=1, size=size)
+    gravity = random_gravity(IMAGES, seed=2)
+    fields = with_noise(see(camera, gravity, torch.float32), 5, seed=3)
+    result = fit(with_outliers(fields, 0.3, 0.05, seed=4), model, options=FitOptions(cells=cells))
+    truth = {
+        "roll_deg": torch.rad2deg(torch.atan2(gravity[:, 0], gravity[:, 1])),
+        "pitch_deg": torch.rad2deg(-torch.asin(gravity[:, 2])),
+        "vfov_deg": torch.rad2deg(camera.vfov),
+    }
+    for name, expected in truth.items():
+        normalised = (getattr(result, name) - expected) / getattr(result.sigma, name)
+        assert 0.8 < float(normalised.std()) < 1.25, name
+        assert float(normalised.mean().abs()) < 0.35, name
+
+
+@pytest.mark.parametrize("confidence_scale", [None, 1e-3])
+@pytest.mark.parametrize("model", ALL_MODELS)
+def test_covariances_are_symmetric_and_positive(model: str, confidence_scale: float | None) -> None:
+    camera = random_cameras(model, 6, seed=1, size=(32, 32), vfov_deg=(50, 100))
+    fields = with_noise(see(camera, random_gravity(6, seed=2)), 1, seed=3)
+    result = fit(fields, model, options=FitOptions(confidence_scale=confidence_scale))
+    covariance = result.covariance
+    torch.testing.assert_close(covariance, covariance.transpose(1, 2))
+    deviation = covariance.diagonal(dim1=1, dim2=2).sqrt()
+    correlation = covariance / (deviation[:, :, None] * deviation[:, None])
+    assert torch.linalg.eigvalsh(correlation).min() > -1e-9
+    assert bool((deviation > 0).all())
+
+
+def test_sigmas_are_read_off_the_covariance() -> None:
+    camera = random_cameras("radial", 4, seed=1, size=(32, 32), vfov_deg=(50, 100))
+    gravity = random_gravity(4, seed=2)
+    result = fit(with_noise(see(camera, gravity), 1, seed=3), "radial")
+    variance = result.covariance.diagonal(dim1=1, dim2=2)
+    pitch = torch.deg2rad(result.pitch_deg)
+    degrees = torch.rad2deg(variance[:, :2].sqrt())
+    torch.testing.assert_close(result.sigma.roll_deg, degrees[:, 0] / torch.cos(pitch))
+    torch.testing.assert_close(result.sigma.pitch_deg, degrees[:, 1])
+    largest = torch.linalg.eigvalsh(result.covariance[:, :2, :2])[:, 1]
+    torch.testing.assert_close(result.sigma.gravity_deg, torch.rad2deg(largest.sqrt()))
+    torch.testing.assert_close(result.sigma.focal, result.camera.f * variance[:, 2].sqrt())
+    torch.testing.assert_close(result.sigma.distortion, variance[:, 3:].sqrt())
+
+
+def vfov_deg(camera: Camera, log_f: Tensor, distortion: Tensor) -> Tensor:
+    moved = replace(camera, f=log_f.exp(), distortion=distortion)
+    return torch.rad2deg(moved.vfov)
+
+
+@pytest.mark.parametrize("model", ALL_MODELS)
+def test_sigma_of_the_field_of_view_follows_by_differences(model: str) -> None:
+    camera = random_cameras(model, 5, seed=1, size=(40, 40), vfov_deg=(60, 110))
+    fields = with_noise(see(camera, random_gravity(5, seed=2, most_deg=30)), 0.5, seed=3)
+    result = fit(fields, model)
+    found, log_f = result.camera, result.camera.f.log()
+    step = 1e-6
+    slopes = [
+        vfov_deg(found, log_f + step, found.distortion)
+        - vfov_deg(found, log_f - step, found.distortion)
+    ]
+    for i in range(len(MODELS[model].parameters)):
+        shift = torch.zeros_like(found.distortion)
+        shift[:, i] = step
+        slopes.append(
+            vfov_deg(found, log_f, found.distortion + shift)
+            - vfov_deg(found, log_f, found.distortion - shift)
+        )
+    slope = torch.stack(slopes, 1) / (2 * step)
+    variance = (slope[:, None] @ result.covariance[:, 2:, 2:] @ slope[:, :, None])[:, 0, 0]
+    torch.testing.assert_close(result.sigma.vfov_deg, variance.sqrt(), rtol=1e-4, atol=0)
+
+
+def test_sigmas_follow_the_given_scale() -> None:
+    camera = random_cameras("pinhole", 4, seed=1, size=(32, 32))
+    fields = with_noise(see(camera, random_gravity(4, seed=2)), 1, seed=3)
+    small, large = (fit(fields, options=FitOptions(confidence_scale=s)) for s in (1e-4, 9e-4))
+    torch.testing.assert_close(large.covariance, 9 * small.covariance)
+    assert large.confidence_scale.tolist() == [9e-4] * 4
+
+
+def test_sigmas_do_not_follow_the_unit_of_the_confidences() -> None:
+    camera = random_cameras("pinhole", 4, seed=1, size=(32, 32))
+    fields = with_noise(see(camera, random_gravity(4, seed=2)), 1, seed=3)
+    louder = replace(
+        fields,
+        up_confidence=100 * fields.up_confidence,
+        latitude_confidence=100 * fields.latitude_confidence,
+    )
+    torch.testing.assert_close(
+        fit(louder).covariance, fit(fields).covariance, rtol=1e-4, atol=1e-12
+    )
+
+
+# What the data do not tell ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("confidence_scale", [None, 1e-3])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("noise_deg", [0.0, 1.0])
+def test_up_vectors_of_a_level_camera_do_not_tell_its_focal_length(
+    noise_deg: float, dtype: torch.dtype, confidence_scale: float | None
+) -> None:
+    camera = Camera.create("pinhole", torch.tensor([40.0]).double(), (32, 32))
+    level = torch.tensor([[0.0, 1.0, 0.0]], dtype=torch.float64)
+    fields = with_noise(see(camera, level, dtype), noise_deg, seed=3)
+    blind = replace(fields, latitude_confidence=torch.zeros_like(fields.latitude_confidence))
+    result = fit(blind, options=FitOptions(cells=None, confidence_scale=confidence_scale))
+    assert result.sigma.vfov_deg > 180
+    assert result.sigma.roll_deg < 1
+    assert bool(torch.isfinite(result.covariance).all())
+
+
+def test_a_latitude_alone_does_not_tell_the_roll() -> None:
+    # Straight up: all latitudes lie on circles around the centre.
+    camera = Camera.create("pinhole", torch.tensor([40.0]).double(), (32, 32))
+    fields = see(camera, torch.tensor([[0.0, 1.0, 0.0]], dtype=torch.float64))
+    nothing = torch.zeros_like(fields.latitude_confidence)
+    # A single pixel has one latitude and one up-vector for three unknowns.
+    one = nothing.clone()
+    one[:, 5, 20] = 1
+    result = fit(Fields(fields.up, fields.latitude, one, one), options=FitOptions(cells=None))
+    assert bool(torch.isfinite(result.covariance).all())
+    assert result.sigma.vfov_deg > 180
+
+
+def test_a_vague_prior_leaves_the_principal_point_vague() -> None:
+    # The up-vectors of a level camera are the same everywhere, and so is the field along x.
+    camera = Camera.create("pinhole", torch.tensor([40.0]).double(), (32, 32))
+    level = torch.tensor([[0.0, 1.0, 0.0]], dtype=torch.float64)
+    fields = with_noise(see(camera, level), 1, seed=3)
+    only_up = replace(fields, latitude_confidence=torch.zeros_like(fields.latitude_confidence))
+    for fields in (only_up, with_noise(see(camera, level), 1, seed=4)):
+        result = fit(fields, principal_point=Prior((16.0, 16.0), 1e3))
+        assert bool(torch.isfinite(result.covariance).all())
+        error = (result.camera.c - 16).abs()
+        assert bool((error < 4 * result.sigma.principal_point).all())
+    result = fit(only_up, principal_point=Prior((16.0, 16.0), 1e3))
+    assert bool((result.sigma.principal_point > 100).all())

@@ -1,0 +1,346 @@
+"""A fit finds the camera that shows the field, and says so in the promised shapes."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from geocalib.cameras import MODELS
+from geocalib.errors import CameraError, FieldError
+from geocalib.fields import Fields
+from geocalib.solver import FitOptions, FitResult, Status, fit
+from samples import ALL_MODELS
+from views import (
+    gravity_error_deg,
+    random_cameras,
+    random_gravity,
+    ray_error_deg,
+    see,
+    see_by_projection,
+    with_noise,
+)
+
+EVERY_PIXEL = FitOptions(cells=None)
+PERSPECTIVE = [name for name in ALL_MODELS if not MODELS[name].wide]
+WIDE = [name for name in ALL_MODELS if MODELS[name].wide]
+
+
+def assert_equal(found: FitResult, expected: FitResult, tolerance: float = 1e-6) -> None:
+    """The same answers up to rounding."""
+    assert found.status == expected.status
+    for name in ("f", "c", "distortion"):
+        torch.testing.assert_close(
+            getattr(found.camera, name),
+            getattr(expected.camera, name),
+            rtol=tolerance,
+            atol=tolerance,
+            equal_nan=True,
+        )
+    for one, other in (
+        (found.gravity, expected.gravity),
+        (found.sigma.gravity_deg, expected.sigma.gravity_deg),
+        (found.sigma.vfov_deg, expected.sigma.vfov_deg),
+    ):
+        torch.testing.assert_close(one, other, rtol=1e-3, atol=tolerance, equal_nan=True)
+
+
+# Recovery ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("aspect", [1.0, 1.2])
+@pytest.mark.parametrize("model", PERSPECTIVE)
+def test_recovers_perspective_cameras(model: str, aspect: float) -> None:
+    camera = random_cameras(model, 12, seed=1, aspect=aspect)
+    gravity = random_gravity(12, seed=2)
+    fields = see(camera, gravity, torch.float32)
+    result = fit(fields, model, aspect=aspect, options=EVERY_PIXEL)
+    assert result.status == [Status.CONVERGED] * 12
+    assert gravity_error_deg(result.gravity, gravity).max() < 1e-3
+    torch.testing.assert_close(result.camera.f.double(), camera.f, rtol=1e-5, atol=0)
+    assert ray_error_deg(result.camera, camera).max() < 1e-3
+
+
+@pytest.mark.parametrize("model", WIDE)
+def test_recovers_wide_cameras(model: str) -> None:
+    camera = random_cameras(model, 12, seed=3)
+    gravity = random_gravity(12, seed=4)
+    result = fit(see(camera, gravity), model, options=EVERY_PIXEL)
+    assert result.status == [Status.CONVERGED] * 12
+    assert gravity_error_deg(result.gravity, gravity).max() < 1e-3
+    assert ray_error_deg(result.camera, camera).max() < 1e-3
+    assert (result.vfov_deg - torch.rad2deg(camera.vfov)).abs().max() < 1e-2
+
+
+@pytest.mark.parametrize("model", ALL_MODELS)
+def test_no_bias_on_fields_of_the_projection_itself(model: str) -> None:
+    # The oracle moves points up and projects them: it shares no code with the fitted field.
+    camera = random_cameras(model, 8, seed=5, aspect=0.9)
+    gravity = random_gravity(8, seed=6)
+    result = fit(see_by_projection(camera, gravity), model, aspect=0.9, options=EVERY_PIXEL)
+    assert (result.vfov_deg - torch.rad2deg(camera.vfov)).abs().max() < 0.01
+    assert gravity_error_deg(result.gravity, gravity).max() < 1e-3
+    assert ray_error_deg(result.camera, camera).max() < 1e-3
+
+
+def test_outliers_of_full_confidence_barely_matter() -> None:
+    camera = random_cameras("pinhole", 4, seed=7, vfov_deg=(40, 90))
+    gravity = random_gravity(4, seed=8, most_deg=30)
+    fields = see(camera, gravity)
+    latitude = fields.latitude.clone()
+    latitude[:, :, 10:20, 10:30] = 1.2
+    spoiled = Fields(fields.up, latitude, fields.up_confidence, fields.latitude_confidence)
+    robust = fit(spoiled, options=EVERY_PIXEL)
+    plain = fit(spoiled, options=FitOptions(cells=None, huber=None))
+    error = gravity_error_deg(robust.gravity, gravity)
+    assert error.max() < 0.3
+    assert bool((error < 0.3 * gravity_error_deg(plain.gravity, gravity)).all())
+
+
+# Contract ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("model", ALL_MODELS)
+def test_shapes_names_and_dtype(model: str, dtype: torch.dtype) -> None:
+    B, D = 3, len(MODELS[model].parameters)
+    camera = random_cameras(model, B, seed=1, size=(20, 16), vfov_deg=(60, 100))
+    fields = with_noise(see(camera, random_gravity(B, seed=2, most_deg=20), dtype), 0.3, seed=3)
+    result = fit(fields, model)
+    P = 3 + D
+    shapes = {
+        (B,): [
+            result.camera.f,
+            result.camera.aspect,
+            result.roll_deg,
+            result.pitch_deg,
+            result.vfov_deg,
+            result.hfov_deg,
+            result.sigma.roll_deg,
+            result.sigma.pitch_deg,
+            result.sigma.gravity_deg,
+            result.sigma.vfov_deg,
+            result.sigma.focal,
+            result.cost,
+            result.confidence_scale,
+        ],
+        (B, 2): [result.camera.c, result.camera.size, result.sigma.principal_point],
+        (B, 3): [result.gravity],
+        (B, D): [result.camera.distortion, result.sigma.distortion],
+        (B, P, P): [result.covariance],
+    }
+    for shape, values in shapes.items():
+        for value in values:
+            assert value.shape == shape
+            assert value.dtype == dtype
+            assert bool(torch.isfinite(value).all())
+            assert not value.is_inference()
+    assert len(result) == len(result.status) == B
+    assert result.iterations.shape == (B,)
+    assert result.parameters == (
+        *("roll direction", "pitch direction", "log f"),
+        *MODELS[model].parameters,
+    )
+    torch.testing.assert_close(
+        torch.linalg.vector_norm(result.gravity, dim=1), torch.ones(B, dtype=dtype)
+    )
+
+
+def test_angles_of_the_result_follow_the_conventions() -> None:
+    camera = random_cameras("pinhole", 5, seed=1)
+    gravity = random_gravity(5, seed=2)
+    result = fit(see(camera, gravity))
+    roll = torch.rad2deg(torch.atan2(gravity[:, 0], gravity[:, 1]))
+    torch.testing.assert_close(result.roll_deg, roll, rtol=0, atol=1e-3)
+    pitch = torch.rad2deg(-torch.asin(gravity[:, 2]))
+    torch.testing.assert_close(result.pitch_deg, pitch, rtol=0, atol=1e-3)
+    vfov = torch.rad2deg(2 * torch.atan(32 / camera.f))
+    torch.testing.assert_close(result.vfov_deg, vfov, rtol=0, atol=1e-3)
+
+
+@pytest.mark.parametrize("options", [EVERY_PIXEL, FitOptions()])
+def test_images_of_different_sizes(options: FitOptions) -> None:
+    sizes = [(48, 64), (90, 60), (100, 100)]
+    parts, alone = [], []
+    for seed, size in enumerate(sizes):
+        camera = random_cameras("simple_radial", 2, seed=seed, size=size, vfov_deg=(40, 90))
+        fields = with_noise(see(camera, random_gravity(2, seed=seed, most_deg=30)), 1, seed=seed)
+        parts.append(fields)
+        alone.append(fit(fields, "simple_radial", options=options))
+    together = fit(parts, "simple_radial", options=options)
+    assert together.camera.size.tolist() == [list(size) for size in sizes for _ in range(2)]
+    for i, one in enumerate(alone):
+        pair = slice(2 * i, 2 * i + 2)
+        torch.testing.assert_close(together.camera.f[pair], one.camera.f, rtol=1e-7, atol=0)
+        torch.testing.assert_close(together.gravity[pair], one.gravity, rtol=0, atol=1e-7)
+        torch.testing.assert_close(together.covariance[pair], one.covariance, rtol=1e-4, atol=1e-12)
+
+
+def test_twice_the_same_to_the_bit() -> None:
+    camera = random_cameras("radial", 4, seed=1, size=(100, 90))
+    fields = with_noise(see(camera, random_gravity(4, seed=2), torch.float32), 2, seed=3)
+    for initial in ("trivial", "ransac"):
+        options = FitOptions(initial=initial)
+        first, second = (fit(fields, "radial", options=options) for _ in range(2))
+        for one, other in (
+            (first.gravity, second.gravity),
+            (first.camera.f, second.camera.f),
+            (first.camera.distortion, second.camera.distortion),
+            (first.covariance, second.covariance),
+        ):
+            assert torch.equal(one, other)
+
+
+# Failures stay where they are -------------------------------------------------------------------
+
+
+def batch_with_faults() -> tuple[Fields, list[int]]:
+    """Nine images, of which those not in the list cannot be used."""
+    camera = random_cameras("simple_radial", 9, seed=1, size=(90, 80))
+    fields = with_noise(see(camera, random_gravity(9, seed=2, most_deg=30)), 1, seed=3)
+    up, latitude = fields.up.clone(), fields.latitude.clone()
+    up_confidence = fields.up_confidence.clone()
+    latitude_confidence = fields.latitude_confidence.clone()
+    up[1, 0, 3, 4] = torch.nan
+    latitude[2, 0, 5, 5] = torch.inf
+    up_confidence[3], latitude_confidence[3] = 0, 0
+    up_confidence[5, 7, 7] = -0.1
+    latitude_confidence[7, 7, 7] = torch.nan
+    return Fields(up, latitude, up_confidence, latitude_confidence), [0, 4, 6, 8]
+
+
+EXPECTED_FAULTS = {
+    1: Status.NOT_FINITE,
+    2: Status.NOT_FINITE,
+    3: Status.NO_CONFIDENCE,
+    5: Status.NEGATIVE_CONFIDENCE,
+    7: Status.NOT_FINITE,
+}
+
+
+@pytest.mark.parametrize("options", [EVERY_PIXEL, FitOptions()])
+def test_a_bad_image_fails_alone(options: FitOptions) -> None:
+    fields, good = batch_with_faults()
+    result = fit(fields, "simple_radial", options=options)
+    clean = fit(fields[good], "simple_radial", options=options)
+    for image, status in EXPECTED_FAULTS.items():
+        assert result.status[image] is status
+        assert status.failed
+        for value in (
+            result.gravity,
+            result.camera.f,
+            result.camera.c,
+            result.camera.distortion,
+            result.covariance,
+            result.vfov_deg,
+            result.sigma.vfov_deg,
+            result.cost,
+        ):
+            assert bool(torch.isnan(value[image]).all())
+    assert [result.status[i] for i in good] == clean.status == [Status.CONVERGED] * 4
+    torch.testing.assert_close(result.gravity[good], clean.gravity, rtol=0, atol=1e-9)
+    torch.testing.assert_close(result.camera.f[good], clean.camera.f, rtol=1e-9, atol=0)
+    torch.testing.assert_close(result.covariance[good], clean.covariance, rtol=1e-6, atol=1e-15)
+
+
+def test_a_bad_image_does_not_disturb_its_group() -> None:
+    camera = random_cameras("simple_radial", 1, seed=1, vfov_deg=(60, 80))
+    gravity = random_gravity(4, seed=2, most_deg=30)
+    fields = with_noise(see(camera[[0] * 4], gravity), 1, seed=3)
+    up = fields.up.clone()
+    up[2] = torch.nan
+    spoiled = Fields(up, fields.latitude, fields.up_confidence, fields.latitude_confidence)
+    result = fit(spoiled, "simple_radial", groups=[0, 0, 0, 0])
+    clean = fit(fields[[0, 1, 3]], "simple_radial", groups=[0, 0, 0])
+    assert result.status[2] is Status.NOT_FINITE
+    assert bool(torch.isnan(result.camera.f[2]))
+    for part in (0, 1, 3):
+        assert result.status[part] is Status.CONVERGED
+    torch.testing.assert_close(result.gravity[[0, 1, 3]], clean.gravity, rtol=0, atol=1e-8)
+    torch.testing.assert_close(result.camera.f[[0, 1, 3]], clean.camera.f, rtol=1e-8, atol=0)
+    torch.testing.assert_close(
+        result.covariance[[0, 1, 3]], clean.covariance, rtol=1e-5, atol=1e-15
+    )
+
+
+def test_pixels_without_confidence_may_hold_anything() -> None:
+    camera = random_cameras("pinhole", 2, seed=1, size=(100, 90))
+    fields = with_noise(see(camera, random_gravity(2, seed=2, most_deg=30)), 1, seed=3)
+    up, latitude = fields.up.clone(), fields.latitude.clone()
+    up_confidence = fields.up_confidence.clone()
+    latitude_confidence = fields.latitude_confidence.clone()
+    # The sky has no up-vectors, the ground no latitudes, a corner neither.
+    up_confidence[:, :30], latitude_confidence[:, 60:] = 0, 0
+    up_confidence[:, 30:40, :40], latitude_confidence[:, 30:40, :40] = 0, 0
+    expected = fit(Fields(up, latitude, up_confidence, latitude_confidence))
+    up[:, :, :30], latitude[:, :, 60:] = torch.nan, torch.inf
+    up[:, :, 30:40, :40], latitude[:, :, 30:40, :40] = torch.inf, torch.nan
+    result = fit(Fields(up, latitude, up_confidence, latitude_confidence))
+    assert result.status == expected.status == [Status.CONVERGED] * 2
+    torch.testing.assert_close(result.gravity, expected.gravity, rtol=0, atol=1e-9)
+    torch.testing.assert_close(result.camera.f, expected.camera.f, rtol=1e-9, atol=0)
+
+
+@pytest.mark.parametrize("options", [EVERY_PIXEL, FitOptions()])
+@pytest.mark.parametrize("model", ["pinhole", "radial", "eucm"])
+def test_answers_do_not_depend_on_batch_mates(model: str, options: FitOptions) -> None:
+    camera = random_cameras(model, 8, seed=1, size=(100, 90), vfov_deg=(30, 110))
+    fields = with_noise(see(camera, random_gravity(8, seed=2)), 1, seed=3)
+    # One of them is full of strays, which the others must not notice.
+    noisy = with_noise(fields[3:4], 15, seed=4)
+    fields = Fields.concatenate([fields[:3], noisy, fields[4:]])
+    together = fit(fields, model, options=options)
+    for i in range(8):
+        alone = fit(fields[[i]], model, options=options)
+        assert alone.status == together.status[i : i + 1]
+        torch.testing.assert_close(together.gravity[[i]], alone.gravity, rtol=0, atol=1e-6)
+        torch.testing.assert_close(together.camera.f[[i]], alone.camera.f, rtol=1e-6, atol=0)
+        torch.testing.assert_close(
+            together.camera.distortion[[i]], alone.camera.distortion, rtol=1e-5, atol=1e-6
+        )
+
+
+# What is wrong with the call --------------------------------------------------------------------
+
+
+def level(batch: int = 2, dtype: torch.dtype = torch.float32) -> Fields:
+    camera = random_cameras("pinhole", batch, seed=0, size=(12, 10))
+    return see(camera, random_gravity(batch, seed=0, most_deg=10), dtype)
+
+
+def test_unknown_models_are_listed() -> None:
+    with pytest.raises(CameraError, match="pinhole") as caught:
+        fit(level(), "pinhoel")
+    assert all(name in str(caught.value) for name in MODELS)
+
+
+def test_wrong_fields() -> None:
+    fields = level()
+    with pytest.raises(FieldError, match="non-empty list"):
+        fit([])
+    with pytest.raises(FieldError, match="takes Fields"):
+        fit(fields.up)  # type: ignore[arg-type]
+    with pytest.raises(FieldError, match="same dtype"):
+        fit([fields, level(dtype=torch.float64)])
+    half = Fields(*(value.half() for value in vars(fields).values()))
+    with pytest.raises(FieldError, match=r"float32 or float64, got torch\.float16"):
+        fit(half)
+
+
+@pytest.mark.parametrize("aspect", [0.0, -1.0, [1.0, 1.0, 1.0], [[1.0, 1.0]]])
+def test_wrong_aspects(aspect: object) -> None:
+    with pytest.raises(FieldError, match="aspect must be a positive number"):
+        fit(level(), aspect=aspect)  # type: ignore[arg-type]
+
+
+def test_aspect_per_image() -> None:
+    square, stretched = (
+        random_cameras("pinhole", 1, seed=1, vfov_deg=(50, 60), aspect=a) for a in (1.0, 1.3)
+    )
+    gravity = random_gravity(2, seed=2, most_deg=20)
+    fields = Fields.concatenate([see(square, gravity[:1]), see(stretched, gravity[1:])])
+    result = fit(fields, aspect=[1.0, 1.3])
+    assert result.camera.aspect.tolist() == [1.0, 1.3]
+    assert gravity_error_deg(result.gravity, gravity).max() < 0.01
+    torch.testing.assert_close(
+        result.camera.f, torch.cat([square.f, stretched.f]), rtol=1e-4, atol=0
+    )
