@@ -8,7 +8,7 @@ import torch
 from geocalib.cameras import MODELS
 from geocalib.errors import CameraError, FieldError
 from geocalib.fields import Fields
-from geocalib.solver import FitOptions, FitResult, Status, fit
+from geocalib.solver import FitOptions, Status, fit
 from samples import ALL_MODELS
 from views import (
     gravity_error_deg,
@@ -23,25 +23,6 @@ from views import (
 EVERY_PIXEL = FitOptions(cells=None)
 PERSPECTIVE = [name for name in ALL_MODELS if not MODELS[name].wide]
 WIDE = [name for name in ALL_MODELS if MODELS[name].wide]
-
-
-def assert_equal(found: FitResult, expected: FitResult, tolerance: float = 1e-6) -> None:
-    """The same answers up to rounding."""
-    assert found.status == expected.status
-    for name in ("f", "c", "distortion"):
-        torch.testing.assert_close(
-            getattr(found.camera, name),
-            getattr(expected.camera, name),
-            rtol=tolerance,
-            atol=tolerance,
-            equal_nan=True,
-        )
-    for one, other in (
-        (found.gravity, expected.gravity),
-        (found.sigma.gravity_deg, expected.sigma.gravity_deg),
-        (found.sigma.vfov_deg, expected.sigma.vfov_deg),
-    ):
-        torch.testing.assert_close(one, other, rtol=1e-3, atol=tolerance, equal_nan=True)
 
 
 # Recovery ---------------------------------------------------------------------------------------

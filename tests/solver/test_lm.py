@@ -15,7 +15,7 @@ from geocalib.solver.initial import initial_state
 from geocalib.solver.lm import Problem, minimise
 from geocalib.solver.observations import observe
 from geocalib.solver.priors import Knowledge, Priors
-from geocalib.solver.state import Frame, State
+from geocalib.solver.state import LONGEST_STEP, Frame, State
 from views import random_cameras, random_gravity, see, with_noise, with_outliers
 
 NOTHING = Priors(Knowledge(), Knowledge(), Knowledge(), Knowledge())
@@ -40,28 +40,24 @@ def hard_fields(model: str, count: int = 12) -> tuple[Camera, Fields]:
     return camera, with_outliers(with_noise(see(camera, gravity), 5, seed=3), 0.4, 0.5, seed=4)
 
 
+@pytest.mark.parametrize("huber", [0.01, None])
 @pytest.mark.parametrize("model", ["pinhole", "simple_radial", "eucm"])
-def test_the_cost_never_rises(model: str) -> None:
+def test_the_cost_never_rises(model: str, huber: float | None) -> None:
     camera, fields = hard_fields(model)
-    problem, state = pose(fields, camera)
+    problem, state = pose(fields, camera, huber)
     cost = problem.evaluate(state).cost
-    rejected = False
     for iterations in range(1, 12):
         solution = minimise(problem, state, iterations)
         assert bool((solution.cost <= cost * (1 + 1e-12)).all())
         # The cost returned is the cost of the state returned.
         torch.testing.assert_close(problem.evaluate(solution.state).cost, solution.cost)
-        rejected |= bool((solution.cost == cost).any())
         cost = solution.cost
-    # Some step would have raised it, and was not taken.
-    assert rejected
 
 
 def test_a_rejected_step_leaves_the_state_and_raises_the_damping() -> None:
     camera, fields = hard_fields("simple_radial", 40)
-    problem, state = pose(fields, camera)
-    before = minimise(problem, state, 1)
-    after = minimise(problem, state, 2)
+    problem, state = pose(fields, camera, huber=None)
+    before, after = (minimise(problem, state, iterations) for iterations in (2, 3))
     running = ~after.progress.converged & ~before.progress.converged
     kept = running & (after.state.gravity == before.state.gravity).all(1)
     moved = running & ~kept
@@ -122,5 +118,5 @@ def test_steps_on_the_sphere_are_bounded() -> None:
     far = torch.tensor([[30.0, -40.0]], dtype=torch.float64)
     moved = problem.frame.step(state, far, torch.tensor([[9.0]], dtype=torch.float64))
     angle: Tensor = sphere.angle_between(moved.gravity, state.gravity)
-    assert float(angle) == pytest.approx(0.5)
-    assert float(moved.log_f - state.log_f) <= 0.5 + 1e-12
+    assert float(angle) == pytest.approx(LONGEST_STEP)
+    assert float(moved.log_f - state.log_f) <= LONGEST_STEP + 1e-12

@@ -95,7 +95,7 @@ def test_everything_known() -> None:
 
 
 def test_one_for_all_and_one_per_image() -> None:
-    camera, gravity, fields = views("pinhole")
+    camera, _, fields = views("pinhole")
     f = 45.0
     result = fit(fields, focal=f)
     assert result.camera.f.tolist() == pytest.approx([f] * 3)
@@ -141,7 +141,7 @@ def test_tiny_sigma_keeps_the_prior_and_huge_sigma_the_data() -> None:
 
 
 def test_the_focal_prior_and_the_data_meet_by_their_precision() -> None:
-    camera, _, clean = views("pinhole")
+    _, _, clean = views("pinhole")
     fields = with_noise(clean, 0.5, seed=3)
     alone = fit(fields, options=PLAIN)
     # A prior one sigma of the data away and as sure as the data: both meet half way.
@@ -158,7 +158,7 @@ def test_the_focal_prior_and_the_data_meet_by_their_precision() -> None:
 
 
 def test_posterior_by_hand() -> None:
-    camera, _, clean = views()
+    _, _, clean = views()
     fields = with_noise(clean, 0.5, seed=3)
     alone = fit(fields, "simple_radial", options=PLAIN)
     # Pull every unknown by about a sigma and combine the two Gaussians on paper.

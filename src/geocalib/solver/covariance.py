@@ -23,7 +23,7 @@ from geocalib.solver.result import Sigma
 from geocalib.solver.state import State
 
 FLATTEST = 1e-12
-"""Smallest eigenvalue, relative to the diagonal, that is inverted."""
+"""Smallest eigenvalue, relative to the diagonal of the curvature, that is inverted."""
 
 VAGUE = 1e4
 """Sigma along what the data and the priors say nothing about, in the unit of the parameters."""
@@ -85,11 +85,11 @@ def _covariance(problem: Problem, state: State) -> tuple[Tensor, Tensor]:
 
 def _sandwich(M: Arrow, V: Arrow, coupling: Coupling) -> Tensor:
     """Blocks (B, P, P) of M^-1 V M^-1."""
-    A_inverse, A_vague = _inverse(M.A)
+    A_inverse, A_vague = _inverse(M.A, M.A)
     AB = A_inverse @ M.B
     transposed = AB.transpose(1, 2)
     S = M.C - coupling.times_sum(M.B.transpose(1, 2) @ AB)
-    S_inverse, S_vague = _inverse(S)
+    S_inverse, S_vague = _inverse(S, M.C)
     cross = transposed @ V.B
     reduced = V.C + coupling.times_sum(transposed @ V.A @ AB - cross - cross.transpose(1, 2))
     cameras = S_inverse @ reduced @ S_inverse + S_vague
@@ -112,12 +112,12 @@ def _sandwich(M: Arrow, V: Arrow, coupling: Coupling) -> Tensor:
     return torch.cat([top, torch.cat([side.transpose(1, 2), cameras], 2)], 1)
 
 
-def _inverse(matrix: Tensor) -> tuple[Tensor, Tensor]:
+def _inverse(matrix: Tensor, whole: Tensor) -> tuple[Tensor, Tensor]:
     """Inverse of symmetric matrices (n, p, p) without their flat directions, and the covariance
-    along these."""
+    along these. What is flat is judged by the diagonal of the whole that the matrix is left of."""
     if matrix.shape[1] == 0:
         return matrix, matrix
-    diagonal = matrix.diagonal(dim1=1, dim2=2)
+    diagonal = whole.diagonal(dim1=1, dim2=2)
     scale = torch.rsqrt(torch.where(diagonal > 0, diagonal, 1.0))[:, :, None]
     scaled = scale * matrix * scale.transpose(1, 2)
     values, vectors = torch.linalg.eigh(torch.where(torch.isfinite(scaled), scaled, 0.0))

@@ -29,6 +29,9 @@ next step, judged by how much shorter the last step was than the one before."""
 GAIN_TOLERANCE = 1e-6
 """Or when a step is expected to gain less than this part of one residual's mean cost."""
 
+LARGEST_TREND = 0.75
+"""Steps are stretched by at most 1 / (1 - this)."""
+
 SMALLEST_SCALE = 1e-14
 """Floor of the estimated s^2, reached by noise-free fields."""
 
@@ -196,6 +199,8 @@ class Progress:
     damping: Tensor
     step: Tensor
     """Longest component of the last step, 0 where that was rejected."""
+    trend: Tensor
+    """Length of the last step over that of the one before; 1 where either was rejected."""
     iterations: Tensor
     converged: Tensor
     stalled: Tensor
@@ -204,9 +209,8 @@ class Progress:
     def start(cls, like: Tensor) -> Progress:
         none = torch.zeros_like(like, dtype=torch.bool)
         damping = torch.full_like(like, DAMPING_START)
-        return cls(
-            damping, torch.zeros_like(like), torch.zeros_like(none, dtype=torch.long), none, none
-        )
+        zero, one = torch.zeros_like(like), torch.ones_like(like)
+        return cls(damping, zero, one, zero.long(), none, none)
 
     @property
     def done(self) -> Tensor:
@@ -259,10 +263,16 @@ def _iterate(
         arrow, b_time, b_camera = problem.system(evaluation)
         damped = arrow.damped(progress.damping, coupling)
         x_time, x_camera = damped.eliminate(coupling).solve(b_time, b_camera, coupling)
-        trial_state = problem.frame.step(state, x_time, to_cameras(x_camera, coupling))
-        trial = problem.evaluate(trial_state)
         with torch.no_grad():
             gain = coupling.times_sum((x_time * b_time).sum(1)) + (x_camera * b_camera).sum(1)
+            stretch = _stretch(progress.trend, gain, evaluation.cost)
+        trial_state = problem.frame.step(
+            state,
+            x_time * stretch[coupling.time_component, None],
+            to_cameras(x_camera * stretch[:, None], coupling),
+        )
+        trial = problem.evaluate(trial_state)
+        with torch.no_grad():
             step = torch.maximum(coupling.times_max(x_time), _row_max(x_camera))
             better = trial.total(evaluation.scale) <= evaluation.total(evaluation.scale)
             accept = better & ~progress.done
@@ -280,6 +290,17 @@ def _iterate(
             rest = max_iterations - iteration - 1
             return _go_on(problem, Solution(state, evaluation.normal.cost, progress), rest)
     return Solution(state, evaluation.normal.cost, progress)
+
+
+def _stretch(trend: Tensor, gain: Tensor, cost: Tensor) -> Tensor:
+    """How much further than the normal equations say to go, (K,).
+
+    Under noise beyond the Huber threshold the weights of the residuals follow the solution, and
+    the steps shrink by a constant factor only. The sum of that geometric series is the step to
+    take; should it lead too far, it is rejected and the next one is plain.
+    """
+    follows_noise = (gain < 0.1 * cost) & (trend < 1)
+    return torch.where(follows_noise, 1 / (1 - trend.clamp(max=LARGEST_TREND)), 1.0)
 
 
 def _advance(
@@ -302,6 +323,7 @@ def _advance(
     return Progress(
         damping.clamp(least_damping, DAMPING_MOST),
         torch.where(better, step, 0.0),
+        trend,
         progress.iterations + running,
         progress.converged | (settled & running),
         progress.stalled | (stuck & running),

@@ -130,11 +130,12 @@ def gravity_error_deg(found: Tensor, truth: Tensor) -> Tensor:
     return torch.rad2deg(sphere.angle_between(found.double(), truth.double()))
 
 
-def ray_error_deg(found: Camera, truth: Camera, within: float = 1.0) -> Tensor:
-    """(B,) mean angle between the rays of the pixels, degrees, where both have one."""
+def ray_error_deg(found: Camera, truth: Camera) -> Tensor:
+    """(B,) mean angle between the rays of the pixels that the truth sees, degrees."""
     width, height = (int(v) for v in truth.size[0].tolist())
     pixels = pixel_grid(width, height, truth.f).reshape(1, -1, 2).expand(len(truth), -1, 2)
     seen, seen_valid = truth.unproject(pixels)
     rays, valid = found.to(torch.float64).unproject(pixels)
-    angle = torch.where(seen_valid & valid, sphere.angle_between(seen, rays), 0.0)
+    # A ray that was not found is off by the whole way round.
+    angle = torch.where(valid, sphere.angle_between(seen, rays), torch.pi) * seen_valid
     return torch.rad2deg(angle.sum(1) / seen_valid.sum(1))
