@@ -48,7 +48,9 @@ def test_heuristic_reads_at_the_principal_point() -> None:
 
 @pytest.mark.parametrize("model", ["pinhole", "simple_radial", "eucm"])
 def test_all_starts_lead_to_the_same_answer(model: str) -> None:
-    camera = random_cameras(model, 6, seed=1, size=(40, 40), vfov_deg=(40, 100))
+    # A narrow view hardly tells a wide model's parameters apart.
+    vfov_deg = (80, 140) if model == "eucm" else (40, 100)
+    camera = random_cameras(model, 6, seed=1, size=(40, 40), vfov_deg=vfov_deg)
     gravity = random_gravity(6, seed=2)
     fields = with_noise(see(camera, gravity), 1, seed=3)
     results = [

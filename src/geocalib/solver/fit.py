@@ -82,12 +82,12 @@ def _solve(problem: Problem, state: State, options: FitOptions) -> Solution:
     spent = 0
     with torch.no_grad():
         for frame in _stages(problem.frame):
+            count = min(STAGE_ITERATIONS, options.max_iterations - spent - 1)
             stage = replace(problem, observations=problem.observations.detach(), frame=frame)
-            state = minimise(stage, state, STAGE_ITERATIONS).state
-            spent += STAGE_ITERATIONS
-    left = max(1, options.max_iterations - spent)
+            state = minimise(stage, state, count).state
+            spent += count
     with torch.set_grad_enabled(options.gradient == "unrolled"):
-        solution = minimise(problem, state, left)
+        solution = minimise(problem, state, options.max_iterations - spent)
     progress = replace(solution.progress, iterations=solution.progress.iterations + spent)
     final = solution.state
     if options.gradient == "implicit":
@@ -141,7 +141,7 @@ def _shapes(
     if (
         ratio.dim() > 1
         or (ratio.dim() == 1 and len(ratio) != len(size))
-        or bool((ratio <= 0).any())
+        or not bool((ratio > 0).all())
     ):
         raise FieldError(f"aspect must be a positive number, or one for each of {len(size)} images")
     both = torch.cat([size, ratio.expand(len(size))[:, None]], 1)

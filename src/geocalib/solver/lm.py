@@ -238,8 +238,10 @@ def estimated_scale(info: Information, coupling: Coupling) -> Tensor:
     """s^2 (K,) that makes the curvature of E / s^2 match the scatter of its scores."""
     scatter = coupling.component_sum(info.scatter.diagonal(dim1=1, dim2=2))
     curvature = coupling.component_sum(info.hessian.diagonal(dim1=1, dim2=2))
-    ratio = scatter / curvature.clamp(min=torch.finfo(curvature.dtype).tiny)
-    return ratio.mean(1).clamp(min=SMALLEST_SCALE) if ratio.shape[1] else ratio.new_ones(len(ratio))
+    # Parameters that the data say nothing about have neither.
+    seen = curvature > 0
+    ratio = torch.where(seen, scatter / torch.where(seen, curvature, 1.0), 0.0)
+    return (ratio.sum(1) / seen.sum(1).clamp(min=1)).clamp(min=SMALLEST_SCALE)
 
 
 def minimise(problem: Problem, state: State, max_iterations: int) -> Solution:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from geocalib.conventions import HUBER_THRESHOLD
+from geocalib.errors import GeoCalibError
 
 Initial = Literal["trivial", "heuristic", "ransac"]
 Gradient = Literal["none", "unrolled", "implicit"]
@@ -15,7 +16,7 @@ Gradient = Literal["none", "unrolled", "implicit"]
 class FitOptions:
     """Options of ``fit`` beyond the problem itself."""
 
-    cells: int | None = 40
+    cells: int | None = 48
     """Pool the fields to at least this many cells along the shorter side; None: every pixel."""
     initial: Initial = "trivial"
     """Where to start."""
@@ -26,3 +27,13 @@ class FitOptions:
     """s^2, which turns confidences into information (E / s^2). None: from the residuals."""
     gradient: Gradient = "none"
     """Derivatives in the fields: none, through the iterations, or implicit at the optimum."""
+
+    def __post_init__(self) -> None:
+        for name, choices in (("initial", get_args(Initial)), ("gradient", get_args(Gradient))):
+            if getattr(self, name) not in choices:
+                known = ", ".join(choices)
+                raise GeoCalibError(f"{name} is {getattr(self, name)!r}; known: {known}")
+        for name in ("cells", "huber", "max_iterations", "confidence_scale"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise GeoCalibError(f"{name} must be positive, got {value}")
