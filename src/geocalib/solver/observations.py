@@ -98,7 +98,8 @@ def observe(fields: Fields, cells: int | None) -> Observations:
     observations = _dense(fields) if side == 1 else _pooled(fields, side)
     # Towards the zenith and the nadir the up-vector turns ever faster, and a place that is off
     # by little means an up-vector that is off by much.
-    cosine2 = 1 - observations.sin_latitude**2
+    known = observations.latitude_weight > 0
+    cosine2 = 1 - torch.where(known, observations.sin_latitude, 0.0) ** 2
     trust = cosine2 / (cosine2 + POLE_RADIUS**2)
     return replace(observations, up_weight=observations.up_weight * trust)
 
