@@ -12,7 +12,8 @@ from geocalib.fields import Fields, Free
 from geocalib.solver import FitOptions, Status, fit
 from geocalib.solver.coupling import couple
 from geocalib.solver.initial import initial_state
-from geocalib.solver.lm import Problem, minimise
+from geocalib.solver.lm import minimise
+from geocalib.solver.objective import Problem
 from geocalib.solver.observations import observe
 from geocalib.solver.priors import Knowledge, Priors
 from geocalib.solver.state import LONGEST_STEP, Frame, State

@@ -17,8 +17,8 @@ from torch import Tensor
 from geocalib import gravity as sphere
 from geocalib.cameras.camera import Camera
 from geocalib.solver.coupling import Arrow, Coupling
-from geocalib.solver.lm import Problem, estimated_scale
-from geocalib.solver.problem import information
+from geocalib.solver.objective import Problem, estimated_scale
+from geocalib.solver.residuals import information
 from geocalib.solver.result import Sigma
 from geocalib.solver.state import State
 

@@ -17,7 +17,8 @@ from geocalib.solver.coupling import Coupling, Rig, couple
 from geocalib.solver.covariance import Uncertainty, estimate_uncertainty
 from geocalib.solver.implicit import attach_gradients
 from geocalib.solver.initial import initial_state
-from geocalib.solver.lm import Problem, Progress, Solution, minimise
+from geocalib.solver.lm import Progress, Solution, minimise
+from geocalib.solver.objective import Problem
 from geocalib.solver.observations import concatenate, observe
 from geocalib.solver.options import FitOptions
 from geocalib.solver.priors import Known, Priors, gather_priors

@@ -13,8 +13,8 @@ from torch import Tensor
 from geocalib import gravity as sphere
 from geocalib.cameras.camera import Camera
 from geocalib.solver.coupling import to_cameras
-from geocalib.solver.lm import Evaluation, Problem
-from geocalib.solver.problem import Normal, normal_equations
+from geocalib.solver.objective import Evaluation, Problem
+from geocalib.solver.residuals import Normal, normal_equations
 from geocalib.solver.state import State
 
 

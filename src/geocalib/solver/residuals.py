@@ -7,6 +7,7 @@ entirely wrong, so that no step gains by losing sight of pixels.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -74,8 +75,7 @@ def normal_equations(
 ) -> Normal:
     """Normal equations of B images with cameras (B), gravity (B, 3) and its basis (B, 3, 2)."""
     parts = []
-    for index in _chunks(observations):
-        r = _residuals(camera[index], gravity[index], basis[index], observations[index], free)
+    for r in _chunks(camera, gravity, basis, observations, free):
         cost, trust = huber_kernel(r.squared, huber)
         weighted = r.jacobian * (r.weight * trust).unsqueeze(1)
         right = torch.cat([r.jacobian, r.value.unsqueeze(1)], 1)
@@ -100,8 +100,7 @@ def information(
     widens with the noise.
     """
     parts = []
-    for index in _chunks(observations):
-        r = _residuals(camera[index], gravity[index], basis[index], observations[index], free)
+    for r in _chunks(camera, gravity, basis, observations, free):
         _, trust = huber_kernel(r.squared, huber)
         score = r.jacobian * (r.weight * trust * r.value).unsqueeze(1)
         curvature = r.weight
@@ -136,10 +135,14 @@ def _density(squared: Tensor, weight: Tensor, threshold: float) -> Tensor:
     return (squared < window * window) * (threshold / window)
 
 
-def _chunks(observations: Observations) -> list[slice]:
-    """Slices of images that hold about ``CHUNK`` observations."""
+def _chunks(
+    camera: Camera, gravity: Tensor, basis: Tensor, observations: Observations, free: Free
+) -> Iterator[_Residuals]:
+    """The residuals of all images, a few images at a time."""
     step = max(1, CHUNK // max(1, observations.count))
-    return [slice(i, i + step) for i in range(0, len(observations), step)]
+    for start in range(0, len(observations), step):
+        part = slice(start, start + step)
+        yield _residuals(camera[part], gravity[part], basis[part], observations[part], free)
 
 
 def _residuals(
