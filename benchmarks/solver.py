@@ -48,9 +48,9 @@ def ray_error_deg(camera: Camera, truth: Camera) -> Tensor:
     return (angle * both).sum(1) / both.sum(1)
 
 
-def recovery(models: Iterable[str], count: int) -> None:
+def recovery(models: Iterable[str], count: int, device: str) -> None:
     """Noise-free 64x64 fields, no pooling, trivial start."""
-    print(f"\nRecovery of {count} random cameras per model from noise-free 64x64 fields")
+    print(f"\nRecovery of {count} random cameras per model, noise-free 64x64 fields, on {device}")
     header(
         "model",
         "dtype",
@@ -60,26 +60,28 @@ def recovery(models: Iterable[str], count: int) -> None:
         "iterations",
     )
     for name in models:
-        _recovery(name, count, None)
+        _recovery(name, count, device, None)
     if "double_sphere" in models:
-        _recovery("double_sphere", max(1, count // 10), (-0.1, 0.3))
+        _recovery("double_sphere", max(1, count // 10), device, (-0.1, 0.3))
 
 
-def _recovery(name: str, count: int, xi: tuple[float, float] | None) -> None:
+def _recovery(name: str, count: int, device: str, xi: tuple[float, float] | None) -> None:
     wide = MODELS[name].wide
     dtype = torch.float64 if wide else torch.float32
     gravity_error, other_error, iterations, notes = [], [], [], []
     for seed in range(0, count, BATCH):
         truth, gravity = random_cameras(name, min(BATCH, count - seed), 64, seed, xi)
-        result = fit(exact_fields(truth, gravity, dtype), name, options=FULL_GRID)
-        angle = torch.rad2deg(sphere.angle_between(result.gravity.double(), gravity))
+        fields = exact_fields(truth, gravity, dtype).to(device)
+        result = fit(fields, name, options=FULL_GRID)
+        found = result.camera.to("cpu", torch.float64)
+        angle = torch.rad2deg(sphere.angle_between(result.gravity.cpu().double(), gravity))
         if wide:
-            error, limit = ray_error_deg(result.camera, truth), 1e-3
+            error, limit = ray_error_deg(found, truth), 1e-3
         else:
-            error, limit = (result.camera.f.double() / truth.f - 1).abs(), 1e-5
+            error, limit = (found.f / truth.f - 1).abs(), 1e-5
         gravity_error.append(angle)
         other_error.append(error)
-        iterations.append(result.iterations.double())
+        iterations.append(result.iterations.cpu().double())
         failed = ~((angle <= 1e-3) & (error <= limit))
         notes += [_failure(truth, gravity, result, error, int(i)) for i in failed.nonzero()[:, 0]]
     angle, error = torch.cat(gravity_error), torch.cat(other_error)
@@ -253,12 +255,13 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", choices=[*parts, []], help="default: all")
     parser.add_argument("--count", type=int, help="cameras (default: 10000, 500, 500)")
     parser.add_argument("--models", nargs="+", choices=list(MODELS), default=list(MODELS))
+    parser.add_argument("--device", default="cpu", help="where the recovery is fitted")
     arguments = parser.parse_args()
     chosen = arguments.parts or parts
     if "speed" in chosen:
         speed()
     if "recovery" in chosen:
-        recovery(arguments.models, arguments.count or 10_000)
+        recovery(arguments.models, arguments.count or 10_000, arguments.device)
     if "pooling" in chosen:
         pooling(arguments.count or 500)
     if "uncertainty" in chosen:

@@ -74,6 +74,10 @@ class Fields:
             self.latitude_confidence[index],
         )
 
+    def to(self, *args: Any, **kwargs: Any) -> Fields:
+        """As ``Tensor.to``."""
+        return Fields(*(value.to(*args, **kwargs) for value in vars(self).values()))
+
     @property
     def size(self) -> tuple[int, int]:
         """(width, height) in pixels."""

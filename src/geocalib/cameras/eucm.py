@@ -24,7 +24,7 @@ class Eucm:
     parameters: tuple[str, ...] = ("alpha", "beta")
     start: tuple[float, ...] = (0.5, 1.0)
     bounds: tuple[tuple[float, float], ...] = ((0.0, 1.0), (1e-2, 1e2))
-    release: tuple[int, ...] = (1, 0)
+    release: tuple[int, ...] = (0, 1)
     wide = True
     unit_centre = True
 

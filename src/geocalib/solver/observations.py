@@ -181,9 +181,14 @@ def _sum_runs(values: Tensor, side: int, dim: int) -> Tensor:
 
 
 def _strays(values: Tensor, cells: Tensor, side: int) -> bool:
-    """Whether any pixel may be a stray (padding counts as a pixel)."""
-    high = _runs(_runs(values, side, 1).amax(2), side, 2).amax(3)
-    low = _runs(_runs(values, side, 1).amin(2), side, 2).amin(3)
+    """Whether any pixel is a stray in its cell."""
+    _, height, width = values.shape
+    if height % side or width % side:
+        missing = (0, -width % side, 0, -height % side)
+        values = pad(values[:, None], missing, mode="replicate")[:, 0]
+    rows = _runs(values, side, 1)
+    high = _runs(rows.amax(2), side, 2).amax(3)
+    low = _runs(rows.amin(2), side, 2).amin(3)
     return bool(torch.maximum(high - cells, cells - low).amax() > STRAY)
 
 

@@ -2,7 +2,7 @@
 
 E = sum w_up rho(|up - up_obs|^2) + w_lat rho(|sin lat - sin lat_obs|^2) per image. An
 observation that the trial camera cannot see (outside the domain of its model) counts as
-entirely wrong, so that no step gains by losing sight of pixels.
+wrong, so that no step gains by losing sight of pixels.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ from geocalib.solver.robust import huber as huber_kernel
 CHUNK = 1 << 16
 """Observations evaluated at once: they and all temporaries stay in the processor's cache."""
 
-UNSEEN = 2.0
-"""Squared residual of an observation that the camera cannot see."""
+UNSEEN, UNSEEN_WIDE = 2.0, 0.1
+"""Squared residual of an observation that the camera cannot see: entirely wrong; for wide models,
+whose domain often ends inside the image, clearly wrong."""
 
 
 @dataclass(frozen=True)
@@ -172,6 +173,6 @@ def _residuals(
     if seen is not None and not bool(seen.all()):
         seen = seen if seen.shape == value.shape else torch.cat([seen, seen], 1)
         value = torch.where(seen, value, 0.0)
-        squared = torch.where(seen, squared, UNSEEN)
+        squared = torch.where(seen, squared, UNSEEN_WIDE if camera.model.wide else UNSEEN)
         jacobian = torch.where(seen.unsqueeze(1), jacobian, 0.0)
     return _Residuals(value, squared, jacobian, torch.cat([o.up_weight, o.latitude_weight], 1))
