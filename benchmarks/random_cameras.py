@@ -16,7 +16,7 @@ WIDE_PARAMETERS = {
     "eucm": ((0.4, 0.7), (0.8, 1.3)),
     "double_sphere": ((-0.35, -0.1), (0.45, 0.7)),
 }
-"""Ranges around the published calibrations of fisheye lenses."""
+"""Ordinary values; double_sphere on the side of its singularity at xi = 0 that a fit starts on."""
 
 
 def random_cameras(
