@@ -11,6 +11,7 @@ import argparse
 import resource
 import statistics
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable
 
@@ -216,6 +217,29 @@ def seconds(job: Callable[[], object], least: float = 1.0) -> float:
     return statistics.median(times)
 
 
+def peak_beyond_now(job: Callable[[], object]) -> float:
+    """MiB of memory that a job takes at its peak, beyond what is in use before it (Linux)."""
+
+    def used() -> float:
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * resource.getpagesize() / 2**20
+
+    before, samples, running = used(), [0.0], threading.Event()
+    running.set()
+
+    def watch() -> None:
+        while running.is_set():
+            samples.append(used())
+            time.sleep(0.002)
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    job()
+    running.clear()
+    watcher.join()
+    return max(0.0, max(samples) - before)
+
+
 def speed() -> None:
     """Fields in, camera and covariance out, on the threads torch uses."""
     print(f"\nTime of a fit, {torch.get_num_threads()} threads")
@@ -242,11 +266,10 @@ def _shared(count: int) -> None:
     truth = Camera.create("pinhole", f=torch.full((count,), 35.0).double(), size=(40, 40))
     fields = smooth_noise(exact_fields(truth, gravity, torch.float32), 0)
     groups = torch.zeros(count, dtype=torch.long)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    peak = peak_beyond_now(lambda: fit(fields, "pinhole", groups=groups))
     shared = seconds(lambda: fit(fields, "pinhole", groups=groups))
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     separate = seconds(lambda: fit(fields, "pinhole"))
-    row(count, f"{separate:.3f}", f"{shared:.3f}", f"{shared / separate:.2f}", f"{peak / 1024:.0f}")
+    row(count, f"{separate:.3f}", f"{shared:.3f}", f"{shared / separate:.2f}", f"{peak:.0f}")
 
 
 def main() -> None:
