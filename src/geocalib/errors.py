@@ -19,3 +19,23 @@ class CouplingError(GeoCalibError):
 
 class CameraError(GeoCalibError):
     """A camera model or its parameters cannot be what was asked for."""
+
+
+class FormatError(GeoCalibError):
+    """A file or record is not what it should be, or a format cannot hold what it is given."""
+
+
+class WeightsError(GeoCalibError):
+    """Weights or a network's description do not fit the network they are meant for."""
+
+
+class ImageError(GeoCalibError):
+    """An image cannot be read, or does not fit the camera it came with."""
+
+
+class PanoramaError(GeoCalibError):
+    """A panorama, or the file a bank of them is kept in, cannot be used."""
+
+
+class ConfigError(GeoCalibError):
+    """A setting is unknown or has a value of the wrong kind."""

@@ -153,11 +153,12 @@ class UpField:
 def up_field(rays: Rays, camera: Camera, gravity: Tensor) -> UpField:
     """The up-vectors at the rays."""
     gx, gy, gz = gravity[:, :1], gravity[:, 1:2], gravity[:, 2:]
-    aspect, z = camera.aspect[:, None], rays.jet.depth
-    if rays.jet.d_s is None:
+    jet = rays.jet.up or rays.jet
+    aspect, z = camera.aspect[:, None], jet.depth
+    if jet.d_s is None:
         q, h = z, gz.expand_as(z)
     else:
-        twice = 2 * rays.jet.d_s
+        twice = 2 * jet.d_s
         q = z - rays.s * twice
         h = gz - rays.along * twice
     vx = aspect * (h * rays.mx - q * gx)
@@ -202,7 +203,7 @@ def up_jacobian(
     basis (B, 3, 2): the directions in which gravity varies.
     """
     gx, gy = gravity[:, :1], gravity[:, 1:2]
-    jet, s = rays.jet, rays.s
+    jet, s = rays.jet.up or rays.jet, rays.s
     tg = up.tx * gx + up.ty * gy
     tm = up.tx * rays.mx + up.ty * rays.my
     columns = []
@@ -218,6 +219,8 @@ def up_jacobian(
         column = -up.h * tm
         if bend is not None:
             column = column + 2 * bend * (rays.along * tm - s * tg)
+        if jet.excess is not None:
+            column = column - 2 * s * jet.excess * tg
         columns.append(column)
     for i in free.distortion:
         d_k, d_ks = jet.d_k[i], jet.d_ks[i]
@@ -232,6 +235,8 @@ def up_jacobian(
                 if jet.d_ss is not None:
                     dh = dh - 2 * jet.d_ss * rays.along * ds
                 column = column + bend * ds * tg + dh * tm
+                if jet.excess is not None:
+                    column = column + jet.excess * ds * tg
             columns.append(column)
     return columns
 
@@ -267,7 +272,7 @@ def latitude_jacobian(
 
 
 def _bend(jet: DepthJet, s: Tensor) -> Tensor | None:
-    """z' + 2 s z'' = -dq/ds, None where it vanishes."""
+    """z' + 2 s z'', None where it vanishes; plus the jet's excess it is -dq/ds."""
     if jet.d_s is None or jet.d_ss is None:
         return jet.d_s
     return jet.d_s + 2 * s * jet.d_ss

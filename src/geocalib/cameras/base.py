@@ -37,6 +37,10 @@ class DepthJet:
     d_ks: tuple[Tensor, ...]
     valid: Tensor | None
     """False where s lies outside the domain; None where the domain is the whole plane."""
+    up: DepthJet | None = None
+    """The jet that the up-vectors follow where it is another one (``geocalib.cameras.legacy``)."""
+    excess: Tensor | None = None
+    """d_s less the true slope of depth, where a jet for up-vectors has two slopes."""
 
     def part(self, start: int, count: int) -> DepthJet:
         """The jet of a run of points."""
@@ -51,6 +55,8 @@ class DepthJet:
             tuple(cut(d) for d in self.d_k),
             tuple(cut(d) for d in self.d_ks),
             None if self.valid is None else cut(self.valid),
+            None if self.up is None else self.up.part(start, count),
+            None if self.excess is None else cut(self.excess),
         )
 
     def frozen_outside(self) -> DepthJet:
@@ -69,6 +75,8 @@ class DepthJet:
             tuple(inside(d) for d in self.d_k),
             tuple(inside(d) for d in self.d_ks),
             valid,
+            self.up,
+            None if self.excess is None else inside(self.excess),
         )
 
 
@@ -95,7 +103,7 @@ class CameraModel(Protocol):
     """Closed interval of each parameter that a fit never leaves."""
     release: tuple[int, ...]
     """Order in which a fit frees the parameters, one after the other, where freeing them all at
-    once leads astray; empty: all at once."""
+    once leads astray; those not named come with the last one. Empty: all at once."""
     unit_centre: bool
     """Whether depth(0) = 1 whatever the parameters, so that f is the magnification there."""
     wide: bool

@@ -49,8 +49,8 @@ class Camera:
         tensor(240.)
         """
         model = get_model(model)
-        f = torch.as_tensor(f)
-        dtype = dtype or (f.dtype if f.is_floating_point() else torch.get_default_dtype())
+        f = torch.as_tensor(f, dtype=dtype)
+        dtype = f.dtype if f.is_floating_point() else torch.get_default_dtype()
 
         def rows(value: Any, dim: int) -> Tensor:
             tensor = torch.as_tensor(value, dtype=dtype, device=f.device)

@@ -39,7 +39,7 @@ class KannalaBrandt:
     parameters: tuple[str, ...] = ("k1", "k2", "k3", "k4")
     start: tuple[float, ...] = (0.0, 0.0, 0.0, 0.0)
     bounds: tuple[tuple[float, float], ...] = ((-2.0, 2.0),) * 4
-    release: tuple[int, ...] = (0, 1, 2, 3)
+    release: tuple[int, ...] = (0, 1)
     wide = True
     unit_centre = True
 

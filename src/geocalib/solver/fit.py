@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -15,19 +14,16 @@ from geocalib.errors import CouplingError, FieldError
 from geocalib.fields import Fields, Free
 from geocalib.solver.coupling import Coupling, Rig, couple
 from geocalib.solver.covariance import Uncertainty, estimate_uncertainty
-from geocalib.solver.implicit import attach_gradients
 from geocalib.solver.initial import initial_state
-from geocalib.solver.lm import Progress, Solution, minimise
+from geocalib.solver.lm import Progress, Solution
 from geocalib.solver.objective import Problem
 from geocalib.solver.observations import concatenate, observe
 from geocalib.solver.options import FitOptions
 from geocalib.solver.priors import Known, Priors, gather_priors
 from geocalib.solver.result import FitResult, Sigma
-from geocalib.solver.state import Frame, State
+from geocalib.solver.search import search
+from geocalib.solver.state import Frame
 from geocalib.solver.status import Status
-
-STAGE_ITERATIONS = 2
-"""Iterations before the next distortion parameter is freed, where a model asks for an order."""
 
 
 def fit(
@@ -73,41 +69,9 @@ def fit(
         )
         with torch.no_grad():
             state = initial_state(options.initial, cleaned, observations, frame, coupling, priors)
-        solution = _solve(problem, state, options)
+        solution = search(problem, state, options)
         uncertainty = estimate_uncertainty(problem, solution.state.detach())
     return _result(problem, solution, uncertainty, faults, dtype)
-
-
-def _solve(problem: Problem, state: State, options: FitOptions) -> Solution:
-    """Free the distortion in the model's order, then everything, within the iterations."""
-    spent = 0
-    with torch.no_grad():
-        for frame in _stages(problem.frame):
-            count = min(STAGE_ITERATIONS, options.max_iterations - spent - 1)
-            stage = replace(problem, observations=problem.observations.detach(), frame=frame)
-            state = minimise(stage, state, count).state
-            spent += count
-    with torch.set_grad_enabled(options.gradient == "unrolled"):
-        solution = minimise(problem, state, options.max_iterations - spent)
-    progress = replace(solution.progress, iterations=solution.progress.iterations + spent)
-    final = solution.state
-    if options.gradient == "implicit":
-        final = attach_gradients(problem, final)
-    return Solution(final, solution.cost, progress)
-
-
-def _stages(frame: Frame) -> list[Frame]:
-    order = [i for i in frame.model.release if i in frame.free.distortion]
-    stages = []
-    for count in range(len(order)):
-        free = Free(
-            frame.free.gravity,
-            frame.free.focal,
-            tuple(sorted(order[:count])),
-            frame.free.principal_point,
-        )
-        stages.append(replace(frame, free=free))
-    return stages
 
 
 def _free(model: CameraModel, priors: Priors) -> Free:

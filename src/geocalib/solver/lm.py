@@ -57,6 +57,11 @@ class Progress:
     def select(self, index: Tensor) -> Progress:
         return Progress(*(value[index] for value in vars(self).values()))
 
+    def where(self, keep: Tensor, other: Progress) -> Progress:
+        """This progress in the components (K,) to keep, the other one elsewhere."""
+        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
+        return Progress(*(torch.where(keep, value, old) for value, old in pairs))
+
     def replaced(self, part: Progress, index: Tensor) -> Progress:
         """With the selected rows taken from ``part``."""
         pairs = zip(vars(self).values(), vars(part).values(), strict=True)
