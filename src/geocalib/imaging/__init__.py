@@ -1,0 +1,21 @@
+"""From a file to the network's input, with bookkeeping; and pictures warped to other cameras.
+
+``geocalib.imaging.warp`` needs OpenCV and is imported by its own name.
+"""
+
+from geocalib.imaging.exif import FocalHint
+from geocalib.imaging.prepare import PUBLISHED, InputSpec, NetworkInput, View, prepare
+from geocalib.imaging.read import ImageSource, Photo, is_blank, read_photo
+
+__all__ = [
+    "PUBLISHED",
+    "FocalHint",
+    "ImageSource",
+    "InputSpec",
+    "NetworkInput",
+    "Photo",
+    "View",
+    "is_blank",
+    "prepare",
+    "read_photo",
+]

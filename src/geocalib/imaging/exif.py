@@ -1,0 +1,156 @@
+"""What a file's EXIF data say about its camera: which way up, and how long the lens.
+
+EXIF is written by many hands. Nothing in it raises: what cannot be true is left out, and a note
+says so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from PIL import Image
+from PIL.ExifTags import IFD, Base
+
+FULL_FRAME_DIAGONAL = math.hypot(36.0, 24.0)
+"""Millimetres: 35 mm equivalents are counted by the diagonal of the image."""
+
+EQUIVALENT_SIGMA = 0.05
+"""Relative. Equivalents are whole millimetres, and some makers compare widths and not diagonals,
+which for 4:3 images differ by 4%."""
+
+FOCAL_PLANE_SIGMA = 0.03
+"""Relative. Lenses are engraved with rounded focal lengths, true at infinity only."""
+
+DISAGREEMENT = 0.15
+"""Beyond this relative difference of the two estimates one of them is wrong."""
+
+CROPPED = 0.02
+"""Relative change of the aspect ratio that is more than the rounding of a resize."""
+
+MILLIMETRES: dict[float, float] = {2: 25.4, 3: 10.0, 4: 1.0, 5: 0.001}
+"""Of the FocalPlaneResolutionUnit: inch, centimetre, millimetre, micrometre."""
+
+VFOV_RANGE_DEG = (5.0, 150.0)
+
+
+@dataclass(frozen=True)
+class FocalHint:
+    """A focal length from EXIF, with what is known of its error.
+
+    A picture that was cropped by a program which also rewrote the EXIF size escapes notice: the
+    hint is then too short, beyond what its sigma says.
+    """
+
+    focal_px: float
+    """Vertical focal length in pixels of the original, upright image (pixels are square)."""
+    sigma_px: float
+    """One sigma, pixels."""
+    source: str
+    """The EXIF tags it comes from."""
+
+
+def read_tags(image: Image.Image) -> tuple[int, dict[int, Any], tuple[str, ...]]:
+    """The orientation (1 to 8), the tags of an image by number, and notes on what is wrong.
+
+    Read them after the image was loaded: some formats are turned upright on loading.
+    """
+    try:
+        if raw := image.info.get("exif"):
+            Image.Exif().load(raw)  # An image that failed to read them once hides it since.
+        exif = image.getexif()
+        tags = {**exif, **exif.get_ifd(IFD.Exif)}
+    except Exception:  # Damaged data fail in Pillow's parser in as many ways as there are bytes.
+        return 1, {}, ("the EXIF data are damaged and were ignored",)
+    orientation = tags.get(Base.Orientation, 1)
+    known = isinstance(orientation, int) and 1 <= orientation <= 8
+    return int(orientation) if known else 1, tags, ()
+
+
+def focal_hint(
+    tags: Mapping[int, Any], size: tuple[int, int]
+) -> tuple[FocalHint | None, tuple[str, ...]]:
+    """The focal length that EXIF tags tell of an image of upright (width, height), and notes.
+
+    FocalLengthIn35mmFilm counts by diagonals: f = diagonal / 43.27 mm. FocalLength with
+    FocalPlaneXResolution is a little better, if it was written for the pixel size that EXIF
+    states, and a resize since then keeps the field of view. Where both exist and contradict each
+    other, the first, which rests on a single tag, is kept. Everything here is the same for
+    portrait and landscape.
+    """
+    diagonal = math.hypot(*size)
+    written = _written_size(tags)
+    notes: list[str] = []
+
+    def checked(focal: float | None, tag: str) -> float | None:
+        if focal is None:
+            return None
+        vfov = math.degrees(2 * math.atan2(size[1], 2 * focal))
+        if focal > 0 and VFOV_RANGE_DEG[0] <= vfov <= VFOV_RANGE_DEG[1]:
+            return focal
+        notes.append(f"EXIF {tag} makes no sense and was ignored")
+        return None
+
+    equivalent = _number(tags, Base.FocalLengthIn35mmFilm)
+    if equivalent is not None:
+        equivalent *= diagonal / FULL_FRAME_DIAGONAL
+    equivalent = checked(equivalent, "FocalLengthIn35mmFilm")
+    focal_plane = checked(_focal_plane(tags, diagonal, written), "FocalLength")
+    if equivalent is None and focal_plane is None:
+        return None, tuple(notes)
+    if written is not None and _was_cropped(written, size):
+        notes.append("cropped after it was taken, so its EXIF focal length was ignored")
+        return None, tuple(notes)
+    if focal_plane is not None and (
+        equivalent is None or abs(math.log(focal_plane / equivalent)) < DISAGREEMENT
+    ):
+        source = "FocalLength and FocalPlaneXResolution"
+        return FocalHint(focal_plane, FOCAL_PLANE_SIGMA * focal_plane, source), tuple(notes)
+    assert equivalent is not None
+    return (
+        FocalHint(equivalent, EQUIVALENT_SIGMA * equivalent, "FocalLengthIn35mmFilm"),
+        tuple(notes),
+    )
+
+
+def _focal_plane(
+    tags: Mapping[int, Any], diagonal: float, written: tuple[float, float] | None
+) -> float | None:
+    """The focal length in pixels by the pitch of the pixels on the sensor, None if unknown.
+
+    A digital zoom enlarges the picture, and nothing says whether the pitch accounts for it.
+    """
+    focal = _number(tags, Base.FocalLength)
+    resolution = _number(tags, Base.FocalPlaneXResolution)
+    unit = MILLIMETRES.get(_number(tags, Base.FocalPlaneResolutionUnit) or 2)
+    zoom = _number(tags, Base.DigitalZoomRatio) or 1.0
+    if focal is None or resolution is None or unit is None or written is None or zoom > 1:
+        return None
+    return focal * resolution / unit * diagonal / math.hypot(*written)
+
+
+def _written_size(tags: Mapping[int, Any]) -> tuple[float, float] | None:
+    """Width and height in pixels of the image that EXIF was written for, None if not stated."""
+    width, height = _number(tags, Base.ExifImageWidth), _number(tags, Base.ExifImageHeight)
+    if width is None or height is None or not (width > 0 and height > 0):
+        return None
+    return width, height
+
+
+def _was_cropped(written: tuple[float, float], size: tuple[int, int]) -> bool:
+    """Whether the shape is no longer the one that EXIF states, lying or standing."""
+    before, now = max(written) / min(written), max(size) / min(size)
+    return abs(math.log(before / now)) > CROPPED
+
+
+def _number(tags: Mapping[int, Any], tag: int) -> float | None:
+    """A tag's value; None where it is absent, and NaN where it is no finite number."""
+    if tag not in tags:
+        return None
+    try:
+        value = float(tags[tag])
+    except (TypeError, ValueError, ArithmeticError):
+        return math.nan
+    return value if math.isfinite(value) else math.nan

@@ -1,0 +1,127 @@
+"""A photo to the network's input, and where in the photo that input lies."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor
+
+from geocalib.cameras.camera import Camera
+from geocalib.errors import ImageError
+from geocalib.imaging.read import Photo
+
+
+@dataclass(frozen=True)
+class InputSpec:
+    """What a network wants to see."""
+
+    short_side: int = 320
+    """Pixels across the shorter side."""
+    multiple: int = 32
+    """Width and height are multiples of this."""
+    largest_aspect: float = 2.5
+    """Longer to shorter side; of a more extreme image the middle is taken."""
+
+    def __post_init__(self) -> None:
+        if self.multiple < 1 or self.short_side < self.multiple or self.largest_aspect < 1:
+            raise ImageError(
+                f"an input needs 1 <= multiple <= short_side and largest_aspect >= 1, got {self}"
+            )
+
+
+PUBLISHED = InputSpec(320, 32, math.inf)
+"""What the published network was trained on."""
+
+
+@dataclass(frozen=True)
+class View:
+    """A window of the original image, in its pixels."""
+
+    left: float
+    top: float
+    width: float
+    height: float
+
+    def to_original(self, camera: Camera, size: tuple[int, int]) -> Camera:
+        """The cameras of whole originals of (width, height), given those of inputs."""
+        return camera.resize(self.width, self.height).crop(-self.left, -self.top, *size)
+
+    def to_input(self, camera: Camera, size: tuple[int, int]) -> Camera:
+        """The cameras of inputs of (width, height), given those of whole originals."""
+        return camera.crop(self.left, self.top, self.width, self.height).resize(*size)
+
+
+@dataclass(frozen=True)
+class NetworkInput:
+    """One image, ready for a network."""
+
+    image: Tensor
+    """(3, h, w) float32 RGB in [0, 1]."""
+    view: View
+    """What of the original it shows, exactly."""
+    notes: tuple[str, ...] = ()
+    """What its user should know, in plain words."""
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """(w, h) in pixels."""
+        return self.image.shape[2], self.image.shape[1]
+
+    @property
+    def aspect(self) -> float:
+        """fx / fy of the input where the original's pixels are square.
+
+        Not quite 1, as both sides of a resized image are whole numbers.
+        """
+        width, height = self.size
+        return (width / self.view.width) / (height / self.view.height)
+
+
+def prepare(photo: Photo, spec: InputSpec | None = None) -> NetworkInput:
+    """Shrink or enlarge a photo to the short side of the spec (by default ``InputSpec()``), and
+    cut its middle to whole multiples.
+
+    The resize is a triangle as wide as the new pixels require: bilinear where it enlarges, and
+    close to the Gaussian blur of the published network where it shrinks.
+    """
+    spec = spec or InputSpec()
+    left, top, width, height = _window(photo.size, spec.largest_aspect)
+    notes: tuple[str, ...] = ()
+    if (width, height) != photo.size:
+        notes = (
+            f"longer than {spec.largest_aspect:g}:1, so only its middle, "
+            f"{width:.0f}x{height:.0f} pixels, was looked at",
+        )
+    # The published rule: the long side is rounded down, and an odd pixel is lost at the start.
+    scale = spec.short_side / min(width, height)
+    resized = int(width * scale + 1e-6), int(height * scale + 1e-6)
+    kept = resized[0] // spec.multiple * spec.multiple, resized[1] // spec.multiple * spec.multiple
+    lost = (resized[0] - kept[0] + 1) // 2, (resized[1] - kept[1] + 1) // 2
+
+    x0, y0, x1, y1 = photo.shown
+    per_x, per_y = (x1 - x0) / photo.size[0], (y1 - y0) / photo.size[1]
+    box = (
+        x0 + left * per_x,
+        y0 + top * per_y,
+        min(x0 + (left + width) * per_x, photo.pixels.shape[1]),
+        min(y0 + (top + height) * per_y, photo.pixels.shape[0]),
+    )
+    picture = np.array(
+        Image.fromarray(photo.pixels).resize(resized, Image.Resampling.BILINEAR, box=box)
+    )[lost[1] : lost[1] + kept[1], lost[0] : lost[0] + kept[0]]
+    image = torch.from_numpy(picture).permute(2, 0, 1).to(torch.float32).contiguous() / 255
+
+    step_x, step_y = width / resized[0], height / resized[1]
+    view = View(left + lost[0] * step_x, top + lost[1] * step_y, kept[0] * step_x, kept[1] * step_y)
+    return NetworkInput(image, view, notes)
+
+
+def _window(size: tuple[int, int], largest_aspect: float) -> tuple[float, float, float, float]:
+    """Left, top, width and height of the middle of an image that is not too long."""
+    longest = largest_aspect * min(size)
+    width, height = min(size[0], longest), min(size[1], longest)
+    return (size[0] - width) / 2, (size[1] - height) / 2, width, height

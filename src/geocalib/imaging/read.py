@@ -1,0 +1,295 @@
+"""Any image to 8-bit RGB, upright: decoded no larger than needed, and refused with a reason."""
+
+from __future__ import annotations
+
+import io
+import os
+import struct
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import IO, Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+from torch import Tensor
+
+from geocalib.errors import ImageError
+from geocalib.imaging.exif import FocalHint, focal_hint, read_tags
+
+SMALLEST_SIDE = 32
+LARGEST_IMAGE = 16384 * 12288
+"""Pixels: the 200 megapixels of the largest phone sensors."""
+
+OVERSAMPLING = 2
+"""Decoded pixels per pixel that is asked for, at least: leaves work to a good resize."""
+
+BLANK_CONTRAST = 8
+"""Grey levels between the darkest and the brightest percent of a picture of nothing."""
+
+PAPER = (255, 255, 255)
+"""What shows through transparent pixels."""
+
+OVERSHOOT = 0.1
+"""How far float pixels may leave [0, 1], as a sharp resize makes them; they are clipped."""
+
+HEIF_BRANDS = (b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx")
+
+ImageSource: TypeAlias = str | os.PathLike[str] | bytes | Image.Image | npt.NDArray[Any] | Tensor
+
+
+@dataclass(frozen=True)
+class Photo:
+    """An upright picture in memory, possibly smaller than the file's."""
+
+    pixels: npt.NDArray[np.uint8]
+    """(h, w, 3) RGB."""
+    size: tuple[int, int]
+    """(width, height) of the original, upright, in its pixels."""
+    shown: tuple[float, float, float, float]
+    """(left, top, right, bottom) in ``pixels`` of what the original spans. A decoder that
+    shrinks by whole numbers ends in a row and a column that reach beyond the original."""
+    name: str
+    """What messages call it."""
+    focal_hint: FocalHint | None = None
+    notes: tuple[str, ...] = ()
+    """What its user should know, in plain words."""
+
+
+def read_photo(source: ImageSource, short_side: int | None = 320) -> Photo:
+    """The picture of a file's path, the bytes of a file, a PIL image, an array or a tensor.
+
+    Arrays have shape (H, W), (H, W, 1), (H, W, 3) or (H, W, 4), tensors (3, H, W) or (1, H, W);
+    both hold uint8, uint16 or floats in [0, 1], RGB. EXIF orientation is applied, to PIL images
+    as well; transparency becomes white; of several frames the first is taken.
+
+    short_side: pixels that will be needed across the shorter side. At least twice as many are
+    kept, and a JPEG is not even decoded to more than a few times as many. None: all pixels.
+    """
+    if isinstance(source, str | os.PathLike):
+        with _opened(name := os.fspath(source)) as file:
+            return _from_file(file, name, short_side)
+    if isinstance(source, bytes):
+        return _from_file(io.BytesIO(source), "image", short_side)
+    if isinstance(source, Image.Image):
+        name = str(getattr(source, "filename", "")) or "image"
+        _check_size(source.size, name)
+        _load(source, name)
+        return _photo(source, name, short_side)
+    if isinstance(source, Tensor):
+        if source.dim() != 3 or source.shape[0] not in (1, 3):
+            raise ImageError(
+                f"an image tensor must be (3, H, W) or (1, H, W), got {tuple(source.shape)}"
+            )
+        source = source.detach().cpu().permute(1, 2, 0).numpy()
+    if isinstance(source, np.ndarray):
+        return _photo(_from_array(source), "image", short_side)
+    raise ImageError(
+        f"an image must be a path, bytes, a PIL image, an array or a tensor, "
+        f"got {type(source).__name__}"
+    )
+
+
+def is_blank(pixels: npt.NDArray[np.uint8]) -> bool:
+    """Whether pixels (h, w, 3) show next to nothing: all black, all white, a lens cap."""
+    step = max(1, min(pixels.shape[:2]) // 256)
+    brightness = pixels[::step, ::step].mean(-1)
+    dark, bright = np.percentile(brightness, [1, 99])
+    return bool(bright - dark < BLANK_CONTRAST)
+
+
+@contextmanager
+def _opened(name: str) -> Iterator[IO[bytes]]:
+    try:
+        file = open(name, "rb")  # noqa: SIM115 (what fails later is not the opening)
+    except FileNotFoundError:
+        raise ImageError(f"{name} does not exist; check the path") from None
+    except IsADirectoryError:
+        raise ImageError(f"{name} is a folder; name the images in it") from None
+    except PermissionError:
+        raise ImageError(f"{name} may not be read; check its permissions") from None
+    except (OSError, ValueError) as cause:
+        raise ImageError(f"{name} cannot be opened ({cause}); check the path") from cause
+    with file:
+        yield file
+
+
+def _from_file(file: IO[bytes], name: str, short_side: int | None) -> Photo:
+    image = _identified(file, name)
+    size = image.size
+    _check_size(size, name)
+    several = bool(getattr(image, "is_animated", False))
+    drafted = None
+    if short_side is not None:
+        least = OVERSAMPLING * short_side
+        drafted = image.draft(None, (least, least))
+    _load(image, name)
+    notes = ("holds several pictures: the first was used",) if several else ()
+    if drafted is None:
+        return _photo(image, name, short_side, notes=notes)
+    return _photo(image, name, short_side, size, drafted[1][2:], notes)
+
+
+def _identified(file: IO[bytes], name: str) -> Image.Image:
+    """The image of a file, with its header read only.
+
+    ``Image.open`` holds every image against a limit that is global to the process, and warns
+    about ordinary large photos; changing the limit, or muting its warning, would reach into the
+    threads of others. So the formats are asked one by one here, as it does, and the size is
+    checked by the caller.
+    """
+    head = file.read(64)
+    if not head:
+        raise ImageError(f"{name} is empty; copy it again")
+    try:
+        if head[4:8] == b"ftyp" and any(brand in head for brand in HEIF_BRANDS):
+            return _open_heif(file, name)
+        # The few common formats first: loading the others takes a while.
+        for load_formats in (Image.preinit, Image.init):
+            load_formats()
+            for identifier in tuple(Image.ID):
+                opener, accepts = Image.OPEN[identifier]
+                verdict = accepts is None or accepts(head[:16])
+                if isinstance(verdict, str) or not verdict:  # A string says what is missing.
+                    continue
+                file.seek(0)
+                try:
+                    return opener(file, name)
+                except (SyntaxError, IndexError, TypeError, struct.error):
+                    continue  # Another format's: this is how openers say so.
+    except ImageError:
+        raise
+    except Exception as cause:
+        raise _damaged(name, cause) from cause
+    raise ImageError(f"{name} is no image that can be read; convert it to JPEG or PNG")
+
+
+def _open_heif(file: IO[bytes], name: str) -> Image.Image:
+    try:
+        from pillow_heif import HeifImageFile
+    except ImportError:
+        raise ImageError(f"{name} is HEIC; to read it, pip install geocalib[heic]") from None
+    opener: Callable[[IO[bytes]], Image.Image] = HeifImageFile
+    return opener(file)
+
+
+def _load(image: Image.Image, name: str) -> None:
+    try:
+        image.load()
+    except Exception as cause:  # Decoders fail on damaged files in ways of their own.
+        raise _damaged(name, cause) from cause
+
+
+def _damaged(name: str, cause: Exception) -> ImageError:
+    reason = str(cause).splitlines()[0] if str(cause) else type(cause).__name__
+    return ImageError(f"{name} is damaged or cut short ({reason}); copy or export it again")
+
+
+def _check_size(size: tuple[int, int], name: str) -> None:
+    width, height = size
+    if min(size) < SMALLEST_SIDE:
+        raise ImageError(
+            f"{name} is {width}x{height} pixels; at least {SMALLEST_SIDE} are needed on each side"
+        )
+    if width * height > LARGEST_IMAGE:
+        raise ImageError(
+            f"{name} is {width}x{height} pixels, more than {LARGEST_IMAGE // 10**6} megapixels: "
+            f"a decompression bomb, or an image to shrink first"
+        )
+
+
+def _photo(
+    image: Image.Image,
+    name: str,
+    short_side: int | None,
+    size: tuple[int, int] | None = None,
+    shown: tuple[float, float] | None = None,
+    notes: tuple[str, ...] = (),
+) -> Photo:
+    """The upright picture of a loaded image.
+
+    size: of the original as it is stored, where the image was shrunk while it was decoded; shown:
+    the pixels it spans, as floats.
+    """
+    size, shown = size or image.size, shown or image.size
+    orientation, tags, exif_notes = read_tags(image)
+    try:
+        image, colour_notes = _eight_bit_rgb(image)
+    except ValueError as cause:
+        raise ImageError(f"{name} has colours that cannot be converted: {cause}") from cause
+    if short_side is not None and (factor := int(min(shown)) // (OVERSAMPLING * short_side)) > 1:
+        image = image.reduce(factor)
+        shown = (shown[0] / factor, shown[1] / factor)
+    pixels, box = _upright(np.asarray(image), shown, orientation)
+    size = size[::-1] if orientation > 4 else size
+    hint, focal_notes = focal_hint(tags, size)
+    return Photo(pixels, size, box, name, hint, (*notes, *colour_notes, *exif_notes, *focal_notes))
+
+
+def _upright(
+    pixels: npt.NDArray[np.uint8], shown: tuple[float, float], orientation: int
+) -> tuple[npt.NDArray[np.uint8], tuple[float, float, float, float]]:
+    """Pixels as EXIF orientation 1 to 8 wants them seen, and where the part shown comes to lie."""
+    right, bottom = shown
+    left = top = 0.0
+    if orientation in (5, 6, 7, 8):
+        pixels, right, bottom = pixels.swapaxes(0, 1), bottom, right
+    height, width = pixels.shape[:2]
+    if orientation in (2, 3, 6, 7):
+        pixels, left, right = pixels[:, ::-1], width - right, float(width)
+    if orientation in (3, 4, 7, 8):
+        pixels, top, bottom = pixels[::-1], height - bottom, float(height)
+    return np.ascontiguousarray(pixels), (left, top, float(right), float(bottom))
+
+
+def _eight_bit_rgb(image: Image.Image) -> tuple[Image.Image, tuple[str, ...]]:
+    if image.mode.startswith("I;16"):
+        return Image.fromarray((np.asarray(image) >> 8).astype(np.uint8)).convert("RGB"), ()
+    if image.mode in ("I", "F"):
+        grey, notes = _any_range(np.asarray(image))
+        return Image.fromarray(grey).convert("RGB"), notes
+    if image.has_transparency_data:
+        image = image.convert("RGBA")
+        alpha = image.getchannel("A")
+        if alpha.getextrema() != (255, 255):
+            flat = Image.new("RGB", image.size, PAPER)
+            flat.paste(image, mask=alpha)
+            return flat, ("transparent parts were made white",)
+    return image.convert("RGB"), ()
+
+
+def _any_range(values: npt.NDArray[Any]) -> tuple[npt.NDArray[np.uint8], tuple[str, ...]]:
+    """Grey levels of 32-bit values (H, W), whose format does not say what white is."""
+    values = np.nan_to_num(values, posinf=0.0, neginf=0.0)
+    low, high = values.min(), values.max()
+    if values.dtype.kind == "i" and low >= 0 and high < 1 << 16:
+        return (values >> (8 if high > 255 else 0)).astype(np.uint8), ()
+    if values.dtype.kind == "f" and low >= 0 and high <= 1:
+        return np.rint(255 * values).astype(np.uint8), ()
+    span = (float(high) - float(low)) or 1.0
+    grey = np.rint(255 * ((values - float(low)) / span)).astype(np.uint8)
+    return grey, (f"brightness was stretched: {low:g} became black and {high:g} white",)
+
+
+def _from_array(values: npt.NDArray[Any]) -> Image.Image:
+    if values.ndim == 2:
+        values = values[..., None]
+    if values.ndim != 3 or values.shape[2] not in (1, 3, 4):
+        raise ImageError(
+            f"an image array must be (H, W), (H, W, 1), (H, W, 3) or (H, W, 4), got {values.shape}"
+        )
+    _check_size((values.shape[1], values.shape[0]), "image")
+    if values.dtype == np.uint16:
+        values = values >> 8
+    elif values.dtype.kind == "f":
+        if not (values.min() >= -OVERSHOOT and values.max() <= 1 + OVERSHOOT):
+            raise ImageError(
+                f"float pixels must lie in [0, 1], got {values.min():g} to {values.max():g}; "
+                f"scale them, or give uint8"
+            )
+        values = np.rint(255 * values.clip(0, 1))
+    elif values.dtype != np.uint8:
+        raise ImageError(f"pixels must be uint8, uint16 or float, got {values.dtype}")
+    values = values.astype(np.uint8, copy=False)
+    return Image.fromarray(np.ascontiguousarray(values[..., 0] if values.shape[2] == 1 else values))

@@ -1,0 +1,334 @@
+"""Pictures as another camera would have taken them: undistorted, level, or rectified.
+
+    undistort   same view, straight lines straight: a pinhole camera looks the same way
+    upright     roll taken off by turning the picture in its plane; the lens stays what it is
+    rectify     undistorted, roll and pitch taken off: what is vertical stands vertical and parallel
+
+Each comes with the camera and the gravity of the new picture. Border "keep" shows all there was,
+with black where there was nothing; "crop" shows the largest rectangle, centred on what was the
+middle of the picture, that has no black in it. The scale at the optical axis is kept, unless the
+picture would have more than 4 times the pixels it had; what lies more than 75 degrees off the
+axis of a pinhole camera is left out, as it would be stretched beyond use.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+import torch
+from PIL import Image
+from torch import Tensor
+
+from geocalib.cameras.camera import Camera
+from geocalib.errors import CameraError, ImageError
+from geocalib.fields import pixel_grid
+from geocalib.gravity import to_roll_pitch, world_from_camera
+from geocalib.imaging.read import ImageSource, read_photo
+
+LARGEST_GROWTH = 4.0
+"""Most pixels of the new picture for one of the old."""
+WIDEST_ANGLE = math.radians(75)
+"""Off the axis of a new pinhole camera."""
+STEEPEST_PITCH_DEG = 60.0
+"""A steeper view has too little left that could be rectified."""
+PIXELS_AT_ONCE = 1 << 18
+LONGEST_SIDE = 32766
+"""Beyond, OpenCV cannot address the pixels."""
+ROUNDING = 0.01
+"""Of a pixel: less of it than this makes no pixel more or less."""
+BORDER_POINTS = 65
+"""On each side of a rectangle; odd, so that the middle is one."""
+
+
+@dataclass(frozen=True)
+class Warped:
+    """A new picture with its camera."""
+
+    image: Image.Image
+    """RGB; black where nothing was seen."""
+    camera: Camera
+    """One camera, of the new picture."""
+    gravity: Tensor | None
+    """(3,) in the new camera's frame. None from ``undistort``, which leaves it as it was."""
+    valid: npt.NDArray[np.bool_]
+    """(H, W): where the old picture was seen."""
+
+
+def undistort(image: ImageSource, camera: Camera, border: str = "keep") -> Warped:
+    """The picture that a pinhole camera of the same view takes. See the module's description.
+
+    image: of the camera's size; camera: one; border: "keep" or "crop".
+    """
+    plane = _Pinhole(_exact(camera), torch.eye(3, dtype=torch.float64))
+    return _warp(image, camera, plane, None, border)
+
+
+def upright(image: ImageSource, camera: Camera, gravity: Tensor, border: str = "keep") -> Warped:
+    """The picture turned in its plane until its roll is 0; gravity: (3,) or (1, 3), downwards."""
+    down = _down(gravity)
+    roll, _ = to_roll_pitch(down)
+    return _warp(image, camera, _Turned(_exact(camera), float(roll)), down, border)
+
+
+def rectify(image: ImageSource, camera: Camera, gravity: Tensor, border: str = "keep") -> Warped:
+    """The picture of a level pinhole camera that looks the same way; gravity as for ``upright``."""
+    down = _down(gravity)
+    pitch_deg = math.degrees(to_roll_pitch(down)[1])
+    if abs(pitch_deg) > STEEPEST_PITCH_DEG:
+        raise ImageError(
+            f"a pitch of {pitch_deg:.0f} degrees is too steep to rectify (at most "
+            f"{STEEPEST_PITCH_DEG:.0f}); take off the roll alone with upright"
+        )
+    return _warp(image, camera, _Pinhole(_exact(camera), world_from_camera(down)), down, border)
+
+
+class _Plane(Protocol):
+    """A new image plane: points (N, 2) relative to its principal point, in pixels as large as
+    the old ones on the optical axis."""
+
+    @property
+    def camera(self) -> Camera:
+        """The old one."""
+
+    @property
+    def rotation(self) -> Tensor:
+        """(3, 3) from the old camera's frame to the new one's."""
+
+    def from_old(self, pixels: Tensor) -> Tensor:
+        """Points of old pixels (N, 2); NaN where the plane does not show them."""
+
+    def to_old(self, points: Tensor) -> Tensor:
+        """Old pixels (N, 2) of points; NaN where there are none."""
+
+    def rim(self) -> Tensor:
+        """Points all around, where the plane ends; none if it has no end."""
+
+    def new_camera(self, scale: float, c: Tensor, size: Tensor) -> Camera:
+        """The camera whose image plane this is, scaled; c and size: (2,) pixels."""
+
+
+@dataclass(frozen=True)
+class _Pinhole:
+    """The plane of a pinhole camera turned by a rotation."""
+
+    camera: Camera
+    rotation: Tensor
+
+    @property
+    def focal(self) -> Tensor:
+        """(2,) pixels: what the old camera magnifies on its axis."""
+        centre = torch.zeros(1, dtype=torch.float64)
+        depth, _ = self.camera.model.depth(centre, self.camera.distortion.unbind(-1))
+        return self.camera.focal[0] * depth
+
+    def from_old(self, pixels: Tensor) -> Tensor:
+        rays, valid = self.camera.unproject(pixels[None])
+        turned = rays[0] @ self.rotation.T
+        xy, z = turned[:, :2], turned[:, 2:]
+        shown = valid[0, :, None] & (z > math.cos(WIDEST_ANGLE))
+        return torch.where(shown, xy / z * self.focal, torch.nan)
+
+    def to_old(self, points: Tensor) -> Tensor:
+        m = points / self.focal
+        rays = torch.cat([m, torch.ones_like(m[:, :1])], -1) @ self.rotation
+        pixels, valid = self.camera.project(rays[None])
+        shown = valid[0] & (torch.linalg.vector_norm(m, dim=-1) <= math.tan(WIDEST_ANGLE))
+        return torch.where(shown[:, None], pixels[0], torch.nan)
+
+    def rim(self) -> Tensor:
+        return math.tan(WIDEST_ANGLE) * (1 - ROUNDING**2) * _circle() * self.focal
+
+    def new_camera(self, scale: float, c: Tensor, size: Tensor) -> Camera:
+        f = scale * self.focal[1]
+        return Camera.create("pinhole", f=f, size=size, c=c, aspect=self.camera.aspect)
+
+
+@dataclass(frozen=True)
+class _Turned:
+    """The old plane turned about its principal point, about which every lens is symmetric."""
+
+    camera: Camera
+    roll: float
+
+    @property
+    def rotation(self) -> Tensor:
+        cosine, sine = math.cos(self.roll), math.sin(self.roll)
+        rows = [[cosine, -sine, 0.0], [sine, cosine, 0.0], [0.0, 0.0, 1.0]]
+        return torch.tensor(rows, dtype=torch.float64)
+
+    def from_old(self, pixels: Tensor) -> Tensor:
+        return self.camera.normalise(pixels[None])[0] @ self.rotation[:2, :2].T * self._focal
+
+    def to_old(self, points: Tensor) -> Tensor:
+        return points / self._focal @ self.rotation[:2, :2] * self._focal + self.camera.c[0]
+
+    def rim(self) -> Tensor:
+        return torch.empty(0, 2, dtype=torch.float64)
+
+    def new_camera(self, scale: float, c: Tensor, size: Tensor) -> Camera:
+        return replace(self.camera, f=scale * self.camera.f, c=c[None], size=size[None])
+
+    @property
+    def _focal(self) -> Tensor:
+        return self.camera.focal[0]
+
+
+@torch.no_grad()
+def _warp(
+    image: ImageSource, camera: Camera, plane: _Plane, gravity: Tensor | None, border: str
+) -> Warped:
+    if border not in ("keep", "crop"):
+        raise ImageError(f"border must be 'keep' or 'crop', got {border!r}")
+    photo = read_photo(image, None)
+    width, height = plane.camera.size[0].tolist()
+    if photo.size != (width, height):
+        raise ImageError(
+            f"{photo.name} is {photo.size[0]}x{photo.size[1]} pixels, but its camera is of "
+            f"{width:g}x{height:g}; resize one of them"
+        )
+    if max(photo.size) > LONGEST_SIDE:
+        raise ImageError(f"{photo.name} has a side of more than {LONGEST_SIDE} pixels; shrink it")
+    if bool(plane.from_old(0.5 * plane.camera.size).isnan().any()):
+        raise ImageError(
+            f"{photo.name} has a middle that a pinhole camera cannot show; use upright"
+        )
+
+    # Whole pixels, centred on the part of the plane to show.
+    low, high = _footprint(plane) if border == "keep" else _largest_rectangle(plane)
+    extent = high - low
+    growth = float(extent.prod()) / (width * height)
+    scale = min(1.0, math.sqrt(LARGEST_GROWTH / growth), LONGEST_SIDE / float(extent.max()))
+    extent = scale * extent
+    size = (extent - ROUNDING).ceil() if border == "keep" else (extent + ROUNDING).floor()
+    size = size.clamp(1, LONGEST_SIDE)
+    corner = scale * (low + high) / 2 - size / 2
+
+    pixels, valid = _resample(
+        photo.pixels, plane.camera, lambda new: plane.to_old((new + corner) / scale), size
+    )
+    return Warped(
+        Image.fromarray(pixels),
+        plane.new_camera(scale, -corner, size).to(camera.f),
+        None if gravity is None else (plane.rotation @ gravity).to(camera.f),
+        valid,
+    )
+
+
+def _footprint(plane: _Plane) -> tuple[Tensor, Tensor]:
+    """The corners (2,), (2,) of the smallest upright rectangle around all that the plane shows."""
+    camera = plane.camera
+    border = (0.5 + 0.5 * _square(16 * BORDER_POINTS)) * camera.size[0]
+    # A lens whose domain ends within the picture shows a disc.
+    disc = (1 - ROUNDING**2) * camera.limits.radius * _circle() * camera.focal[0] + camera.c[0]
+    outline = plane.from_old(torch.cat([border, disc[_inside(disc, camera)]]))
+    rim = plane.rim()
+    outline = torch.cat([outline, rim[_inside(plane.to_old(rim), camera)]])
+    outline = outline[outline.isfinite().all(-1)]
+    return outline.amin(0), outline.amax(0)
+
+
+def _largest_rectangle(plane: _Plane) -> tuple[Tensor, Tensor]:
+    """The corners (2,), (2,) of the largest upright rectangle around the middle of the old
+    picture that shows nothing but it.
+
+    For each shape of rectangle bisection finds the size; a search that narrows finds the shape.
+    """
+    low, high = _footprint(plane)
+    centre = plane.from_old(0.5 * plane.camera.size)
+    border = _square(BORDER_POINTS)
+    reach = float(torch.linalg.vector_norm(high - low))
+
+    def grow(half: Tensor, direction: Tensor) -> Tensor:
+        """Half widths and heights (K, 2) of rectangles, grown along directions (K, 2)."""
+        fits = torch.zeros(len(direction), 1, dtype=torch.float64)
+        too_large = torch.full_like(fits, reach)
+        while float((too_large - fits).max()) > 0.5 * ROUNDING:
+            tried = 0.5 * (fits + too_large)
+            points = centre + (half + tried * direction)[:, None] * border
+            old = plane.to_old(points.reshape(-1, 2))
+            good = _inside(old, plane.camera).reshape(len(direction), -1).all(-1, keepdim=True)
+            fits, too_large = torch.where(good, tried, fits), torch.where(good, too_large, tried)
+        return half + fits * direction
+
+    best = torch.zeros(1, 2, dtype=torch.float64)
+    first, last = 0.0, 0.5 * math.pi
+    while last - first > 0.01:
+        shapes = torch.linspace(first, last, 17, dtype=torch.float64)[1:-1]
+        halves = grow(torch.zeros_like(best), torch.stack([shapes.cos(), shapes.sin()], -1))
+        at = int(halves.prod(-1).argmax())
+        best, step = halves[at : at + 1], float(shapes[1] - shapes[0])
+        first, last = float(shapes[at]) - step, float(shapes[at]) + step
+    # The shape is not quite right yet: one side is free to move.
+    for axis in torch.eye(2, dtype=torch.float64):
+        best = grow(best, axis[None])
+    return (centre - best)[0], (centre + best)[0]
+
+
+def _resample(
+    pixels: npt.NDArray[np.uint8],
+    camera: Camera,
+    to_old: Callable[[Tensor], Tensor],
+    size: Tensor,
+) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.bool_]]:
+    """A picture (H, W, 3) whose pixels lie at old ones, and where they do (H, W)."""
+    width, height = (int(v) for v in size.tolist())
+    new = np.empty((height, width, 3), np.uint8)
+    valid = np.empty((height, width), np.bool_)
+    rows = max(1, PIXELS_AT_ONCE // width)
+    for top in range(0, height, rows):
+        count = min(rows, height - top)
+        grid = pixel_grid(width, count, size).reshape(-1, 2) + size.new_tensor([0, top])
+        old = to_old(grid)
+        seen = _inside(old, camera).reshape(count, width).numpy()
+        # OpenCV counts from the centre of the first pixel.
+        at = (old.nan_to_num() - 0.5).to(torch.float32).reshape(count, width, 2)
+        strip = cv2.remap(
+            pixels,
+            at[..., 0].numpy(),
+            at[..., 1].numpy(),
+            cv2.INTER_LANCZOS4,
+            borderMode=cv2.BORDER_REPLICATE,
+        )
+        new[top : top + count] = strip * seen[..., None]
+        valid[top : top + count] = seen
+    return new, valid
+
+
+def _inside(pixels: Tensor, camera: Camera) -> Tensor:
+    """(N,): whether pixels (N, 2) lie in the camera's picture."""
+    return ((pixels > -ROUNDING) & (pixels < camera.size[0] + ROUNDING)).all(-1)
+
+
+def _square(count: int) -> Tensor:
+    """(4 count, 2) points on the border of the square from -1 to 1."""
+    along = torch.linspace(-1, 1, count, dtype=torch.float64)
+    ones = torch.ones_like(along)
+    sides = [(along, ones), (along, -ones), (ones, along), (-ones, along)]
+    return torch.cat([torch.stack(side, -1) for side in sides])
+
+
+def _circle() -> Tensor:
+    """(1440, 2) points on the unit circle."""
+    turn = torch.arange(1440, dtype=torch.float64) * (2 * math.pi / 1440)
+    return torch.stack([torch.cos(turn), torch.sin(turn)], -1)
+
+
+def _exact(camera: Camera) -> Camera:
+    """A single camera in float64."""
+    if len(camera) != 1:
+        raise CameraError(f"one image takes one camera, got {len(camera)}; index them")
+    return camera.to("cpu", torch.float64)
+
+
+def _down(gravity: Tensor) -> Tensor:
+    """(3,) unit gravity in float64."""
+    down = torch.as_tensor(gravity).detach().to("cpu", torch.float64)
+    if tuple(down.shape) not in ((3,), (1, 3)):
+        raise CameraError(f"one image takes one gravity (3,), got {tuple(down.shape)}")
+    return torch.nn.functional.normalize(down.reshape(3), dim=0)
