@@ -1,0 +1,377 @@
+"""What calibrating one image gives: its camera, gravity and how sure they are, or why not.
+
+Both outcomes travel as one record of plain JSON values, laid out in ``docs/formats.md``.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from geocalib import gravity as sphere
+from geocalib.cameras import Camera
+from geocalib.errors import CameraError, FormatError
+from geocalib.fields import Fields
+from geocalib.horizon import horizon as horizon_points
+from geocalib.solver import FitResult, Status
+
+if TYPE_CHECKING:
+    from geocalib.imaging.read import ImageSource
+    from geocalib.imaging.warp import Warped
+
+SCHEMA = "geocalib/1"
+"""The layout of a record. A change that old readers would misread takes another number."""
+
+RECORD_KEYS = (
+    *("schema", "image", "width", "height", "camera_model", "fx", "fy", "cx", "cy", "distortion"),
+    *("roll_deg", "pitch_deg", "vfov_deg", "hfov_deg", "gravity", "sigma"),
+    *("covariance", "parameters", "status", "warnings", "error"),
+)
+"""What a record holds, in order."""
+
+
+@dataclass(frozen=True)
+class Uncertainty:
+    """One sigma of each quantity: 0 for what was held fixed, NaN for what is not known."""
+
+    roll_deg: float
+    pitch_deg: float
+    gravity_deg: float
+    """Along the most uncertain direction."""
+    vfov_deg: float
+    hfov_deg: float
+    focal: float
+    """Of fy, pixels."""
+    distortion: tuple[float, ...]
+    """In the unit of each parameter."""
+    principal_point: tuple[float, float]
+    """Pixels."""
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """The camera and gravity of one image. Two are equal if their records are."""
+
+    image: str | None
+    """The path as it was given, if there was one."""
+    camera: Camera
+    """Of the original image: a batch of 1, in float64 on the CPU."""
+    gravity: Tensor
+    """(3,) float64 unit vector in the camera frame, pointing down."""
+    sigma: Uncertainty
+    covariance: Tensor
+    """(P, P) float64 of the free parameters."""
+    parameters: tuple[str, ...]
+    """Names of the free parameters, as in ``FitResult``."""
+    status: str
+    """How the fit ended, in the words of ``geocalib.Status``."""
+    warnings: tuple[str, ...] = ()
+    """Reasons to doubt the answer."""
+    fields: Fields | None = field(default=None, repr=False)
+    """What the network saw, at its resolution, where it was asked for; not in the record."""
+
+    def __post_init__(self) -> None:
+        camera, free = self.camera, len(self.parameters)
+        tensors = (camera.f, camera.c, camera.distortion, self.gravity, self.covariance)
+        if any(t.dtype != torch.float64 or t.device.type != "cpu" for t in tensors):
+            raise CameraError("a calibration holds float64 on the CPU: .to('cpu', torch.float64)")
+        if len(camera) != 1 or self.gravity.shape != (3,):
+            raise CameraError(
+                f"a calibration holds one camera and a gravity (3,), got {len(camera)} cameras "
+                f"and {tuple(self.gravity.shape)}"
+            )
+        if self.covariance.shape != (free, free):
+            raise CameraError(
+                f"covariance must be ({free}, {free}) to go with the parameters "
+                f"({', '.join(self.parameters)}), got {tuple(self.covariance.shape)}"
+            )
+        if not all(bool(torch.isfinite(t).all()) for t in tensors[:4]):
+            raise CameraError(f"{self.image}: the camera or gravity is not finite: it is a Failure")
+
+    @classmethod
+    @torch.inference_mode(False)
+    def from_fit(
+        cls,
+        fit: FitResult,
+        index: int,
+        camera: Camera,
+        image: str | None = None,
+        warnings: Sequence[str] = (),
+        fields: Fields | None = None,
+    ) -> Calibration:
+        """The calibration of one image of a fit.
+
+        camera: a batch of 1, the fitted camera carried over to the original image (its resizing
+        and cropping undone). What the fit says in pixels is scaled along, and the sigmas of the
+        fields of view are those of the original image.
+        """
+        camera = _own_camera(camera)
+        scale = (camera.focal / _own_camera(fit.camera[index]).focal)[0].tolist()
+        units = torch.ones(len(fit.parameters), dtype=torch.float64)
+        for name, factor in zip(("cx", "cy"), scale, strict=True):
+            if name in fit.parameters:
+                units[fit.parameters.index(name)] = factor
+        covariance = units[:, None] * _own(fit.covariance[index]) * units
+        gravity = _own(fit.gravity[index])
+        sigma = {name: value[index].tolist() for name, value in vars(fit.sigma).items()}
+        vfov_deg, hfov_deg = _view_sigmas_deg(camera, covariance, fit.parameters)
+        return cls(
+            image=image,
+            camera=camera,
+            # A unit vector in single precision is not quite one in double precision.
+            gravity=gravity / torch.linalg.vector_norm(gravity),
+            sigma=Uncertainty(
+                roll_deg=sigma["roll_deg"],
+                pitch_deg=sigma["pitch_deg"],
+                gravity_deg=sigma["gravity_deg"],
+                vfov_deg=vfov_deg,
+                hfov_deg=hfov_deg,
+                focal=sigma["focal"] * scale[1],
+                distortion=tuple(sigma["distortion"]),
+                principal_point=(
+                    sigma["principal_point"][0] * scale[0],
+                    sigma["principal_point"][1] * scale[1],
+                ),
+            ),
+            covariance=covariance,
+            parameters=fit.parameters,
+            status=str(fit.status[index]),
+            warnings=tuple(warnings),
+            fields=fields,
+        )
+
+    @property
+    def width(self) -> int:
+        """Pixels."""
+        return round(self.camera.size[0, 0].item())
+
+    @property
+    def height(self) -> int:
+        """Pixels."""
+        return round(self.camera.size[0, 1].item())
+
+    @property
+    def camera_model(self) -> str:
+        return self.camera.model.name
+
+    @property
+    def fx(self) -> float:
+        """Pixels."""
+        return self.camera.focal[0, 0].item()
+
+    @property
+    def fy(self) -> float:
+        """Pixels."""
+        return self.camera.f.item()
+
+    @property
+    def cx(self) -> float:
+        """Pixels; the centre of the first pixel is at 0.5."""
+        return self.camera.c[0, 0].item()
+
+    @property
+    def cy(self) -> float:
+        """Pixels; the centre of the first pixel is at 0.5."""
+        return self.camera.c[0, 1].item()
+
+    @property
+    def K(self) -> Tensor:
+        """(3, 3) calibration matrix."""
+        return self.camera.K[0]
+
+    @property
+    def distortion(self) -> tuple[float, ...]:
+        """In the order of the camera model."""
+        return tuple(self.camera.distortion[0].tolist())
+
+    @property
+    def roll_deg(self) -> float:
+        return math.degrees(sphere.to_roll_pitch(self.gravity)[0].item())
+
+    @property
+    def pitch_deg(self) -> float:
+        return math.degrees(sphere.to_roll_pitch(self.gravity)[1].item())
+
+    @property
+    def vfov_deg(self) -> float:
+        """NaN where the image of a wide lens reaches beyond what the lens shows."""
+        return math.degrees(self.camera.vfov.item())
+
+    @property
+    def hfov_deg(self) -> float:
+        """NaN where the image of a wide lens reaches beyond what the lens shows."""
+        return math.degrees(self.camera.hfov.item())
+
+    @property
+    def trusted(self) -> bool:
+        """Whether the fit converged and nothing speaks against its answer."""
+        return self.status == Status.CONVERGED and not self.warnings
+
+    def horizon(self, samples: int = 256) -> Tensor:
+        """(N, 2) pixels of the horizon from left to right, N <= samples; none if out of view."""
+        pixels, valid = horizon_points(self.camera, self.gravity[None], samples)
+        return pixels[valid]
+
+    def undistort(self, image: ImageSource, border: str = "keep") -> Warped:
+        """The image as a pinhole camera takes it (``geocalib.imaging.warp``)."""
+        from geocalib.imaging import warp
+
+        return warp.undistort(image, self.camera, border)
+
+    def upright(self, image: ImageSource, border: str = "keep") -> Warped:
+        """The image turned in its plane until its roll is 0 (``geocalib.imaging.warp``)."""
+        from geocalib.imaging import warp
+
+        return warp.upright(image, self.camera, self.gravity, border)
+
+    def rectify(self, image: ImageSource, border: str = "keep") -> Warped:
+        """The image as a level pinhole camera takes it (``geocalib.imaging.warp``)."""
+        from geocalib.imaging import warp
+
+        return warp.rectify(image, self.camera, self.gravity, border)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The record; what is not known is None."""
+        values = {
+            "schema": SCHEMA,
+            "image": self.image,
+            "width": self.width,
+            "height": self.height,
+            "camera_model": self.camera_model,
+            "fx": self.fx,
+            "fy": self.fy,
+            "cx": self.cx,
+            "cy": self.cy,
+            "distortion": self.distortion,
+            "roll_deg": self.roll_deg,
+            "pitch_deg": self.pitch_deg,
+            "vfov_deg": self.vfov_deg,
+            "hfov_deg": self.hfov_deg,
+            "gravity": self.gravity.tolist(),
+            "sigma": asdict(self.sigma),
+            "covariance": self.covariance.tolist(),
+            "parameters": self.parameters,
+            "status": str(self.status),
+            "warnings": self.warnings,
+            "error": None,
+        }
+        return {key: _json_value(value) for key, value in values.items()}
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any], source: str = "record") -> Calibration:
+        """The calibration of a record; errors name the source. Exact: ``to_dict`` gives it back."""
+        from geocalib.formats.record import read_outcome
+
+        outcome = read_outcome(record, source)
+        if isinstance(outcome, Failure):
+            raise FormatError(f"{source}: holds no calibration: {outcome.error}")
+        return outcome
+
+    def to_json(self) -> str:
+        """The record on one line of ASCII."""
+        return _one_line(self.to_dict())
+
+    @classmethod
+    def from_json(cls, text: str, source: str = "record") -> Calibration:
+        """The inverse of ``to_json``."""
+        from geocalib.formats.record import parse
+
+        return cls.from_dict(parse(text, source), source)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Calibration):
+            return NotImplemented
+        return self.to_dict() == other.to_dict()
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An image without an answer."""
+
+    image: str | None
+    """The path as it was given, if there was one."""
+    width: int | None
+    """Pixels, if the image could be read."""
+    height: int | None
+    """Pixels, if the image could be read."""
+    error: str
+    """Why, in one line."""
+
+    def __post_init__(self) -> None:
+        if not self.error:
+            raise FormatError(f"{self.image}: a failure needs an error, got an empty one")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The record, with None for all that is not known."""
+        return dict.fromkeys(RECORD_KEYS) | {"schema": SCHEMA} | asdict(self)
+
+    def to_json(self) -> str:
+        """The record on one line of ASCII."""
+        return _one_line(self.to_dict())
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any], source: str = "record") -> Failure:
+        """The failure of a record; errors name the source."""
+        from geocalib.formats.record import read_outcome
+
+        outcome = read_outcome(record, source)
+        if isinstance(outcome, Calibration):
+            raise FormatError(f"{source}: holds a calibration, not a failure")
+        return outcome
+
+
+Outcome = Calibration | Failure
+"""What there is for each image."""
+
+
+def _own(value: Tensor) -> Tensor:
+    """A copy in float64 on the CPU that no computation hangs on to."""
+    return value.detach().to("cpu", torch.float64, copy=True)
+
+
+def _own_camera(camera: Camera) -> Camera:
+    parts = (camera.f, camera.c, camera.distortion, camera.size, camera.aspect)
+    return Camera(camera.model, *map(_own, parts))
+
+
+def _view_sigmas_deg(
+    camera: Camera, covariance: Tensor, parameters: Sequence[str]
+) -> tuple[float, float]:
+    """One sigma of the vertical and the horizontal field of view of one camera, degrees."""
+    names = ("log f", *camera.model.parameters, "cx", "cy")
+    with torch.enable_grad():
+        values = torch.cat([camera.f.log(), camera.distortion[0], camera.c[0]]).requires_grad_()
+        f, distortion, c = values[:1].exp(), values[None, 1:-2], values[None, -2:]
+        moved = Camera(camera.model, f, c, distortion, camera.size, camera.aspect)
+        views = torch.cat([moved.vfov, moved.hfov])
+        slopes = [torch.autograd.grad(view, values, retain_graph=True)[0] for view in views]
+    sigmas = []
+    for view, slope in zip(views.tolist(), slopes, strict=True):
+        by_name = dict(zip(names, slope.tolist(), strict=True))
+        gradient = covariance.new_tensor([by_name.get(name, 0.0) for name in parameters])
+        variance = max((gradient @ covariance @ gradient).item(), 0.0)
+        # Without a view there is no slope either.
+        sigmas.append(math.degrees(math.sqrt(variance)) if math.isfinite(view) else math.nan)
+    return sigmas[0], sigmas[1]
+
+
+def _json_value(value: Any) -> Any:
+    """The value in lists and dicts, with None for numbers that are not finite."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _json_value(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_json_value(part) for part in value]
+    return value
+
+
+def _one_line(record: dict[str, Any]) -> str:
+    # ASCII, so that file names of any bytes pass and no character is taken for a line's end.
+    return json.dumps(record, allow_nan=False)

@@ -1,0 +1,117 @@
+"""JSON Lines: one record per line, in a file that a run can be resumed on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from geocalib.calibration import SCHEMA, Outcome
+from geocalib.formats.outputs import destination
+from geocalib.formats.record import parse, read_outcome
+
+FILE = "calibrations.jsonl"
+
+START = f'{{"schema": "{SCHEMA}"'.encode()
+"""How each line begins."""
+
+
+class Writer:
+    """Appends records to a file, each handed to the system before the next begins.
+
+    What an interrupted run has left of its last record is removed.
+
+    >>> with Writer("out.jsonl") as writer:  # doctest: +SKIP
+    ...     writer.write(calibration)
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        _mend_end(self.path)
+        self._file = self.path.open("ab")
+
+    def write(self, outcome: Outcome) -> None:
+        """Append one record."""
+        self._file.write(outcome.to_json().encode("ascii") + b"\n")
+        self._file.flush()
+
+    def close(self) -> None:
+        self._file.close()
+
+    def __enter__(self) -> Writer:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def write(outcomes: Iterable[Outcome], path: str | Path) -> list[Path]:
+    """Write a new file. See ``geocalib.formats`` for the path and what is returned."""
+    file = destination(path, FILE)
+    file.unlink(missing_ok=True)
+    with Writer(file) as writer:
+        for outcome in outcomes:
+            writer.write(outcome)
+    return [file]
+
+
+def dumps(outcomes: Iterable[Outcome]) -> str:
+    """The content of a file."""
+    return "".join(outcome.to_json() + "\n" for outcome in outcomes)
+
+
+def read(path: str | Path) -> list[Outcome]:
+    """What ``write`` has written, exactly."""
+    return [read_outcome(record, source) for source, record in _sourced(Path(path))]
+
+
+def read_records(path: str | Path) -> Iterator[dict[str, Any]]:
+    """The records one by one, as plain values: enough to see which images are done.
+
+    A last line that was cut short is left out; any other malformed line is an error.
+    """
+    return (record for _, record in _sourced(Path(path)))
+
+
+def _sourced(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Each record and where it stands."""
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            source = f"{path}, line {number}"
+            if line.strip() and not _is_cut_short(line):
+                yield source, parse(line, source)
+
+
+def _is_cut_short(line: bytes) -> bool:
+    """Whether this is the beginning of a record, left behind by a run that was interrupted."""
+    if line.endswith(b"\n") or not line.startswith(START[: len(line)]):
+        return False
+    # No beginning of a JSON object is JSON.
+    try:
+        json.loads(line)
+    except ValueError:
+        return True
+    return False
+
+
+def _mend_end(path: Path) -> None:
+    """Make the file end with a whole line."""
+    if not path.exists():
+        return
+    with path.open("rb+") as file:
+        start, last = 0, b""
+        for line in file:
+            start, last = start + len(last), line
+        if _is_cut_short(last):
+            file.truncate(start)
+        elif last and not last.endswith(b"\n"):
+            parse(last, f"{path}, its last line")
+            file.write(b"\n")

@@ -1,0 +1,72 @@
+"""OpenCV's YAML, one camera per file, as ``cv2.FileStorage`` writes and reads it.
+
+The principal point is counted as OpenCV does, from the centre of the first pixel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import torch
+
+from geocalib.calibration import Calibration, Outcome
+from geocalib.cameras import Camera, from_opencv, to_opencv
+from geocalib.cameras.exchange import Module
+from geocalib.errors import CameraError, FormatError
+from geocalib.formats.outputs import convert, write_one_each
+
+SUFFIX = ".yaml"
+
+KEYS = ("image_width", "image_height", "camera_matrix", "distortion_coefficients")
+"""What a file must hold to be read."""
+
+MODELS: dict[str, Module] = {"plumb_bob": "pinhole", "fisheye": "fisheye"}
+"""Names of the distortion models, and the functions of OpenCV that take them."""
+
+
+def write(outcomes: Iterable[Outcome], path: str | Path) -> list[Path]:
+    """Write a file per image. See ``geocalib.formats`` for the path and what is returned."""
+    return write_one_each(outcomes, path, dumps, SUFFIX)
+
+
+def dumps(calibration: Calibration) -> str:
+    """The content of a file."""
+    import cv2
+
+    module, K, distortion = convert(to_opencv, calibration)
+    name = next(name for name, known in MODELS.items() if known == module)
+    storage = cv2.FileStorage(SUFFIX, cv2.FILE_STORAGE_WRITE | cv2.FILE_STORAGE_MEMORY)
+    storage.write("image_width", calibration.width)
+    storage.write("image_height", calibration.height)
+    storage.write("camera_matrix", K)
+    storage.write("distortion_model", name)
+    storage.write("distortion_coefficients", distortion[None])
+    return storage.releaseAndGetString()
+
+
+def read(path: str | Path, model: str | None = None) -> Camera:
+    """The camera, a batch of 1. Where the file names no distortion_model it is plumb_bob.
+
+    model: the camera model to read it as, as in ``from_opencv``.
+    """
+    import cv2
+
+    try:
+        mode = cv2.FILE_STORAGE_READ | cv2.FILE_STORAGE_MEMORY
+        storage = cv2.FileStorage(Path(path).read_text(encoding="utf-8"), mode)
+    except (cv2.error, SystemError, UnicodeDecodeError):
+        raise FormatError(f"{path}: this is not YAML that OpenCV can read") from None
+    nodes = [storage.getNode(key) for key in KEYS]
+    missing = [key for key, node in zip(KEYS, nodes, strict=True) if node.empty()]
+    if missing:
+        raise FormatError(f"{path}: lacks {', '.join(missing)}")
+    width, height, K, distortion = nodes
+    name = storage.getNode("distortion_model").string() or "plumb_bob"
+    if name not in MODELS:
+        raise FormatError(f"{path}: unknown distortion_model {name!r}; known: {', '.join(MODELS)}")
+    size = (width.real(), height.real())
+    try:
+        return from_opencv(K.mat(), distortion.mat(), size, MODELS[name], model, torch.float64)
+    except CameraError as error:
+        raise FormatError(f"{path}: {error}") from None

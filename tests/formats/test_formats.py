@@ -1,0 +1,89 @@
+"""What holds for every format: where files go, and what becomes of failures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from calibrations import FAILURE, one, several
+from geocalib.calibration import RECORD_KEYS
+from geocalib.errors import FormatError
+from geocalib.formats import FORMATS, opencv
+
+SINGLE = {
+    "json": "calibrations.jsonl",
+    "csv": "calibrations.csv",
+    "colmap": "cameras.txt",
+    "nerfstudio": "transforms.json",
+}
+"""Formats of one file, and its name."""
+
+ONE_EACH = ("opencv", "ros")
+
+
+def test_all_formats_are_known() -> None:
+    assert {*SINGLE, *ONE_EACH} == set(FORMATS)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_path_with_a_suffix_is_the_file(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "new" / "camera.out"
+    assert FORMATS[name]([one()], path) == [path]
+    assert "500." in path.read_text()
+
+
+@pytest.mark.parametrize("name", SINGLE)
+@pytest.mark.parametrize("folder", ["new/deep", "existing.folder"])
+def test_one_file_in_a_folder(tmp_path: Path, name: str, folder: str) -> None:
+    (tmp_path / "existing.folder").mkdir()
+    files = FORMATS[name]([*several(), FAILURE], str(tmp_path / folder))
+    assert files == [tmp_path / folder / SINGLE[name]]
+    assert files[0].is_file()
+
+
+@pytest.mark.parametrize("name", ONE_EACH)
+def test_a_file_per_image_in_a_folder(tmp_path: Path, name: str) -> None:
+    files = FORMATS[name]([*several(), FAILURE], tmp_path)
+    expected = ["left/a.jpg.yaml", "left/b.jpg.yaml", "right/a.jpg.yaml"]
+    assert [file.relative_to(tmp_path).as_posix() for file in files] == expected
+    assert all(file.is_file() for file in files)
+    assert "image_width: 480" in files[2].read_text()
+
+
+@pytest.mark.parametrize("name", ONE_EACH)
+def test_images_without_a_path_are_numbered(tmp_path: Path, name: str) -> None:
+    files = FORMATS[name]([one(image=None), one(image=None)], tmp_path)
+    assert [file.name for file in files] == ["image_1.yaml", "image_2.yaml"]
+
+
+@pytest.mark.parametrize("name", ONE_EACH)
+def test_several_cameras_do_not_share_a_file(tmp_path: Path, name: str) -> None:
+    with pytest.raises(FormatError, match=r"a\.jpg and .*b\.jpg would both be .*c\.yaml; .*folder"):
+        FORMATS[name](several(), tmp_path / "c.yaml")
+    with pytest.raises(FormatError, match=r"photo\.jpg would both .* each image once"):
+        FORMATS[name]([one(), one()], tmp_path)
+
+
+@pytest.mark.parametrize("name", set(FORMATS) - {"json", "csv"})
+def test_nothing_is_written_where_a_camera_cannot_be(tmp_path: Path, name: str) -> None:
+    images = [one(image="a.jpg"), one("double_sphere", image="b.jpg")]
+    with pytest.raises(FormatError, match=r"b\.jpg: .* no counterpart of double_sphere"):
+        FORMATS[name](images, tmp_path / "out")
+    with pytest.raises(FormatError, match="no camera to write"):
+        FORMATS[name]([FAILURE], tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_file_names_of_any_bytes(tmp_path: Path) -> None:
+    image = b"caf\xe9.jpg".decode("utf-8", "surrogateescape")
+    for name in ("colmap", "nerfstudio", *ONE_EACH):
+        FORMATS[name]([one(image=image)], tmp_path / name)
+    assert b"# 1 caf\xe9.jpg" in (tmp_path / "colmap" / "cameras.txt").read_bytes()
+    assert opencv.read(tmp_path / "opencv" / f"{image}.yaml").f.item() == 500
+
+
+def test_the_page_names_every_key_and_format() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "formats.md").read_text()
+    for name in (*RECORD_KEYS, *one().to_dict()["sigma"], *FORMATS, *SINGLE.values()):
+        assert f"`{name}`" in page

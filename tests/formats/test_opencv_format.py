@@ -1,0 +1,104 @@
+"""OpenCV's YAML: OpenCV reads it and sees what we see."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+import torch
+
+from calibrations import one
+from geocalib.cameras.exchange import OPENCV_MODULES
+from geocalib.errors import FormatError
+from geocalib.fields import pixel_grid
+from geocalib.formats import opencv
+
+STOP = (cv2.TERM_CRITERIA_COUNT | cv2.TERM_CRITERIA_EPS, 200, 1e-12)
+
+
+@pytest.mark.parametrize("model", OPENCV_MODULES)
+def test_opencv_undistorts_alike(tmp_path: Path, model: str) -> None:
+    """To 0.01 pixels over the image, or as far off the axis as OpenCV's fisheye goes."""
+    ours = one(model, aspect=1.1)
+    (path,) = opencv.write([ours], tmp_path / "camera.yaml")
+
+    storage = cv2.FileStorage(str(path), cv2.FILE_STORAGE_READ)
+    size = tuple(int(storage.getNode(f"image_{side}").real()) for side in ("width", "height"))
+    K = storage.getNode("camera_matrix").mat()
+    distortion = storage.getNode("distortion_coefficients").mat()
+    fisheye = storage.getNode("distortion_model").string() == "fisheye"
+    assert size == (640, 480)
+    assert fisheye == (model == "kannala_brandt")
+
+    pixels = pixel_grid(64, 48, ours.gravity).reshape(1, -1, 2) * 10
+    rays, valid = ours.camera.unproject(pixels)
+    seen = valid & (rays[..., 2] > 0.2)
+    assert seen.sum() > 1000
+    pixels, rays = pixels[seen], rays[seen]
+    # OpenCV counts from the centre of the first pixel.
+    points = pixels.numpy()[:, None] - 0.5
+    if fisheye:
+        theirs = cv2.fisheye.undistortPoints(points, K, distortion, criteria=STOP)
+    else:
+        theirs = cv2.undistortPoints(points, K, distortion, criteria=STOP)
+    expected = (rays[:, :2] / rays[:, 2:]).numpy()
+    # In pixels of the undistorted image.
+    np.testing.assert_allclose(
+        theirs[:, 0] * [ours.fx, ours.fy], expected * [ours.fx, ours.fy], atol=0.01
+    )
+
+
+@pytest.mark.parametrize("model", OPENCV_MODULES)
+def test_round_trip(tmp_path: Path, model: str) -> None:
+    written = one(model, f=300 + 1 / 3)
+    (path,) = opencv.write([written], tmp_path / "camera.yaml")
+    camera = opencv.read(path, model)
+    assert camera.model is written.camera.model
+    assert camera.f.dtype == torch.float64
+    for name in ("size", "distortion", "aspect"):
+        assert torch.equal(getattr(camera, name), getattr(written.camera, name))
+    torch.testing.assert_close(camera.c, written.camera.c, rtol=0, atol=1e-12)
+    torch.testing.assert_close(camera.f, written.camera.f, rtol=0, atol=0)
+
+
+def test_what_others_write_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "camera.yml"
+    path.write_text(
+        "%YAML:1.0\n---\nimage_width: 640\nimage_height: 480\n"
+        "camera_matrix: !!opencv-matrix\n   rows: 3\n   cols: 3\n   dt: d\n"
+        "   data: [ 500., 0., 319.5, 0., 500., 239.5, 0., 0., 1. ]\n"
+        "distortion_coefficients: !!opencv-matrix\n   rows: 4\n   cols: 1\n   dt: d\n"
+        "   data: [ 0.1, 0., 0., 0. ]\n"
+    )
+    camera = opencv.read(path)
+    assert camera.model.name == "radial"
+    assert camera.c.tolist() == [[320.0, 240.0]]
+    assert camera.distortion.tolist() == [[0.1, 0.0]]
+
+
+@pytest.mark.parametrize(("model", "mend"), [("division", "radial"), ("eucm", "kannala_brandt")])
+def test_a_model_that_opencv_lacks(model: str, mend: str) -> None:
+    message = rf"photo\.jpg: OpenCV has no counterpart of {model}.*camera_model='{mend}'"
+    with pytest.raises(FormatError, match=message):
+        opencv.dumps(one(model))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("image_width", "width", "lacks image_width"),
+        ("camera_matrix", "K", "lacks camera_matrix"),
+        ("plumb_bob", "spherical", "unknown distortion_model 'spherical'; known: plumb_bob, fish"),
+        ("plumb_bob", "fisheye", "OpenCV's fisheye distortion has 4 values, got 5"),
+        ("%YAML", "hello", "this is not YAML that OpenCV can read"),
+    ],
+)
+def test_bad_files_are_named(tmp_path: Path, old: str, new: str, message: str) -> None:
+    path = tmp_path / "camera.yaml"
+    text = opencv.dumps(one())
+    assert old in text
+    path.write_text(text.replace(old, new))
+    with pytest.raises(FormatError, match=rf"camera\.yaml: {message}"):
+        opencv.read(path)
