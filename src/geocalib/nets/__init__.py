@@ -1,0 +1,1 @@
+"""Networks: an image to its perspective fields with confidences."""
