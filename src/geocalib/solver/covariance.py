@@ -109,7 +109,9 @@ def _sandwich(M: Arrow, V: Arrow, coupling: Coupling) -> Tensor:
         split = cameras.reshape(-1, coupling.slots, own, coupling.slots, own)
         cameras = split[component, slot, :, slot]
     top = torch.cat([times, side], 2)
-    return torch.cat([top, torch.cat([side.transpose(1, 2), cameras], 2)], 1)
+    blocks = torch.cat([top, torch.cat([side.transpose(1, 2), cameras], 2)], 1)
+    # Near a singularity rounding alone would make it lopsided.
+    return 0.5 * (blocks + blocks.transpose(1, 2))
 
 
 def _inverse(matrix: Tensor, whole: Tensor) -> tuple[Tensor, Tensor]:

@@ -25,8 +25,10 @@ from geocalib.fields import (
 from geocalib.solver.observations import Observations
 from geocalib.solver.robust import huber as huber_kernel
 
-CHUNK = 1 << 16
-"""Observations evaluated at once: they and all temporaries stay in the processor's cache."""
+CHUNK = {"cpu": 1 << 16}
+"""Observations evaluated at once: on a CPU they and all temporaries stay in its cache."""
+CHUNK_ELSEWHERE = 1 << 24
+"""On a device that is kept busy by large batches: as many as memory allows."""
 
 UNSEEN, UNSEEN_WIDE = 2.0, 0.1
 """Squared residual of an observation that the camera cannot see: entirely wrong; for wide models,
@@ -140,7 +142,8 @@ def _chunks(
     camera: Camera, gravity: Tensor, basis: Tensor, observations: Observations, free: Free
 ) -> Iterator[_Residuals]:
     """The residuals of all images, a few images at a time."""
-    step = max(1, CHUNK // max(1, observations.count))
+    most = CHUNK.get(observations.up_x.device.type, CHUNK_ELSEWHERE)
+    step = max(1, most // max(1, observations.count))
     for start in range(0, len(observations), step):
         part = slice(start, start + step)
         yield _residuals(camera[part], gravity[part], basis[part], observations[part], free)
