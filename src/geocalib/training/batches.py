@@ -1,0 +1,154 @@
+"""Batches of pictures with their truth, drawn and rendered on the device."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from geocalib.cameras.camera import Camera
+from geocalib.fields import perspective_field, pixel_grid
+from geocalib.training.augment import augment, black_share, flip, hide_nadir
+from geocalib.training.config import TrainingConfig
+from geocalib.training.panorama import PanoramaBank, render
+from geocalib.training.validate import Pictures
+from geocalib.training.views import Views, sample_views
+
+MOST_BLACK = 0.01
+"""Share of black pixels at which a picture is dropped."""
+
+VALIDATION_SEED = 20
+"""Of the views that validation looks at."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """B pictures and what is true of them."""
+
+    images: Tensor
+    """(B, 3, H, W) RGB in [0, 1]."""
+    camera: Camera
+    """simple_radial, with k1 = 0 where there is no distortion."""
+    gravity: Tensor
+    """(B, 3)."""
+    bends: Tensor
+    """(B,) whether the camera was drawn with distortion."""
+    keep: Tensor
+    """(B,) whether there is enough to see."""
+
+
+@dataclass
+class PartClock:
+    """Seconds spent in the named parts of a step. Waiting for the device at both ends makes the
+    sum honest and the step slower, so few steps are timed."""
+
+    device: torch.device
+    running: bool = False
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def part(self, name: str) -> Iterator[None]:
+        """Time what happens inside, if the clock is running."""
+        if not self.running:
+            yield
+            return
+        self._wait()
+        start = time.perf_counter()
+        yield
+        self._wait()
+        self.seconds[name] = time.perf_counter() - start
+
+    def _wait(self) -> None:
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+
+
+def make_draw(
+    bank: PanoramaBank, config: TrainingConfig
+) -> Callable[[tuple[int, int], torch.Generator, PartClock], Batch]:
+    """How a training run draws its batches from a bank."""
+
+    def draw(size: tuple[int, int], generator: torch.Generator, clock: PartClock) -> Batch:
+        width, height = size
+        with clock.part("render"):
+            views = sample_views(bank, config.batch, config.views, width, height, generator)
+            images, keep = _photograph(bank, views, width, height)
+        with clock.part("augment"):
+            latitude = _latitude(views.camera, views.gravity, width, height)
+            images = hide_nadir(images, latitude, config.hidden_nadir, generator)
+            mirrored = torch.rand(len(views), generator=generator, device=bank.device) < 0.5
+            images, gravity, camera = flip(images, views.gravity, views.camera, mirrored)
+            images = augment(images, config.augment, generator)
+        return Batch(images, camera, gravity, views.distorted, keep)
+
+    return draw
+
+
+def _photograph(bank: PanoramaBank, views: Views, width: int, height: int) -> tuple[Tensor, Tensor]:
+    """Pictures (B, 3, H, W) and whether each is not too black."""
+    images = render(bank, views.index, views.camera, views.world_from_camera, width, height)
+    return images, black_share(images) < MOST_BLACK
+
+
+def _latitude(camera: Camera, gravity: Tensor, width: int, height: int) -> Tensor:
+    """(B, 1, height, width) radians, interpolated from every fourth pixel."""
+    w, h = width // 4, height // 4
+    grid = pixel_grid(w, h, camera.f).reshape(1, -1, 2).expand(len(camera), -1, 2)
+    _, coarse, _ = perspective_field(camera.resize(w, h), gravity, grid)
+    coarse = coarse.reshape(len(camera), 1, h, w)
+    return functional.interpolate(coarse, (height, width), mode="bilinear", align_corners=False)
+
+
+def _part(views: Views, part: slice) -> Views:
+    return Views(
+        views.index[part],
+        views.camera[part],
+        views.gravity[part],
+        views.world_from_camera[part],
+        views.distorted[part],
+    )
+
+
+def validation_pictures(bank: PanoramaBank, config: TrainingConfig) -> list[Pictures]:
+    """The fixed pictures of a bank that training is judged by.
+
+    Views are as narrow as they come: what to learn from is limited by the panoramas' resolution,
+    what to be judged by is not.
+    """
+    plan, generator = config.validation, torch.Generator(bank.device)
+    straight = replace(
+        config.views, published_share=1.0, distorted_share=0.0, largest_magnification=math.inf
+    )
+    people = replace(straight, published_share=0.0)
+    bent = replace(straight, distorted_share=1.0)
+    every = torch.arange(len(bank), device=bank.device).repeat_interleave(plan.per_panorama)
+    sets = []
+    for name, model, views_config, size, count in (
+        ("published", "pinhole", straight, plan.size, len(every)),
+        ("people", "pinhole", people, plan.people_size, plan.people),
+        ("distorted", "simple_radial", bent, plan.size, plan.distorted),
+    ):
+        if count == 0:
+            continue
+        width, height = size
+        generator.manual_seed(VALIDATION_SEED)
+        views = sample_views(bank, count, views_config, width, height, generator)
+        if name == "published":
+            views = replace(views, index=every)
+        images, keep = [], []
+        for first in range(0, count, plan.batch):
+            part = _part(views, slice(first, first + plan.batch))
+            pictures, bright = _photograph(bank, part, width, height)
+            images.append((255 * pictures).round().to(torch.uint8))
+            keep.append(bright)
+        kept = torch.cat(keep).nonzero()[:, 0]
+        sets.append(
+            Pictures(name, model, torch.cat(images)[kept], views.camera[kept], views.gravity[kept])
+        )
+    return sets

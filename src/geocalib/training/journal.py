@@ -1,0 +1,136 @@
+"""The log of a run: tables that can be read while it goes on, and curves of them."""
+
+from __future__ import annotations
+
+import csv
+import shutil
+import subprocess
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+LOSSES = ("up", "latitude", "gravity", "vfov", "distortion", "failed")
+PARTS = ("render", "augment", "forward", "loss", "backward", "optimiser")
+TRAIN_COLUMNS = (
+    *("step", "seconds", "rate", "images_per_second", "gradient_norm", "skipped"),
+    *LOSSES,
+    *(f"{part}_ms" for part in PARTS),
+    "gpu_busy_percent",
+)
+
+
+class Table:
+    """A CSV file that grows by rows; what a row lacks stays empty."""
+
+    def __init__(self, path: Path, columns: tuple[str, ...]) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = path.open("a", newline="")
+        self._writer = csv.DictWriter(self._file, columns)
+        if self._file.tell() == 0:
+            self._writer.writeheader()
+
+    def add(self, row: dict[str, float]) -> None:
+        """Write a row for all to see."""
+        self._writer.writerow(
+            {
+                name: f"{value:.6g}" if isinstance(value, float) else value
+                for name, value in row.items()
+            }
+        )
+        self._file.flush()
+
+    def close(self) -> None:
+        """No more rows."""
+        self._file.close()
+
+
+class Means:
+    """Means of numbers that live on the device, fetched all at once."""
+
+    def __init__(self) -> None:
+        self._sums: dict[str, Tensor] = {}
+        self._counts: dict[str, int] = {}
+
+    def add(self, values: dict[str, Tensor]) -> None:
+        """One more of each."""
+        for name, value in values.items():
+            self._sums[name] = self._sums[name] + value if name in self._sums else value
+            self._counts[name] = self._counts.get(name, 0) + 1
+
+    def take(self) -> dict[str, float]:
+        """The means since the last time."""
+        if not self._sums:
+            return {}
+        sums = torch.stack([value.float() for value in self._sums.values()]).tolist()
+        means = {n: s / self._counts[n] for n, s in zip(self._sums, sums, strict=True)}
+        self._sums, self._counts = {}, {}
+        return means
+
+
+class GpuMeter:
+    """The share of time in which the GPU had work, as its driver tells it, without waiting."""
+
+    def __init__(self) -> None:
+        program = shutil.which("nvidia-smi") if torch.cuda.is_available() else None
+        self._command = [program, "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits"]
+        self._asked: subprocess.Popen[str] | None = None
+
+    def percent(self) -> float | None:
+        """The answer to the question asked at the last call; None as long as there is none."""
+        program = self._command[0]
+        if program is None:
+            return None
+        answer = None
+        if self._asked is not None:
+            if self._asked.poll() is None:
+                return None
+            text = self._asked.communicate()[0].split()
+            answer = float(text[0]) if text and text[0].isdigit() else None
+        self._asked = subprocess.Popen(
+            [program, *(str(part) for part in self._command[1:])],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        return answer
+
+
+def plot(folder: Path, picture: Path) -> None:
+    """Draw the curves of the tables that a run has left in a folder."""
+    from matplotlib.figure import Figure
+
+    training, validation = (_read(folder / name) for name in ("training.csv", "validation.csv"))
+    medians = [name for name in validation if name.endswith(("gravity_median", "vfov_median"))]
+    figure = Figure(figsize=(12, 4), layout="constrained")
+    left, middle, right = figure.subplots(1, 3)
+    for name in LOSSES[:5]:
+        left.plot(*_pairs(training, name), label=name)
+    for name in medians:
+        middle.plot(*_pairs(validation, name), marker="o", label=name)
+    right.plot(*_pairs(training, "gradient_norm"), label="gradient norm")
+    left.set_ylabel("loss")
+    middle.set_ylabel("degrees")
+    for axes in (left, middle, right):
+        axes.set_xlabel("step")
+        axes.set_yscale("log")
+        axes.grid(alpha=0.3)
+        if axes.lines:
+            axes.legend(fontsize=8)
+    figure.savefig(picture, dpi=120)
+
+
+def _read(path: Path) -> dict[str, list[str]]:
+    with path.open(newline="") as lines:
+        rows = list(csv.DictReader(lines))
+    return {name: [row[name] for row in rows] for name in rows[0]} if rows else {}
+
+
+def _pairs(table: dict[str, list[str]], name: str) -> tuple[list[float], list[float]]:
+    """Steps and values where there is a value."""
+    pairs = [
+        (float(step), float(value))
+        for step, value in zip(table.get("step", []), table.get(name, []), strict=True)
+        if value
+    ]
+    return [step for step, _ in pairs], [value for _, value in pairs]
