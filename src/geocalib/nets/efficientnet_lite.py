@@ -1,0 +1,132 @@
+"""The EfficientNet-Lite2 encoder: inverted residuals with ReLU6 and nothing else.
+
+Strided convolutions pad as TensorFlow's "SAME" does, which the weights were trained with: an
+even map gets its odd padding pixel at the right and the bottom.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from torch import Tensor, nn
+
+STEM_WIDTH = 32
+NORM_EPS = 1e-3
+
+
+class Stage(NamedTuple):
+    """A run of blocks; the first one changes stride and width."""
+
+    depth: int
+    kernel: int
+    stride: int
+    expansion: int
+    width: int
+
+
+STAGES = (
+    Stage(depth=1, kernel=3, stride=1, expansion=1, width=16),
+    Stage(depth=3, kernel=3, stride=2, expansion=6, width=24),
+    Stage(depth=3, kernel=5, stride=2, expansion=6, width=48),
+    Stage(depth=4, kernel=3, stride=2, expansion=6, width=88),
+    Stage(depth=4, kernel=5, stride=1, expansion=6, width=120),
+    Stage(depth=5, kernel=5, stride=2, expansion=6, width=208),
+    Stage(depth=1, kernel=3, stride=1, expansion=6, width=352),
+)
+
+OUTPUTS = (1, 2, 4, 6)
+"""The stages whose ends are handed out: the last ones at strides 4, 8, 16 and 32."""
+
+
+class EfficientNetLite(nn.Module):
+    """Images to feature maps at strides 4, 8, 16 and 32; H and W multiples of 32.
+
+    >>> import torch
+    >>> [tuple(level.shape) for level in EfficientNetLite()(torch.zeros(1, 3, 64, 96))][::3]
+    [(1, 24, 16, 24), (1, 352, 2, 3)]
+    """
+
+    widths = tuple(STAGES[i].width for i in OUTPUTS)
+    strides = (4, 8, 16, 32)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = _conv(3, STEM_WIDTH, 3, stride=2).append(nn.ReLU6())
+        self.stages = nn.ModuleList()
+        before = STEM_WIDTH
+        for stage in STAGES:
+            blocks = nn.Sequential()
+            for i in range(stage.depth):
+                stride = stage.stride if i == 0 else 1
+                blocks.append(Block(before, stage.width, stage.kernel, stride, stage.expansion))
+                before = stage.width
+            self.stages.append(blocks)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, ...]:
+        """(B, 3, H, W) to one (B, widths[i], H / strides[i], W / strides[i]) per output."""
+        x = self.stem(x)
+        levels = []
+        for i, stage in enumerate(self.stages):
+            x = stage(x)
+            if i in OUTPUTS:
+                levels.append(x)
+        return tuple(levels)
+
+
+class Block(nn.Module):
+    """1x1 to the hidden width, depth-wise, 1x1 back; added to the input where shapes allow."""
+
+    def __init__(self, before: int, after: int, kernel: int, stride: int, expansion: int) -> None:
+        super().__init__()
+        hidden = expansion * before
+        self.expand = _conv(before, hidden, 1).append(nn.ReLU6()) if expansion > 1 else None
+        self.spread = _conv(hidden, hidden, kernel, stride, groups=hidden).append(nn.ReLU6())
+        self.project = _conv(hidden, after, 1)
+        self.residual = stride == 1 and before == after
+
+    def forward(self, x: Tensor) -> Tensor:
+        y: Tensor = x if self.expand is None else self.expand(x)
+        y = self.project(self.spread(y))
+        return x + y if self.residual else y
+
+
+def _conv(before: int, after: int, kernel: int, stride: int = 1, groups: int = 1) -> nn.Sequential:
+    """Convolution with "SAME" padding, and batch norm. A stride of 2 expects an even map."""
+    layers: OrderedDict[str, nn.Module] = OrderedDict()
+    if stride > 1:
+        first, last = (kernel - stride) // 2, (kernel - stride + 1) // 2
+        layers["pad"] = nn.ZeroPad2d((first, last, first, last))
+    inside = kernel // 2 if stride == 1 else 0
+    layers["conv"] = nn.Conv2d(before, after, kernel, stride, inside, groups=groups, bias=False)
+    layers["norm"] = nn.BatchNorm2d(after, eps=NORM_EPS)
+    return nn.Sequential(layers)
+
+
+UNUSED = re.compile(r"_(conv_head|bn1|fc)\.")
+"""Released tensors that the encoder leaves aside: the classifier."""
+
+_PARTS = {
+    "_expand_conv": "expand.conv",
+    "_bn0": "expand.norm",
+    "_depthwise_conv": "spread.conv",
+    "_bn1": "spread.norm",
+    "_project_conv": "project.conv",
+    "_bn2": "project.norm",
+}
+
+
+def translate(released: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The released tensors under the names of ``EfficientNetLite``; unknown names stay."""
+    renames = {"_conv_stem": "stem.conv", "_bn0": "stem.norm"}
+    places = [f"stages.{i}.{j}" for i, stage in enumerate(STAGES) for j in range(stage.depth)]
+    for i, place in enumerate(places):
+        renames |= {f"_blocks.{i}.{old}": f"{place}.{new}" for old, new in _PARTS.items()}
+    translated = {}
+    for name, value in released.items():
+        module, _, tensor = name.rpartition(".")
+        if not UNUSED.match(name):
+            translated[f"{renames.get(module, module)}.{tensor}"] = value
+    return translated

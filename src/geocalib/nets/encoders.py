@@ -1,0 +1,115 @@
+"""Encoders by name: an image to feature maps at several strides.
+
+An encoder is a trunk with the input normalisation it was trained with, so that all of them take
+RGB in [0, 1].
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, cast
+
+import torch
+from torch import Tensor, nn
+
+from geocalib.errors import ConfigError, WeightsError
+from geocalib.nets import efficientnet_lite, mscan, tiny_vit
+
+IMAGENET_MEAN = (0.485, 0.456, 0.406)
+IMAGENET_STD = (0.229, 0.224, 0.225)
+
+
+class Trunk(Protocol):
+    """What turns a normalised image into feature maps, finest first."""
+
+    widths: tuple[int, ...]
+    """Channels of each map."""
+    strides: tuple[int, ...]
+    """Input pixels per cell of each map."""
+
+    def __call__(self, x: Tensor, /) -> list[Tensor] | tuple[Tensor, ...]: ...
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How an encoder is made, what it expects, and how its released weights are renamed."""
+
+    build: Callable[[], nn.Module]
+    mean: tuple[float, float, float]
+    std: tuple[float, float, float]
+    translate: Callable[[Mapping[str, Tensor]], dict[str, Tensor]] | None = None
+
+
+RECIPES = {
+    "tiny_vit_5m": Recipe(tiny_vit.TinyVit, IMAGENET_MEAN, IMAGENET_STD, tiny_vit.translate),
+    "efficientnet_lite2": Recipe(
+        efficientnet_lite.EfficientNetLite,
+        (127 / 255,) * 3,
+        (128 / 255,) * 3,
+        efficientnet_lite.translate,
+    ),
+    "mscan_tiny": Recipe(lambda: mscan.Mscan(*mscan.TINY), IMAGENET_MEAN, IMAGENET_STD),
+}
+
+
+class Encoder(nn.Module):
+    """The encoder of that name, with fresh weights.
+
+    >>> Encoder("tiny_vit_5m").widths
+    (64, 128, 160, 320)
+    """
+
+    mean: Tensor
+    scale: Tensor
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        if name not in RECIPES:
+            raise ConfigError(f"no encoder is named {name!r}; there are {', '.join(RECIPES)}")
+        recipe = RECIPES[name]
+        self.name = name
+        self.trunk = recipe.build()
+        trunk = cast(Trunk, self.trunk)
+        self.widths, self.strides = trunk.widths, trunk.strides
+        # Part of the architecture, not of the weights.
+        mean, std = torch.tensor(recipe.mean), torch.tensor(recipe.std)
+        self.register_buffer("mean", mean[:, None, None], persistent=False)
+        self.register_buffer("scale", 1 / std[:, None, None], persistent=False)
+
+    def forward(self, image: Tensor) -> tuple[Tensor, ...]:
+        """(B, 3, H, W) RGB in [0, 1], H and W multiples of 32, to one
+        (B, widths[i], H / strides[i], W / strides[i]) per stage."""
+        return tuple(self.trunk((image - self.mean) * self.scale))
+
+
+def load_pretrained(encoder: Encoder, path: Path | str) -> None:
+    """Fill the encoder from a released file, or from a copy of its own state dict, in any
+    floating-point precision. Every tensor must be there and fit; released tensors that the
+    encoder has no use for (``UNUSED`` in its module) are left aside, any other is refused."""
+    try:
+        stored = torch.load(path, map_location="cpu", weights_only=True)
+    except (OSError, RuntimeError, EOFError, pickle.UnpicklingError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise WeightsError(f"{path} cannot be read as a file of weights: {reason}") from error
+    if not isinstance(stored, dict) or not all(isinstance(v, Tensor) for v in stored.values()):
+        raise WeightsError(f"{path} must hold one flat state dict of tensors")
+    translate = RECIPES[encoder.name].translate
+    if translate is not None and not any(name.startswith("trunk.") for name in stored):
+        stored = {f"trunk.{name}": value for name, value in translate(stored).items()}
+    wanted = encoder.state_dict()
+    problems = [f"{name} is missing" for name in wanted if name not in stored]
+    problems += [f"{name} has no place" for name in stored if name not in wanted]
+    problems += [
+        f"{name} is {tuple(stored[name].shape)} instead of {tuple(value.shape)}"
+        for name, value in wanted.items()
+        if name in stored and stored[name].shape != value.shape
+    ]
+    if problems:
+        more = f", and {len(problems) - 1} more" if len(problems) > 1 else ""
+        raise WeightsError(
+            f"{path} does not hold the weights of {encoder.name}: {problems[0]}{more}"
+        )
+    encoder.load_state_dict(stored)

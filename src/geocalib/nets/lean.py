@@ -1,0 +1,216 @@
+"""The lean network: a small pretrained encoder, global attention, and a light decoder.
+
+Gravity and focal length are properties of the whole picture, so the coarse features attend to
+each other globally before a pyramid brings them down to stride 4, where the finer features tell
+the directions of edges. Every level is told where its cells lie relative to the principal point.
+
+The decoder normalises with batch norms, which fold into its convolutions for inference.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from geocalib.errors import ConfigError
+from geocalib.nets.encoders import Encoder
+from geocalib.nets.prediction import Prediction
+
+CONTEXT_STRIDE = 16
+HEAD_WIDTH = 32
+"""Channels of an attention head."""
+EXPANSION = 4
+"""Hidden channels per channel in the MLPs."""
+BANDS = 4
+"""Octaves of the position code."""
+SHORTEST_UP = 1e-3
+"""Length below which a raw up-vector is no longer scaled to one, to bound the slope."""
+
+
+@dataclass(frozen=True)
+class LeanConfig:
+    """What a lean network is built from: ``LeanConfig(**dataclasses.asdict(c)) == c``."""
+
+    encoder: str = "tiny_vit_5m"
+    widths: tuple[int, int, int] = (64, 128, 160)
+    """Channels of the decoder at strides 4, 8 and 16."""
+    blocks: int = 3
+    """Layers of global attention."""
+
+    def __post_init__(self) -> None:
+        # A list, as JSON gives it, is as good.
+        object.__setattr__(self, "widths", tuple(self.widths))
+        if len(self.widths) != 3 or self.widths[-1] % HEAD_WIDTH or min(self.widths) < 1:
+            raise ConfigError(
+                f"widths must be three, the last a multiple of {HEAD_WIDTH}, got {self.widths}"
+            )
+
+
+class LeanNetwork(nn.Module):
+    """Images to perspective fields at stride 4. See ``geocalib.nets.prediction.Network``."""
+
+    stride = 4
+    multiple = 32
+
+    def __init__(self, config: LeanConfig) -> None:
+        super().__init__()
+        self.config = config
+        fine, middle, coarse = config.widths
+        self.encoder = Encoder(config.encoder)
+        self.context = Context(self.encoder, coarse, config.blocks)
+        self.fuse8 = Fuse(coarse, self.encoder.widths[1], middle)
+        self.fuse4 = Fuse(middle, self.encoder.widths[0], fine)
+        self.heads = Heads(fine)
+
+    def forward(self, image: Tensor) -> Prediction:
+        """image: (B, 3, H, W) RGB in [0, 1], H and W multiples of 32."""
+        levels = self.encoder(image)
+        x = self.context(levels)
+        x = self.fuse8(x, levels[1])
+        x = self.fuse4(x, levels[0])
+        prediction: Prediction = self.heads(x)
+        return prediction
+
+
+def cell_coordinates(height: int, width: int, like: Tensor) -> Tensor:
+    """(2, H, W): x and y of the cells' centres relative to the image centre, in halves of the
+    shorter side, so that they are in proportion to pixels whatever the aspect."""
+    half = min(height, width) / 2
+    x = (torch.arange(width, dtype=like.dtype, device=like.device) + 0.5 - width / 2) / half
+    y = (torch.arange(height, dtype=like.dtype, device=like.device) + 0.5 - height / 2) / half
+    return torch.stack([x.expand(height, width), y[:, None].expand(height, width)])
+
+
+class Place(nn.Module):
+    """A learnt map of where each cell lies: coordinates and their waves, mixed linearly."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.mix = nn.Conv2d(2 + 4 * BANDS, width, kernel_size=1)
+        nn.init.normal_(self.mix.weight, std=0.1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(1, width, H, W) for features x (B, any, H, W)."""
+        like = self.mix.weight
+        coordinates = cell_coordinates(x.shape[-2], x.shape[-1], like)
+        octaves = math.pi / 2 * 2 ** torch.arange(BANDS, dtype=like.dtype, device=like.device)
+        waves = (coordinates * octaves[:, None, None, None]).flatten(0, 1)
+        placed: Tensor = self.mix(torch.cat([coordinates, waves.sin(), waves.cos()])[None])
+        return placed
+
+
+class Context(nn.Module):
+    """The encoder's coarse levels, brought together at stride 16, attending to each other."""
+
+    def __init__(self, encoder: Encoder, width: int, blocks: int) -> None:
+        super().__init__()
+        self.scales = [stride // CONTEXT_STRIDE for stride in encoder.strides[2:]]
+        self.enter = nn.ModuleList(_project(before, width) for before in encoder.widths[2:])
+        self.place = Place(width)
+        self.blocks = nn.Sequential(*(AttentionBlock(width) for _ in range(blocks)))
+        self.norm = nn.LayerNorm(width)
+
+    def forward(self, levels: tuple[Tensor, ...]) -> Tensor:
+        """All levels of the encoder to (B, width, H / 16, W / 16)."""
+        x = self.place(levels[2])
+        for level, enter, scale in zip(levels[2:], self.enter, self.scales, strict=True):
+            x = x + _enlarge(enter(level), scale)
+        tokens: Tensor = self.norm(self.blocks(x.flatten(2).transpose(1, 2)))
+        return tokens.transpose(1, 2).reshape(x.shape)
+
+
+class AttentionBlock(nn.Module):
+    """Every token attends to all; (B, N, C) to the same shape."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.heads = width // HEAD_WIDTH
+        self.norm = nn.LayerNorm(width)
+        self.qkv = nn.Linear(width, 3 * width)
+        self.leave = nn.Linear(width, width)
+        self.mlp = nn.Sequential(
+            nn.LayerNorm(width),
+            nn.Linear(width, EXPANSION * width),
+            nn.GELU(),
+            nn.Linear(EXPANSION * width, width),
+        )
+        for layer in self.modules():
+            if isinstance(layer, nn.Linear):
+                nn.init.trunc_normal_(layer.weight, std=0.02)
+                nn.init.zeros_(layer.bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = self.qkv(self.norm(x)).unflatten(-1, (3, self.heads, HEAD_WIDTH)).unbind(-3)
+        seen = functional.scaled_dot_product_attention(
+            q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
+        )
+        x = x + self.leave(seen.transpose(1, 2).flatten(2))
+        refined: Tensor = x + self.mlp(x)
+        return refined
+
+
+class Fuse(nn.Module):
+    """A coarser map enlarged twofold, joined with a level of the encoder, and refined."""
+
+    def __init__(self, coarse: int, level: int, width: int) -> None:
+        super().__init__()
+        self.narrow = nn.Conv2d(coarse, width, kernel_size=1)
+        self.enter = _project(level, width)
+        self.place = Place(width)
+        self.refine = nn.Sequential(
+            _conv3(width), nn.BatchNorm2d(width), nn.ReLU(), _conv3(width), nn.BatchNorm2d(width)
+        )
+
+    def forward(self, coarse: Tensor, level: Tensor) -> Tensor:
+        x = _enlarge(self.narrow(coarse), 2) + self.enter(level) + self.place(level)
+        x = functional.relu(x)
+        return functional.relu(x + self.refine(x))
+
+
+def _project(before: int, after: int) -> nn.Sequential:
+    return nn.Sequential(nn.Conv2d(before, after, 1, bias=False), nn.BatchNorm2d(after))
+
+
+def _conv3(width: int) -> nn.Conv2d:
+    conv = nn.Conv2d(width, width, kernel_size=3, padding=1, bias=False)
+    nn.init.kaiming_normal_(conv.weight, mode="fan_out", nonlinearity="relu")
+    return conv
+
+
+def _enlarge(x: Tensor, scale: int) -> Tensor:
+    if scale == 1:
+        return x
+    return functional.interpolate(x, scale_factor=scale, mode="bilinear", align_corners=False)
+
+
+class Heads(nn.Module):
+    """Features to fields and confidences: one 1x1 convolution, and what bounds its values.
+
+    The latitude is gd(z) = 2 atan(tanh(z / 2)), which equals the published asin(tanh(z)) but has
+    a finite slope in every part, so that it needs no clamp.
+
+    A fresh head answers a level camera: up near (0, -1), latitude near 0, confidences near 1/2.
+    """
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.mix = nn.Conv2d(width, 5, kernel_size=1)
+        nn.init.normal_(self.mix.weight, std=0.01)
+        self.mix.bias = nn.Parameter(torch.tensor([0.0, -1.0, 0.0, 0.0, 0.0]))
+
+    def forward(self, x: Tensor) -> Prediction:
+        # In full precision: in bfloat16 the last step alone would cost a fifth of a degree.
+        with torch.autocast(x.device.type, enabled=False):
+            raw: Tensor = self.mix(x.to(self.mix.weight.dtype)).float()
+        up, latitude = raw[:, :2], raw[:, 2:3]
+        up_confidence, latitude_confidence = torch.sigmoid(raw[:, 3:]).unbind(1)
+        return Prediction(
+            up=functional.normalize(up, dim=1, eps=SHORTEST_UP),
+            latitude=2 * torch.atan(torch.tanh(latitude / 2)),
+            up_confidence=up_confidence,
+            latitude_confidence=latitude_confidence,
+        )
