@@ -30,7 +30,7 @@ from torch import Tensor
 from geocalib.cameras.camera import Camera
 from geocalib.errors import FieldError
 from geocalib.fields import Fields, perspective_field
-from geocalib.horizon import horizon
+from geocalib.horizon_curve import horizon
 
 HORIZON = "#e6007e"
 ARROW = "#14213d"
@@ -87,7 +87,7 @@ def draw_image(axes: Axes, image: Tensor, size: tuple[int, int] | None = None) -
         )
     width, height = size or (image.shape[1], image.shape[0])
     _frame(axes, width, height)
-    _paint(axes, _array(image.clamp(0, 1)), width, height)
+    _paint(axes, array(image.clamp(0, 1)), width, height)
 
 
 def draw_latitude(
@@ -101,13 +101,13 @@ def draw_latitude(
     confidence is low. Pixels without a finite latitude stay empty.
     """
     height, width = _plane("latitude", latitude)
-    degrees = np.rad2deg(_array(latitude))
+    degrees = np.rad2deg(array(latitude))
     opacity = np.isfinite(degrees) * _opacity(confidence, height, width)
     degrees = np.where(opacity > 0, degrees, 0.0)
     _frame(axes, width, height)
     if fill > 0:
         middle = LEVEL_STEP * (np.floor(degrees / LEVEL_STEP) + 0.5)
-        bands = _latitude_colours(middle)
+        bands = latitude_colours(middle)
         bands[..., 3] = fill * opacity
         _paint(axes, bands, width, height)
     smooth = _smooth(degrees, opacity, radius=max(width, height) // 100)
@@ -122,11 +122,11 @@ def draw_latitude(
         bold.set_path_effects([HALO])
     levels = levels[levels != 0]
     if levels.size > 0:
-        colours = _latitude_colours(levels)
+        colours = latitude_colours(levels)
         thin = axes.contour(x, y, lines, levels, colors=colours, linewidths=1.2, linestyles="solid")
         thin.set_path_effects([HALO])
         darker = colours * (0.7, 0.7, 0.7, 1)
-        for label in axes.clabel(thin, fmt=_signed, fontsize=8, colors=darker):
+        for label in axes.clabel(thin, fmt=signed, fontsize=8, colors=darker):
             label.set_path_effects([HALO])
 
 
@@ -138,17 +138,26 @@ def draw_up(axes: Axes, up: Tensor, confidence: Tensor | None = None) -> None:
     _frame(axes, width, height)
     spacing = max(width, height) / ARROWS_ACROSS
     columns, rows = (_spread(count, spacing) for count in (width, height))
-    u, v = _array(up)[:, rows[:, None], columns]
-    opacity = _opacity(confidence, height, width)[rows[:, None], columns] * np.isfinite(u + v)
+    directions = array(up)[:, rows[:, None], columns].reshape(2, -1)
+    opacity = _opacity(confidence, height, width)[rows[:, None], columns].ravel()
+    points = np.stack([part.ravel() for part in np.meshgrid(columns + 0.5, rows + 0.5)])
+    draw_arrows(axes, points, directions, opacity * np.isfinite(directions).all(0), spacing)
+
+
+def draw_arrows(
+    axes: Axes, points: Array, directions: Array, opacity: Array, spacing: float
+) -> None:
+    """Draw arrows centred on points (2, N) along unit directions (2, N) with an opacity (N,).
+
+    spacing: pixels from one to the next, of which they take some 60 percent.
+    """
     colour = np.broadcast_to(matplotlib.colors.to_rgba(ARROW), (opacity.size, 4)).copy()
-    colour[:, 3] = opacity.ravel()
+    colour[:, 3] = opacity
     rim = np.ones_like(colour)
-    rim[:, 3] = 0.8 * opacity.ravel()
-    length = 0.62 * spacing
+    rim[:, 3] = 0.8 * opacity
     axes.quiver(
-        *np.meshgrid(columns + 0.5, rows + 0.5),
-        np.nan_to_num(u) * length,
-        np.nan_to_num(v) * length,
+        *points,
+        *(0.62 * spacing * np.nan_to_num(directions)),
         color=colour,
         edgecolor=rim,
         linewidth=0.6,
@@ -170,7 +179,7 @@ def draw_confidence(axes: Axes, confidence: Tensor) -> AxesImage:
     """Draw a confidence (H, W) from dark (none) to bright (its maximum); for a colour bar."""
     height, width = _plane("confidence", confidence)
     _frame(axes, width, height)
-    image = _paint(axes, _array(confidence), width, height)
+    image = _paint(axes, array(confidence), width, height)
     image.set_cmap("cividis")
     image.set_clim(0, max(float(confidence.max()), torch.finfo(confidence.dtype).tiny))
     return image
@@ -186,7 +195,7 @@ def draw_horizon(axes: Axes, camera: Camera, gravity: Tensor) -> None:
     width, height = (int(v) for v in camera.size[0].tolist())
     _frame(axes, width, height)
     points, valid = horizon(camera, gravity)
-    x, y = _array(torch.where(valid[..., None], points, torch.nan)[0]).T
+    x, y = array(torch.where(valid[..., None], points, torch.nan)[0]).T
     axes.plot(x, y, color=HORIZON, linewidth=2.5, zorder=2.5, path_effects=[HALO])
 
 
@@ -266,7 +275,7 @@ def _paint(axes: Axes, values: Array, width: float, height: float) -> AxesImage:
     return axes.imshow(values, extent=(0, width, height, 0), interpolation="antialiased")
 
 
-def _latitude_colours(degrees: Array) -> Array:
+def latitude_colours(degrees: Array) -> Array:
     """RGBA (..., 4): red below the horizon, blue above, darker towards the poles.
 
     ColorBrewer's diverging map without its pale middle, in which lines would vanish.
@@ -284,7 +293,7 @@ def _opacity(confidence: Tensor | None, height: int, width: int) -> Array:
             f"confidence must be a {(height, width)} tensor like its field, got "
             f"{tuple(confidence.shape)}"
         )
-    values = _array(confidence)
+    values = array(confidence)
     return np.divide(values, max(values.max(), np.finfo(np.float64).tiny))
 
 
@@ -297,7 +306,7 @@ def _smooth(values: Array, weight: Array, radius: int) -> Array:
     def mean(part: Array) -> Array:
         size = 2 * radius + 1
         rows = torch.nn.functional.avg_pool2d(torch.from_numpy(part)[None], (size, 1), stride=1)
-        return _array(torch.nn.functional.avg_pool2d(rows, (1, size), stride=1)[0])
+        return array(torch.nn.functional.avg_pool2d(rows, (1, size), stride=1)[0])
 
     # Beyond the border the values go on linearly, or lines would bend there. That takes both the
     # pixel on the border and the one mirrored in it.
@@ -318,9 +327,11 @@ def _plane(name: str, value: Tensor) -> Sequence[int]:
     return value.shape
 
 
-def _signed(level: float) -> str:
+def signed(level: float) -> str:
+    """Whole degrees with their sign."""
     return f"{level:+.0f}°".replace("-", "−")
 
 
-def _array(value: Tensor) -> Array:
+def array(value: Tensor) -> Array:
+    """The values for matplotlib."""
     return value.detach().cpu().double().numpy()

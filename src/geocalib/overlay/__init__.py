@@ -1,0 +1,49 @@
+"""A calibration drawn on its photo: for people to see at a glance whether it is right.
+
+Importing this is cheap; matplotlib comes with the first picture. Safe in threads, and the same
+input gives the same pixels.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PIL import Image
+
+if TYPE_CHECKING:
+    from geocalib.calibration import Calibration
+    from geocalib.imaging.read import ImageSource
+
+__all__ = ["LONGEST_SIDE", "overlay", "show"]
+
+LONGEST_SIDE = 1600
+"""Pixels of a picture's longer side, at most."""
+
+
+def overlay(photo: ImageSource, calibration: Calibration) -> Image.Image:
+    """The photo, at its own resolution up to 1600 pixels, with the horizon, lines of equal
+    latitude and up-vectors. Where the horizon is out of view, a mark at the border points to it.
+    """
+    from geocalib.overlay.photo import annotate, load
+
+    width, height = calibration.width, calibration.height
+    scale = min(1.0, LONGEST_SIDE / max(width, height))
+    size = max(1, round(scale * width)), max(1, round(scale * height))
+    return annotate(load(photo, calibration, size), calibration)
+
+
+def show(photo: ImageSource, calibration: Calibration) -> Image.Image:
+    """All of a calibration in one picture of up to 1600 pixels.
+
+    The photo, enlarged if it is small, as ``overlay`` draws it, with a box standing on the ground;
+    beside or below it the numbers with their sigmas, the warnings, and, if the calibration holds
+    its fields, what the network saw and how sure it was.
+    """
+    from geocalib.overlay.box import place_box
+    from geocalib.overlay.card import arrange, photo_size
+    from geocalib.overlay.photo import annotate, drawn_camera, load
+
+    size = photo_size(calibration)
+    image = load(photo, calibration, size)
+    box = place_box(drawn_camera(calibration, size), calibration.gravity)
+    return arrange(annotate(image, calibration, box), calibration, with_box=box is not None)

@@ -1,0 +1,156 @@
+"""A cube standing on the ground in front of the camera, where the picture shows it well.
+
+Lengths are in heights of the camera above the ground, which one picture cannot tell.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from geocalib.cameras import Camera
+from geocalib.draw import Array, array
+from geocalib.gravity import world_from_camera
+
+GOOD_SIZE = 0.32
+"""How large the box should appear, as a share of the image's shorter side."""
+TRIED_SIZES = (0.1, 0.16, 0.23, 0.3)
+"""Sides tried, as that share, if seen from the front."""
+PLACES = 25
+"""Places tried along each side of the image."""
+MARGIN = 0.03
+"""Share of the image's sides that the box keeps off its border."""
+LEAST_SLOPE = math.sin(math.radians(0.2))
+"""Of the way down to the box's foot: farther away the ground is a line."""
+HIGHEST = 0.8
+"""A box lower than the camera shows its lid."""
+STEEPEST = math.sin(math.radians(45))
+"""Of that way: a box seen from above looks like none."""
+GOOD_PLACE = (0.5, 0.62)
+"""Of the box's middle in the image, as shares of its sides."""
+TURN_DEG = 32.0
+"""Of the box against the line of sight, so that two walls are seen."""
+SAMPLES = 25
+"""Points along an edge, which a lens may bend."""
+
+CORNERS = torch.tensor(list(itertools.product((0, 1), repeat=3)))
+"""(8, 3): x, y (1 is the ground) and z of each corner of the unit cube."""
+EDGES = [
+    (a, b)
+    for a, b in itertools.combinations(range(8), 2)
+    if int((CORNERS[a] != CORNERS[b]).sum()) == 1
+]
+"""Pairs of corners."""
+
+
+@dataclass(frozen=True)
+class Face:
+    """A side of the box that the camera sees."""
+
+    outline: Array
+    """(N, 2) pixels."""
+    lid: bool
+
+
+@dataclass(frozen=True)
+class Box:
+    """A cube's picture, in pixels."""
+
+    corners: Array
+    """(8, 2), as ``CORNERS``."""
+    seen: tuple[Array, ...]
+    """Edges (SAMPLES, 2) in view."""
+    hidden: tuple[Array, ...]
+    """Edges (SAMPLES, 2) behind the box itself."""
+    faces: tuple[Face, ...]
+
+
+@torch.no_grad()
+def place_box(camera: Camera, gravity: Tensor) -> Box | None:
+    """The best placed box under one camera and gravity (3,), or None: no room on the ground."""
+    width, height = camera.size[0].tolist()
+    short = min(width, height)
+    x, y = (
+        side * torch.linspace(0, 1, PLACES + 2, dtype=torch.float64)[1:-1]
+        for side in (width, height)
+    )
+    pixels = torch.stack(torch.meshgrid(x, y, indexing="xy"), -1).reshape(-1, 2)
+    level = world_from_camera(gravity)
+    rays, valid = camera.unproject(pixels[None])
+    rays = (rays[0] @ level.T)[valid[0]]
+    rays = rays[rays[:, 1] > LEAST_SLOPE]
+    feet = rays / rays[:, 1:2]
+    distance = torch.linalg.vector_norm(feet, dim=-1)
+    shares = short / camera.f * torch.tensor(TRIED_SIZES, dtype=torch.float64)
+    feet, sides = feet.repeat_interleave(len(shares), 0), torch.outer(distance, shares).reshape(-1)
+    if len(feet) == 0:
+        return None
+
+    # Corners tell whether a box fits: coarse, but the winner is checked along its edges.
+    corners = _corners(feet, sides)
+    points, valid = camera.project((corners @ level).reshape(1, -1, 3))
+    points, valid = points.reshape(-1, 8, 2), valid.reshape(-1, 8)
+    low, high = points.amin(1), points.amax(1)
+    border = MARGIN * camera.size[0]
+    fits = valid.all(1) & (low > border).all(1) & (high < camera.size[0] - border).all(1)
+    extent = (high - low).amax(1) / short
+    place = 0.5 * (low + high) / camera.size[0]
+    away = torch.linalg.vector_norm(place - place.new_tensor(GOOD_PLACE), dim=-1)
+    steep = 1 / torch.linalg.vector_norm(feet, dim=-1)
+    cost = (
+        (extent / GOOD_SIZE).log().abs()
+        + 1.5 * away
+        + 2 * (sides - HIGHEST).clamp(min=0)
+        + 2 * (steep - STEEPEST).clamp(min=0)
+    )
+    cost = torch.where(fits, cost, torch.inf)
+    for best in cost.argsort()[:10].tolist():
+        if math.isfinite(cost[best].item()):
+            box = _picture(camera, level, corners[best])
+            if box is not None:
+                return box
+    return None
+
+
+def _corners(feet: Tensor, sides: Tensor) -> Tensor:
+    """(N, 8, 3) corners in the level frame of cubes on feet (N, 3), turned to the camera."""
+    turn = torch.atan2(feet[:, 0], feet[:, 2]) + math.radians(TURN_DEG)
+    # The middle of the floor is at the origin.
+    x, y, z = (CORNERS - torch.tensor([0.5, 1.0, 0.5])).to(feet).unbind(-1)
+    sine, cosine = torch.sin(turn)[:, None], torch.cos(turn)[:, None]
+    own = torch.stack([cosine * x + sine * z, y.expand(len(feet), -1), cosine * z - sine * x], -1)
+    return feet[:, None] + sides[:, None, None] * own
+
+
+def _picture(camera: Camera, level: Tensor, corners: Tensor) -> Box | None:
+    """The box with corners (8, 3) in the level frame, or None if the lens does not show all."""
+    ends = corners[torch.tensor(EDGES)]
+    along = torch.linspace(0, 1, SAMPLES, dtype=corners.dtype)[:, None, None]
+    edges = torch.lerp(ends[:, 0], ends[:, 1], along).transpose(0, 1)
+    pixels, valid = camera.project((edges @ level)[None])
+    if not valid.all():
+        return None
+    curve = {edge: array(pixels[0, i]) for i, edge in enumerate(EDGES)}
+    middle = corners.mean(0)
+    faces, seen = [], set()
+    for axis, side in itertools.product(range(3), (0, 1)):
+        own = (CORNERS[:, axis] == side).nonzero()[:, 0]
+        face = corners[own].mean(0)
+        # The camera is at the origin: a face is seen if it is turned against its own place.
+        if torch.dot(face - middle, face) < 0:
+            a, b, c, d = own.tolist()
+            seen.update([(a, b), (a, c), (b, d), (c, d)])
+            loop = [curve[a, b], curve[b, d], curve[c, d][::-1], curve[a, c][::-1]]
+            faces.append(Face(np.concatenate(loop), lid=(axis, side) == (1, 0)))
+    points, _ = camera.project((corners @ level)[None])
+    return Box(
+        array(points[0]),
+        tuple(curve[edge] for edge in EDGES if edge in seen),
+        tuple(curve[edge] for edge in EDGES if edge not in seen),
+        tuple(faces),
+    )
