@@ -1,0 +1,285 @@
+"""The commands and their options. Nothing heavy is imported until a command runs."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from geocalib.cli.options import CameraModel, Format, Network, Request, chosen_format
+from geocalib.errors import ConfigError, GeoCalibError
+
+if TYPE_CHECKING:
+    from geocalib.cli.inputs import Found
+    from geocalib.cli.warps import Warp
+
+SOME_FAILED = 1
+"""Exit code: some images have no answer; the others do."""
+UNUSABLE = 2
+"""Exit code: nothing was done, as the command asks for what there is not."""
+INTERRUPTED = 130
+BROKEN_PIPE = 141
+"""Exit codes: what shells expect of programs ended by Ctrl-C, or by their reader."""
+
+
+class Plain(TyperGroup):
+    """Turns every expected error of a command into one line and an exit code."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            # Python would complain once more when it closes what nobody reads.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(BROKEN_PIPE) from None
+        except KeyboardInterrupt as error:
+            _fail("; ".join(("interrupted", *error.args)))
+            raise typer.Exit(INTERRUPTED) from None
+        except GeoCalibError as error:
+            _fail(str(error))
+        except OSError as error:
+            _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        raise typer.Exit(UNUSABLE)
+
+
+def _fail(line: str) -> None:
+    from geocalib.cli import report
+
+    report.fail(line)
+
+
+def _find(paths: list[str], recursive: bool = False) -> Found:
+    """The images of a command; ends it where there are none."""
+    from geocalib.cli.inputs import find_images
+
+    found = find_images(paths, recursive)
+    for problem in found.problems:
+        _fail(problem)
+    if not found.images:
+        raise typer.Exit(UNUSABLE)
+    return found
+
+
+def _finish(complete: bool) -> None:
+    if not complete:
+        raise typer.Exit(SOME_FAILED)
+
+
+app = typer.Typer(
+    cls=Plain,
+    help="Which way is down, how wide the view is, and how the lens bends it: from a photograph.",
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    # Help in colour takes twice as long to appear.
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+
+def main() -> None:
+    """The entry point."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that lacks a character is no reason to stop.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    app(prog_name="geocalib")
+
+
+Photos = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="PATH",
+        help="Photos, folders, patterns; - reads a list of them.",
+        show_default=False,
+    ),
+]
+Recursive = Annotated[bool, typer.Option("--recursive", "-r", help="Look into folders of folders.")]
+Model = Annotated[CameraModel, typer.Option("--camera-model", help="What kind of lens.")]
+Focal = Annotated[
+    float | None, typer.Option(metavar="PX", help="Known focal length, in pixels of the photo.")
+]
+Fov = Annotated[float | None, typer.Option(metavar="DEG", help="Known vertical field of view.")]
+Exif = Annotated[
+    bool, typer.Option("--exif", help="Take the focal length in the EXIF data as a hint.")
+]
+Roll = Annotated[
+    float | None, typer.Option(metavar="DEG", help="Known roll of the camera, with --pitch.")
+]
+Pitch = Annotated[
+    float | None, typer.Option(metavar="DEG", help="Known pitch of the camera, with --roll.")
+]
+Weights = Annotated[
+    str, typer.Option(metavar="NAME|PATH", help="The network's weights; see geocalib info.")
+]
+Device = Annotated[str, typer.Option(metavar="NAME", help="auto, cpu, cuda, cuda:1, mps.")]
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        typer.echo(f"geocalib {version('geocalib')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _app(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which it is.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def calibrate(
+    paths: Photos,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object per line.")] = False,
+    csv: Annotated[bool, typer.Option("--csv", help="A table for spreadsheets.")] = False,
+    format: Annotated[
+        Format | None, typer.Option(help="Files for other programs.", show_default=False)
+    ] = None,
+    output: Annotated[
+        str | None,
+        typer.Option("--output", "-o", metavar="PATH", help="Write there. Run it again to resume."),
+    ] = None,
+    camera_model: Model = CameraModel.PINHOLE,
+    focal: Focal = None,
+    fov: Fov = None,
+    exif: Exif = False,
+    roll: Roll = None,
+    pitch: Pitch = None,
+    shared: Annotated[bool, typer.Option("--shared", help="One camera took all photos.")] = False,
+    overlay: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Draw what was seen in each photo there.")
+    ] = None,
+    recursive: Recursive = False,
+    weights: Weights = "lean",
+    device: Device = "auto",
+) -> None:
+    """Find the camera of each photo.
+
+    Roll, pitch, field of view, focal length and distortion, each with one sigma: as a table, or in
+    a format for programs.
+    """
+    request = Request(camera_model, focal, fov, exif, roll, pitch, shared)
+    chosen = chosen_format(json, csv, format, output)
+    found = _find(paths, recursive)
+    from geocalib.cli import calibrate as command
+    from geocalib.cli.inputs import DRAWING
+    from geocalib.cli.pictures import folder_places
+
+    drawings = {} if overlay is None else folder_places(found.images, overlay, DRAWING)
+    job = command.Job(found.images, found.missing, request, Network(weights, device), drawings)
+    complete = command.run(job, chosen, output)
+    _finish(complete and not found.problems)
+
+
+Photo = Annotated[str, typer.Argument(metavar="PHOTO", show_default=False)]
+
+
+@app.command()
+def show(
+    photo: Photo,
+    output: Annotated[
+        str | None,
+        typer.Option("--output", "-o", metavar="PNG", help="Default: PHOTO.geocalib.png, here."),
+    ] = None,
+    camera_model: Model = CameraModel.PINHOLE,
+    focal: Focal = None,
+    fov: Fov = None,
+    exif: Exif = False,
+    roll: Roll = None,
+    pitch: Pitch = None,
+    weights: Weights = "lean",
+    device: Device = "auto",
+) -> None:
+    """Draw what was seen in a photo.
+
+    One picture of the horizon, of lines of equal latitude, of the up-vectors, and of the numbers.
+    """
+    request = Request(camera_model, focal, fov, exif, roll, pitch)
+    found = _find([photo])
+    from geocalib.cli import show as command
+    from geocalib.cli.inputs import DRAWING
+    from geocalib.cli.pictures import places
+
+    if len(found.images) > 1:
+        raise ConfigError("show draws one photo; calibrate --overlay DIR draws any number of them")
+    (file,) = places(found.images, output or ".", DRAWING).values()
+    network = Network(weights, device)
+    _finish(command.run(found.images[0], found.missing, file, request, network))
+
+
+Output = Annotated[
+    str,
+    typer.Option(
+        "--output", "-o", metavar="PATH", help="File or folder to write.", show_default=False
+    ),
+]
+Crop = Annotated[bool, typer.Option("--crop", help="Cut off the black borders.")]
+Saved = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="Use these answers of calibrate --json -o FILE."),
+]
+
+
+def _add_warp(warp: Warp, default_model: CameraModel, help: str) -> None:
+    """The command for one kind of new picture."""
+
+    @app.command(warp, help=help)
+    def command(
+        paths: Photos,
+        output: Output,
+        crop: Crop = False,
+        calibration: Saved = None,
+        camera_model: Model = default_model,
+        focal: Focal = None,
+        fov: Fov = None,
+        exif: Exif = False,
+        roll: Roll = None,
+        pitch: Pitch = None,
+        recursive: Recursive = False,
+        weights: Weights = "lean",
+        device: Device = "auto",
+    ) -> None:
+        if warp == "undistort" and camera_model is CameraModel.PINHOLE:
+            raise ConfigError("a pinhole camera bends nothing; choose another --camera-model")
+        request = Request(camera_model, focal, fov, exif, roll, pitch)
+        found = _find(paths, recursive)
+        from geocalib.cli import warps
+        from geocalib.cli.engine import calibrated, saved
+        from geocalib.cli.pictures import places
+
+        files = places(found.images, output)
+        if calibration is None:
+            network = Network(weights, device)
+            outcomes = calibrated(found.images, found.missing, request, network)
+        else:
+            outcomes = saved(found.images, found.missing, Path(calibration))
+        complete = warps.run(warp, outcomes, files, "crop" if crop else "keep", output)
+        _finish(complete and not found.problems)
+
+
+_add_warp("undistort", CameraModel.SIMPLE_RADIAL, "Straighten what the lens has bent.")
+_add_warp("upright", CameraModel.PINHOLE, "Turn photos until they are level.")
+_add_warp(
+    "rectify",
+    CameraModel.PINHOLE,
+    "Make verticals vertical and parallel. The photos become those of a level camera.",
+)
+
+
+@app.command()
+def info() -> None:
+    """Say what is installed.
+
+    Versions, devices, weights, camera models, formats, and where downloads are kept.
+    """
+    from geocalib.cli import info as command
+
+    command.run()

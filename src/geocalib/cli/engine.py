@@ -1,0 +1,140 @@
+"""Images to outcomes, a few at a time: by a calibrator, or out of a file of answers."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from geocalib.calibration import Failure, Outcome
+from geocalib.cli import report
+from geocalib.cli.inputs import chunks
+from geocalib.cli.options import Network, Request
+from geocalib.errors import ImageError
+from geocalib.formats import json_lines
+from geocalib.formats.record import read_outcome
+from geocalib.gravity import from_roll_pitch
+from geocalib.imaging import read_photo
+
+if TYPE_CHECKING:
+    from geocalib.calibrator import Calibrator
+
+CHUNK = {"cpu": 4}
+"""Images at once by device: a processor gains little from more, and shows progress sooner."""
+
+LARGEST_CHUNK = 16
+
+PLACEHOLDER = "these are placeholder weights that were never trained: the numbers mean nothing"
+
+
+def load(network: Network) -> Calibrator:
+    """The calibrator; says so if its answers are worthless."""
+    from geocalib.calibrator import Calibrator
+
+    calibrator = Calibrator(network.weights, device=network.device)
+    if not calibrator.card.trained:
+        report.warn(PLACEHOLDER)
+    return calibrator
+
+
+def calibrated(
+    images: Sequence[str],
+    missing: Mapping[str, str],
+    request: Request,
+    network: Network,
+    keep_fields: bool = False,
+) -> Iterator[Outcome]:
+    """The outcome of each image, in order. The network is loaded when it is first needed.
+
+    missing: the images that do not exist, and why; keep_fields: with what the network saw.
+    """
+    present = [image for image in images if image not in missing]
+    answers = _answers(present, request, network, keep_fields)
+    for image in images:
+        if image in missing:
+            yield Failure(image, None, None, missing[image])
+        else:
+            yield next(answers)
+
+
+def _answers(
+    images: Sequence[str], request: Request, network: Network, keep_fields: bool
+) -> Iterator[Outcome]:
+    calibrator = load(network)
+    # Images of one camera are fitted together, however many there are.
+    size = CHUNK.get(calibrator.device.type, LARGEST_CHUNK)
+    for chunk in chunks(images, len(images) if request.shared else size):
+        yield from _chunk(calibrator, chunk, request, keep_fields)
+
+
+def _chunk(
+    calibrator: Calibrator, images: Sequence[str], request: Request, keep_fields: bool
+) -> list[Outcome]:
+    failures: dict[str, Failure] = {}
+    focal: float | list[float] | None = request.focal
+    if request.vfov_deg is not None:
+        focal, failures = _focals(images, request.vfov_deg)
+    readable = [image for image in images if image not in failures]
+    answers: Iterator[Outcome] = iter(())
+    if readable:
+        answers = iter(
+            calibrator.calibrate(
+                readable,
+                str(request.camera_model),
+                focal=focal,
+                gravity=_gravity(request),
+                shared_intrinsics=request.shared,
+                exif=request.exif,
+                keep_fields=keep_fields,
+            )
+        )
+    return [failures[image] if image in failures else next(answers) for image in images]
+
+
+def _focals(images: Sequence[str], vfov_deg: float) -> tuple[list[float], dict[str, Failure]]:
+    """Focal lengths in pixels of the images that can be read, and why the others cannot."""
+    focals, failures = [], {}
+    for image in images:
+        try:
+            height = read_photo(image).size[1]
+        except ImageError as error:
+            failures[image] = Failure(image, None, None, str(error))
+        else:
+            focals.append(height / (2 * math.tan(math.radians(vfov_deg) / 2)))
+    return focals, failures
+
+
+def _gravity(request: Request) -> torch.Tensor | None:
+    if request.roll_deg is None or request.pitch_deg is None:
+        return None
+    angles = torch.tensor([request.roll_deg, request.pitch_deg], dtype=torch.float64).deg2rad()
+    return from_roll_pitch(angles[0], angles[1])
+
+
+def saved(images: Sequence[str], missing: Mapping[str, str], file: Path) -> Iterator[Outcome]:
+    """The outcome of each image, in order, as a file of JSON lines has it.
+
+    A line belongs to an image if it names the same path, or else if it is the only one with
+    that file name: the answers may have been found from another folder.
+    """
+    wanted = {os.path.basename(image) for image in images}
+    by_name: dict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
+    for record in json_lines.read_records(file):
+        path = str(record.get("image"))
+        if os.path.basename(path) in wanted:
+            by_name[os.path.basename(path)][path] = record
+    for image in images:
+        alike = by_name[os.path.basename(image)]
+        found = alike.get(image) or (next(iter(alike.values())) if len(alike) == 1 else None)
+        if image in missing:
+            yield Failure(image, None, None, missing[image])
+        elif found is not None:
+            yield read_outcome(found, f"{file}, {image}")
+        else:
+            several = f"names {len(alike)} others alike" if alike else "does not name it"
+            yield Failure(image, None, None, f"{image}: {file} {several}; calibrate it first")

@@ -1,0 +1,55 @@
+"""``geocalib info``: what is installed, and what there is to choose from."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterator
+from importlib.metadata import version
+
+import torch
+from rich.table import Table
+
+from geocalib.cameras import MODELS
+from geocalib.cli import report
+from geocalib.formats import FORMATS
+from geocalib.nets.download import cache_folder
+from geocalib.nets.weights import PUBLISHED, WeightCard, load_network
+
+
+def run() -> None:
+    """Print it."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in _facts():
+        table.add_row(name, value)
+    report.standard_output().print(table, markup=False)
+
+
+def _facts() -> Iterator[tuple[str, str]]:
+    yield "geocalib", version("geocalib")
+    yield "python", platform.python_version()
+    yield "torch", torch.__version__
+    yield "devices", ", ".join(_devices())
+    for card in (load_network("lean").card, *PUBLISHED.values()):
+        yield f"weights {card.name}", _weights(card)
+    yield "camera models", ", ".join(MODELS)
+    yield "formats", ", ".join(FORMATS)
+    yield "cache folder", str(cache_folder())
+
+
+def _devices() -> Iterator[str]:
+    yield f"cpu ({report.count(torch.get_num_threads(), 'thread')})"
+    for i in range(torch.cuda.device_count()):
+        yield f"cuda:{i} ({torch.cuda.get_device_name(i)})"
+    if torch.backends.mps.is_available():
+        yield "mps"
+
+
+def _weights(card: WeightCard) -> str:
+    trained = "trained" if card.trained else "PLACEHOLDER, never trained"
+    place = "included"
+    if card.url is not None:
+        held = (cache_folder() / card.url.rpartition("/")[2]).is_file()
+        place = "in the cache folder" if held else "downloaded at first use"
+    return f"{trained}, {card.licence}, {place}"

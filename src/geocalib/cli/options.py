@@ -1,0 +1,115 @@
+"""What a user can ask of a command: names to choose from, and what is known of the camera."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from enum import StrEnum
+
+from geocalib.errors import ConfigError
+
+VFOV_RANGE_DEG = (5.0, 150.0)
+"""What the solver can answer."""
+
+
+class CameraModel(StrEnum):
+    """The names of ``geocalib.cameras``, here again as importing those takes seconds."""
+
+    PINHOLE = "pinhole"
+    SIMPLE_RADIAL = "simple_radial"
+    RADIAL = "radial"
+    DIVISION = "division"
+    KANNALA_BRANDT = "kannala_brandt"
+    EUCM = "eucm"
+    DOUBLE_SPHERE = "double_sphere"
+
+    @property
+    def wide(self) -> bool:
+        """Whether the field of view depends on more than the focal length."""
+        return self in (self.KANNALA_BRANDT, self.EUCM, self.DOUBLE_SPHERE)
+
+
+class Format(StrEnum):
+    """The names of ``geocalib.formats``."""
+
+    JSON = "json"
+    CSV = "csv"
+    COLMAP = "colmap"
+    OPENCV = "opencv"
+    ROS = "ros"
+    NERFSTUDIO = "nerfstudio"
+
+
+SUFFIXES = {".json": Format.JSON, ".jsonl": Format.JSON, ".csv": Format.CSV}
+"""Formats that the name of a file tells."""
+
+
+@dataclass(frozen=True)
+class Network:
+    """Which network looks at the images, and where it runs."""
+
+    weights: str
+    device: str
+
+
+@dataclass(frozen=True)
+class Request:
+    """The camera to find, and what is known of it."""
+
+    camera_model: CameraModel
+    focal: float | None = None
+    """Pixels of the original image."""
+    vfov_deg: float | None = None
+    exif: bool = False
+    """Whether to believe the EXIF data about the focal length."""
+    roll_deg: float | None = None
+    pitch_deg: float | None = None
+    shared: bool = False
+    """Whether one camera took all images."""
+
+    def __post_init__(self) -> None:
+        given = {"--focal": self.focal, "--fov": self.vfov_deg, "--exif": self.exif or None}
+        sources = [name for name, value in given.items() if value is not None]
+        if len(sources) > 1:
+            raise ConfigError(
+                f"{' and '.join(sources)} each say how long the lens is; give one of them"
+            )
+        if self.focal is not None and not 0 < self.focal < float("inf"):
+            raise ConfigError(f"--focal must be a positive number of pixels, got {self.focal:g}")
+        _check_range("--fov", self.vfov_deg, *VFOV_RANGE_DEG)
+        if self.vfov_deg is not None and self.camera_model.wide:
+            raise ConfigError(
+                f"--fov alone does not give the focal length of {self.camera_model}, whose field "
+                "of view also depends on its distortion; give --focal"
+            )
+        angles = {"--roll": self.roll_deg, "--pitch": self.pitch_deg}
+        absent = [name for name, value in angles.items() if value is None]
+        if len(absent) == 1:
+            (known,) = angles.keys() - absent
+            raise ConfigError(f"{known} needs {absent[0]} as well: together they say where down is")
+        _check_range("--roll", self.roll_deg, -180, 180)
+        _check_range("--pitch", self.pitch_deg, -90, 90)
+
+
+def _check_range(name: str, value: float | None, low: float, high: float) -> None:
+    if value is not None and not low <= value <= high:
+        raise ConfigError(f"{name} must lie between {low:g} and {high:g} degrees, got {value:g}")
+
+
+def chosen_format(
+    json: bool, csv: bool, format: Format | None, output: str | None
+) -> Format | None:
+    """The format that the options and the name of the output ask for; None: a table to look at."""
+    flags = {"--json": json, "--csv": csv, f"--format {format}": format is not None}
+    asked = [name for name, value in flags.items() if value]
+    if len(asked) > 1:
+        raise ConfigError(f"{' and '.join(asked)} contradict each other; give one of them")
+    chosen = Format.JSON if json else Format.CSV if csv else format
+    if chosen is None and output is not None:
+        suffix = os.path.splitext(output)[1].lower()
+        if suffix not in SUFFIXES:
+            raise ConfigError(f"{output}: in which format? Add --json, --csv or --format NAME")
+        chosen = SUFFIXES[suffix]
+    if output is None and chosen not in (None, Format.JSON, Format.CSV):
+        raise ConfigError(f"--format {chosen} writes files; say where with -o PATH")
+    return chosen

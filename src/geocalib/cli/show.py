@@ -1,0 +1,28 @@
+"""``geocalib show``: one picture of what was seen in a photo, and the numbers beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from geocalib.calibration import Failure
+from geocalib.cli import report
+from geocalib.cli.engine import calibrated
+from geocalib.cli.options import Network, Request
+from geocalib.cli.pictures import save
+
+
+def run(
+    photo: str, missing: Mapping[str, str], file: Path, request: Request, network: Network
+) -> bool:
+    """Draw, and say whether there was an answer to draw."""
+    from geocalib.overlay import show
+
+    (outcome,) = calibrated([photo], missing, request, network, keep_fields=True)
+    if isinstance(outcome, Failure):
+        report.failures([outcome])
+        return False
+    save(show(photo, outcome), file)
+    report.print_table([report.row(outcome)])
+    report.note(f"drawn in {file}")
+    return True

@@ -1,0 +1,43 @@
+"""``geocalib undistort``, ``upright`` and ``rectify``: photos as another camera takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Literal
+
+from geocalib.calibration import Failure, Outcome
+from geocalib.cli import report
+from geocalib.cli.pictures import save
+from geocalib.errors import GeoCalibError
+
+Warp = Literal["undistort", "upright", "rectify"]
+"""The methods of ``Calibration`` that make another picture."""
+
+
+def run(
+    warp: Warp, outcomes: Iterable[Outcome], files: Mapping[str, Path], border: str, output: str
+) -> bool:
+    """Write a picture for each image, and say whether all were.
+
+    outcomes: of the images, in order; files: where the picture of each image goes.
+    """
+    failures: list[Failure] = []
+    try:
+        with report.progress(len(files), warp) as advance:
+            for image, outcome in zip(files, outcomes, strict=True):
+                if isinstance(outcome, Failure):
+                    failures.append(outcome)
+                else:
+                    try:
+                        save(getattr(outcome, warp)(image, border).image, files[image])
+                    except GeoCalibError as error:
+                        failures.append(Failure(image, None, None, str(error)))
+                advance()
+    finally:
+        report.failures(failures)
+    written = len(files) - len(failures)
+    if written:
+        where = str(next(iter(files.values()))) if len(files) == 1 else output
+        report.note(f"{report.count(written, 'picture')} written to {where}")
+    return not failures

@@ -1,0 +1,45 @@
+"""Commands run in an empty folder, with a calibrator that answers at once."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from fake_calibrator import FakeCalibrator, Run, picture
+from geocalib.cli.app import app
+
+
+@pytest.fixture
+def calibrator(monkeypatch: pytest.MonkeyPatch) -> FakeCalibrator:
+    """In the place of the real one."""
+    fake = FakeCalibrator()
+    monkeypatch.setitem(sys.modules, "geocalib.calibrator", SimpleNamespace(Calibrator=fake))
+    return fake
+
+
+@pytest.fixture
+def run(calibrator: FakeCalibrator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs a command in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: object, stdin: bytes | None = None) -> Result:
+        result = CliRunner().invoke(app, [str(a) for a in arguments], input=stdin)
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        return result
+
+    return run
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> list[str]:
+    """Ten photos in the folder ``photos``, in natural order."""
+    (tmp_path / "photos").mkdir()
+    names = [f"photos/{i}.png" for i in range(1, 11)]
+    for seed, name in enumerate(names):
+        picture(seed=seed).save(tmp_path / name)
+    return names

@@ -1,0 +1,173 @@
+"""The commands as a whole: help, versions, errors, and how they end."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import textwrap
+import time
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+import torch
+from PIL import Image
+
+from fake_calibrator import FakeCalibrator, Run, picture
+from geocalib.cameras import MODELS
+from geocalib.cli import report
+from geocalib.formats import FORMATS, json_lines
+from geocalib.nets.weights import WEIGHT_NAMES
+
+TESTS = Path(__file__).parents[1]
+PAGE = TESTS.parent / "docs" / "command-line.md"
+COMMANDS = ("calibrate", "show", "undistort", "upright", "rectify", "info")
+
+REAL = textwrap.dedent(
+    f"""
+    import sys, time
+    from types import SimpleNamespace
+    sys.path.insert(0, {str(TESTS)!r})
+    from fake_calibrator import FakeCalibrator
+    class Slow(FakeCalibrator):
+        def calibrate(self, *arguments, **known):
+            time.sleep(0.05)
+            return super().calibrate(*arguments, **known)
+    sys.modules["geocalib.calibrator"] = SimpleNamespace(Calibrator=Slow())
+    from geocalib.cli.app import main
+    main()
+    """
+)
+"""A process of its own, as users start one; only the network is missing."""
+
+
+def test_help_names_every_command(run: Run) -> None:
+    text = run("--help").stdout
+    assert all(re.search(rf"^  {command} ", text, re.MULTILINE) for command in COMMANDS)
+    for command in COMMANDS:
+        assert run(command, "-h").exit_code == 0
+
+
+def test_nothing_heavy_is_imported_for_help() -> None:
+    script = (
+        "import sys, geocalib.cli.app; "
+        "print(*{'torch', 'numpy', 'PIL', 'matplotlib', 'cv2', 'rich'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
+    assert done.stdout.split() == []
+
+
+def test_version(run: Run) -> None:
+    assert run("--version").stdout == f"geocalib {version('geocalib')}\n"
+
+
+def test_info(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("GEOCALIB_CACHE", str(tmp_path / "cache"))
+    result = run("info")
+    assert result.exit_code == 0
+    facts = (version("geocalib"), torch.__version__, "cpu", str(tmp_path / "cache"), "CC-BY-4.0")
+    for name in (*facts, *WEIGHT_NAMES, *MODELS, *FORMATS):
+        assert name in result.stdout
+    assert "downloaded at first use" in result.stdout
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache" / "geocalib-pinhole.tar").touch()
+    assert "in the cache folder" in run("info").stdout
+
+
+def test_an_expected_error_is_one_line(run: Run, photos: list[str]) -> None:
+    result = run("calibrate", "photos", "--roll", "3")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == (
+        "error: --roll needs --pitch as well: together they say where down is\n"
+    )
+    result = run("calibrate", "photos", "--camera-model", "fisheye")
+    assert result.exit_code == 2
+    assert "double_sphere" in result.stderr
+
+
+def test_show(run: Run, calibrator: FakeCalibrator, photos: list[str]) -> None:
+    result = run("show", photos[0])
+    assert result.exit_code == 0
+    assert result.stderr == "drawn in 1.png.geocalib.png\n"
+    assert "60.0 ± 1.2" in result.stdout
+    assert calibrator.calls[0][1]["keep_fields"] is True
+    run("show", photos[0], "-o", "drawn/it.png")
+    for file in ("1.png.geocalib.png", "drawn/it.png"):
+        with Image.open(file) as image:
+            assert image.format == "PNG"
+    result = run("show", "photos")
+    assert result.exit_code == 2
+    assert "show draws one photo; calibrate --overlay" in result.stderr
+
+
+def test_a_terminal_gets_a_bar_and_a_pipe_the_answers(photos: list[str], tmp_path: Path) -> None:
+    """Both at once: standard error is a terminal, standard output is a pipe."""
+    main, terminal = os.openpty()
+    environment = os.environ | {"TERM": "xterm", "COLUMNS": "100"}
+    environment.pop("NO_COLOR", None)
+    done = subprocess.run(
+        [sys.executable, "-c", REAL, "calibrate", "photos", "--json"],
+        stdout=subprocess.PIPE,
+        stderr=terminal,
+        cwd=tmp_path,
+        env=environment,
+        check=True,
+    )
+    os.close(terminal)
+    seen = os.read(main, 1 << 16).decode()
+    os.close(main)
+    assert [json.loads(line)["image"] for line in done.stdout.splitlines()] == photos
+    assert "calibrating" in seen
+    assert "10/10" in seen
+    assert "schema" not in seen
+
+
+def test_a_reader_that_stops_reading(photos: list[str], tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", REAL, "calibrate", "photos", "--json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=tmp_path,
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    json.loads(process.stdout.readline())
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    process.stderr.close()
+    assert process.wait() == 141
+
+
+def test_a_process_that_is_killed_resumes(run: Run, tmp_path: Path) -> None:
+    Path("photos").mkdir()
+    names = [f"photos/{i}.png" for i in range(200)]
+    for name in names:
+        picture().save(name)
+    command = [sys.executable, "-c", REAL, "calibrate", "photos", "-o", "out.jsonl"]
+    process = subprocess.Popen(command, cwd=tmp_path)
+    output = tmp_path / "out.jsonl"
+    while not output.exists() or output.stat().st_size < 5000:
+        time.sleep(0.01)
+        assert process.poll() is None
+    process.kill()
+    process.wait()
+    done = len(list(json_lines.read_records(output)))
+    assert 0 < done < 200
+    result = run("calibrate", "photos", "-o", "out.jsonl")
+    assert f"{done} images already in out.jsonl: going on with {200 - done}" in result.stderr
+    assert [record["image"] for record in json_lines.read_records(output)] == names
+
+
+def test_printable() -> None:
+    assert report.printable("café ±\n\x1b[0m\udce9") == r"café ±\n\x1b[0m\udce9"
+
+
+def test_the_page_names_every_option(run: Run) -> None:
+    page = PAGE.read_text()
+    for command in COMMANDS:
+        assert f"geocalib {command}" in page
+        for option in re.findall(r"--[a-z-]+", run(command, "--help").stdout):
+            assert option in page or option == "--help"

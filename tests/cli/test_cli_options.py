@@ -1,0 +1,76 @@
+"""What can be asked for, and what contradicts itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from geocalib.cameras import MODELS
+from geocalib.cli.options import CameraModel, Format, Request, chosen_format
+from geocalib.errors import ConfigError
+from geocalib.formats import FORMATS
+
+
+def test_the_names_are_those_of_the_package() -> None:
+    assert list(CameraModel) == list(MODELS)
+    assert {m for m in CameraModel if m.wide} == {n for n, m in MODELS.items() if m.wide}
+    assert list(Format) == list(FORMATS)
+
+
+@pytest.mark.parametrize(
+    ("known", "message"),
+    [
+        ({"focal": 500.0, "vfov_deg": 60.0}, "--focal and --fov each say how long the lens is"),
+        ({"focal": 500.0, "exif": True}, "--focal and --exif each"),
+        ({"vfov_deg": 60.0, "exif": True}, "--fov and --exif each"),
+        ({"focal": 0.0}, "--focal must be a positive number of pixels, got 0"),
+        ({"focal": float("nan")}, "--focal must be a positive number of pixels, got nan"),
+        ({"vfov_deg": 4.0}, "--fov must lie between 5 and 150 degrees, got 4"),
+        ({"vfov_deg": 60.0, "camera_model": CameraModel.EUCM}, "eucm, .* give --focal"),
+        ({"roll_deg": 1.0}, "--roll needs --pitch as well"),
+        ({"pitch_deg": 1.0}, "--pitch needs --roll as well"),
+        ({"roll_deg": 181.0, "pitch_deg": 0.0}, "--roll must lie between -180 and 180"),
+        ({"roll_deg": 0.0, "pitch_deg": -91.0}, "--pitch must lie between -90 and 90"),
+    ],
+)
+def test_what_contradicts_itself(known: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        Request(**{"camera_model": CameraModel.PINHOLE, **known})
+
+
+def test_what_goes_together() -> None:
+    Request(CameraModel.EUCM, focal=500.0, roll_deg=0.0, pitch_deg=0.0, shared=True)
+    Request(CameraModel.RADIAL, exif=True)
+
+
+@pytest.mark.parametrize(
+    ("asked", "chosen"),
+    [
+        ((False, False, None, None), None),
+        ((True, False, None, None), Format.JSON),
+        ((True, False, None, "out.csv"), Format.JSON),
+        ((False, True, None, None), Format.CSV),
+        ((False, False, Format.ROS, "cameras"), Format.ROS),
+        ((False, False, None, "a.b/out.jsonl"), Format.JSON),
+        ((False, False, None, "out.JSON"), Format.JSON),
+        ((False, False, None, "out.csv"), Format.CSV),
+    ],
+)
+def test_the_format(asked: Any, chosen: Format | None) -> None:
+    assert chosen_format(*asked) == chosen
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ((True, True, None, None), "--json and --csv contradict each other"),
+        ((True, False, Format.ROS, "x"), "--json and --format ros contradict each other"),
+        ((False, False, None, "out.txt"), "out.txt: in which format"),
+        ((False, False, None, "a.csv/out"), "a.csv/out: in which format"),
+        ((False, False, Format.COLMAP, None), "--format colmap writes files; say where with -o"),
+    ],
+)
+def test_no_format(asked: Any, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        chosen_format(*asked)

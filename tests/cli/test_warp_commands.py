@@ -1,0 +1,156 @@
+"""``geocalib undistort``, ``upright`` and ``rectify``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from calibrations import one
+from fake_calibrator import FakeCalibrator, Run, picture
+from geocalib.formats import json_lines
+from geocalib.imaging import read_photo
+
+COMMANDS = ("undistort", "upright", "rectify")
+
+
+def pixels(path: str | Path) -> np.ndarray:
+    return read_photo(path, short_side=None).pixels
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("border", ["keep", "crop"])
+def test_the_picture_is_that_of_the_calibration(
+    run: Run, calibrator: FakeCalibrator, photos: list[str], command: str, border: str
+) -> None:
+    options = ["--crop"] if border == "crop" else []
+    result = run(command, photos[0], "-o", "out.png", *options)
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr == "1 picture written to out.png\n"
+    (outcome,) = calibrator.calibrate([photos[0]], calibrator.calls[0][1]["camera_model"])
+    expected = getattr(outcome, command)(photos[0], border).image
+    np.testing.assert_array_equal(pixels("out.png"), np.asarray(expected))
+
+
+def test_the_lens_has_distortion_where_it_is_to_be_removed(
+    run: Run, calibrator: FakeCalibrator, photos: list[str]
+) -> None:
+    for command in COMMANDS:
+        run(command, photos[0], "-o", f"{command}.png")
+    models = [known["camera_model"] for _, known in calibrator.calls]
+    assert models == ["simple_radial", "pinhole", "pinhole"]
+    result = run("undistort", photos[0], "-o", "x.png", "--camera-model", "pinhole")
+    assert result.exit_code == 2
+    assert "a pinhole camera bends nothing" in result.stderr
+
+
+def test_many_photos_keep_their_folders(run: Run, photos: list[str]) -> None:
+    Path("photos/deep").mkdir()
+    picture().save("photos/deep/1.jpg")
+    picture().save("photos/deep/moving.gif")
+    Path("photos/3.png").write_bytes(b"")
+    result = run("upright", "photos", "-r", "gone.jpg", "-o", "out")
+    assert result.exit_code == 1
+    assert result.stderr.splitlines() == [
+        "error: photos/3.png is empty; copy it again",
+        "error: gone.jpg does not exist; check the path",
+        "11 pictures written to out",
+    ]
+    written = sorted(str(path) for path in Path("out").rglob("*.*"))
+    kept = [f"out/{photo}" for photo in photos if photo != "photos/3.png"]
+    assert written == sorted([*kept, "out/photos/deep/1.jpg", "out/photos/deep/moving.gif.png"])
+
+
+def test_a_photo_that_cannot_be_rectified(run: Run, photos: list[str]) -> None:
+    steep = one("pinhole", photos[0], pitch_deg=80, size=(64, 48), c=(32, 24))
+    level = one("pinhole", photos[1], size=(64, 48), c=(32, 24))
+    json_lines.write([steep, level], "saved.jsonl")
+    result = run("rectify", *photos[:2], "-o", "out", "--calibration", "saved.jsonl")
+    assert result.exit_code == 1
+    assert result.stderr.splitlines()[0].startswith("error: photos/1.png: a pitch of 80 degrees")
+    assert [path.name for path in Path("out").iterdir()] == ["2.png"]
+
+
+@pytest.mark.parametrize(
+    ("output", "message"),
+    [
+        ("photos", "photos/1.png is one of the photos and stays; choose another output"),
+        ("photos/1.png", "photos/1.png is one of the photos and stays"),
+        ("link.png", "link.png is one of the photos and stays"),
+        ("out.txt", "out.txt: pictures are written as .jpg, .jpeg, .png"),
+    ],
+)
+def test_photos_are_never_overwritten(
+    run: Run, photos: list[str], output: str, message: str
+) -> None:
+    Path("link.png").symlink_to("photos/1.png")
+    before = Path(photos[0]).read_bytes()
+    result = run("upright", photos[0], "-o", output)
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"error: {message}")
+    assert Path(photos[0]).read_bytes() == before
+
+
+def test_many_photos_do_not_share_a_file(run: Run, photos: list[str]) -> None:
+    result = run("upright", "photos", "-o", "out.png")
+    assert (result.exit_code, result.stderr) == (
+        2,
+        "error: out.png is one file for 10 images; give a folder\n",
+    )
+
+
+def test_formats_of_pictures(run: Run, photos: list[str]) -> None:
+    for suffix, kind in {"jpg": "JPEG", "webp": "WEBP", "tif": "TIFF", "PNG": "PNG"}.items():
+        run("upright", photos[0], "-o", f"new/out.{suffix}")
+        with Image.open(f"new/out.{suffix}") as image:
+            assert image.format == kind
+
+
+class TestSaved:
+    """A calibration that was found before."""
+
+    def test_in_the_place_of_a_new_one(
+        self, run: Run, calibrator: FakeCalibrator, photos: list[str]
+    ) -> None:
+        run("calibrate", "photos", "-o", "saved.jsonl", "--camera-model", "radial")
+        calls = len(calibrator.calls)
+        result = run("undistort", "photos", "-o", "out", "--calibration", "saved.jsonl")
+        assert result.exit_code == 0
+        assert len(calibrator.calls) == calls
+        (outcome,) = calibrator.calibrate([photos[3]], "radial")
+        expected = np.asarray(outcome.undistort(photos[3]).image)
+        np.testing.assert_array_equal(pixels("out/4.png"), expected)
+
+    def test_from_another_folder(
+        self, run: Run, photos: list[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        run("calibrate", "photos", "-o", "saved.jsonl")
+        monkeypatch.chdir("photos")
+        result = run("upright", "1.png", "-o", "../out.png", "--calibration", "../saved.jsonl")
+        assert result.exit_code == 0
+
+    def test_not_of_this_photo(self, run: Run, photos: list[str]) -> None:
+        size = {"size": (64, 48), "c": (32, 24)}
+        saved = [one("pinhole", f"{folder}/1.png", **size) for folder in "ab"]
+        json_lines.write([*saved, one("pinhole", photos[2], size=(100, 100))], "saved.jsonl")
+        Path("photos/4.png").write_bytes(b"")
+        run("calibrate", photos[3], "-o", "saved.jsonl")
+        result = run("upright", *photos[:4], "-o", "out", "--calibration", "saved.jsonl")
+        assert result.exit_code == 1
+        lines = result.stderr.splitlines()
+        assert lines[:2] == [
+            "error: photos/1.png: saved.jsonl names 2 others alike; calibrate it first",
+            "error: photos/2.png: saved.jsonl does not name it; calibrate it first",
+        ]
+        assert "100" in lines[2]
+        assert lines[3] == "error: photos/4.png is empty; copy it again"
+        assert len(lines) == 4
+
+    def test_no_such_file(self, run: Run, photos: list[str]) -> None:
+        result = run("upright", photos[0], "-o", "out.png", "--calibration", "gone.jsonl")
+        assert (result.exit_code, result.stderr) == (
+            2,
+            "error: gone.jsonl: No such file or directory\n",
+        )

@@ -1,0 +1,75 @@
+"""For the tests of commands: a calibrator that answers at once, and photos to give to it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image
+from typer.testing import Result
+
+from calibrations import one
+from geocalib.calibration import Failure, Outcome
+from geocalib.errors import GeoCalibError
+from geocalib.imaging import is_blank, read_photo
+
+Run = Callable[..., Result]
+"""Runs a command, given its words and ``stdin`` as bytes."""
+
+
+@dataclass
+class FakeCalibrator:
+    """Reads images as the real one does; the camera it finds has a vFoV of 60 degrees."""
+
+    calls: list[tuple[list[str], dict[str, Any]]] = field(default_factory=list)
+    """Images and keywords of each call."""
+    opened: list[tuple[str, str]] = field(default_factory=list)
+    """Weights and device of each construction."""
+    trained: bool = True
+    interrupt_at: str | None = None
+    """The name of an image that the user does not wait for."""
+    device: torch.device = torch.device("cpu")  # noqa: RUF009
+
+    def __call__(self, weights: str, *, device: str) -> FakeCalibrator:
+        self.opened.append((weights, device))
+        return self
+
+    @property
+    def card(self) -> SimpleNamespace:
+        return SimpleNamespace(name="fake", trained=self.trained)
+
+    @property
+    def images(self) -> list[str]:
+        """The names of all images seen, in order."""
+        return [Path(image).name for images, _ in self.calls for image in images]
+
+    def calibrate(
+        self, images: Sequence[str], camera_model: str = "pinhole", **known: Any
+    ) -> list[Outcome]:
+        if self.interrupt_at in [Path(image).name for image in images]:
+            raise KeyboardInterrupt
+        self.calls.append((list(images), {"camera_model": camera_model, **known}))
+        return [self._one(image, camera_model) for image in images]
+
+    def _one(self, image: str, camera_model: str) -> Outcome:
+        try:
+            photo = read_photo(image)
+        except GeoCalibError as error:
+            return Failure(image, None, None, str(error))
+        width, height = photo.size
+        camera = {"size": photo.size, "c": (width / 2, height / 2)}
+        focal = height / (2 * math.tan(math.radians(30)))
+        blank = ("the photo shows next to nothing",) if is_blank(photo.pixels) else ()
+        return replace(one(camera_model, image, f=focal, **camera), warnings=(*photo.notes, *blank))
+
+
+def picture(width: int = 64, height: int = 48, seed: int = 0) -> Image.Image:
+    """Something with contrast."""
+    pixels = np.random.default_rng(seed).integers(0, 255, (height, width, 3), dtype=np.uint8)
+    return Image.fromarray(pixels)
