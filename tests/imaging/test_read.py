@@ -326,6 +326,7 @@ GOOD_PNG = encoded(Image.fromarray(pattern(200, 150)), "PNG")
     [
         (b"", "is empty; copy it again"),
         (b"This is a letter, not a picture.\n" * 20, "is no image that can be read; convert it"),
+        (b"hi\n", "is no image that can be read; convert it"),
         (GOOD_JPEG[: len(GOOD_JPEG) // 2], r"is damaged or cut short \(.*truncated"),
         (GOOD_PNG[: len(GOOD_PNG) // 2], "is damaged or cut short"),
         (GOOD_JPEG[:30], "damaged or cut short|no image"),

@@ -150,7 +150,7 @@ def _identified(file: IO[bytes], name: str) -> Image.Image:
             load_formats()
             for identifier in tuple(Image.ID):
                 opener, accepts = Image.OPEN[identifier]
-                verdict = accepts is None or accepts(head[:16])
+                verdict = accepts is None or accepts(head[:16].ljust(16, b"\0"))
                 if isinstance(verdict, str) or not verdict:  # A string says what is missing.
                     continue
                 file.seek(0)
