@@ -151,15 +151,15 @@ def _parse(
         return None, None
     images = coupling.time
     if not isinstance(known, Prior):
-        return _rows(name, known, images, width), None
-    value = _rows(f"{name} prior", known.value, images, width)
-    sigma = _rows(f"{name} sigma", known.sigma, images, sigma_width or width, spread=True)
+        return rows(name, known, images, width), None
+    value = rows(f"{name} prior", known.value, images, width)
+    sigma = rows(f"{name} sigma", known.sigma, images, sigma_width or width, spread=True)
     if bool((sigma <= 0).any()):
         raise PriorError(f"{name} sigma must be positive; got {float(sigma.min())}")
     return value, sigma
 
 
-def _rows(name: str, given: Any, images: Tensor, width: int, spread: bool = False) -> Tensor:
+def rows(name: str, given: Any, images: Tensor, width: int, spread: bool = False) -> Tensor:
     """A number, (width,), (B,) where width is 1, or (B, width) as (B, width); ``spread`` lets a
     single number stand for all columns."""
     try:

@@ -30,7 +30,7 @@ CHUNK = {"cpu": 1 << 16}
 CHUNK_ELSEWHERE = 1 << 24
 """On a device that is kept busy by large batches: as many as memory allows."""
 
-UNSEEN, UNSEEN_WIDE = 2.0, 0.1
+UNSEEN, UNSEEN_WIDE = 2.0, 0.03
 """Squared residual of an observation that the camera cannot see: entirely wrong; for wide models,
 whose domain often ends inside the image, clearly wrong."""
 

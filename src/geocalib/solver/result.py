@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -57,6 +57,35 @@ class FitResult:
 
     def __len__(self) -> int:
         return len(self.gravity)
+
+    def with_sigmas_scaled(
+        self, gravity: float = 1.0, focal: float = 1.0, distortion: float = 1.0
+    ) -> FitResult:
+        """With the standard deviations of gravity, log f and distortion multiplied.
+
+        The sigma of the field of view follows log f, which dominates it.
+        """
+        factor = torch.ones(len(self.parameters), dtype=torch.float64)
+        for i, name in enumerate(self.parameters):
+            if name.endswith("direction"):
+                factor[i] = gravity
+            elif name == "log f":
+                factor[i] = focal
+            elif name in self.camera.model.parameters:
+                factor[i] = distortion
+        factor = factor.to(self.covariance)
+        old = self.sigma
+        sigma = replace(
+            old,
+            roll_deg=gravity * old.roll_deg,
+            pitch_deg=gravity * old.pitch_deg,
+            gravity_deg=gravity * old.gravity_deg,
+            vfov_deg=focal * old.vfov_deg,
+            focal=focal * old.focal,
+            distortion=distortion * old.distortion,
+        )
+        covariance = factor[:, None] * self.covariance * factor
+        return replace(self, covariance=covariance, sigma=sigma)
 
     @property
     def roll_deg(self) -> Tensor:

@@ -13,13 +13,15 @@ from geocalib.solver.objective import Problem
 from geocalib.solver.options import FitOptions
 from geocalib.solver.state import Frame, State
 
-STAGE_ITERATIONS = 2
-"""Iterations before the next distortion parameter is freed, where a model asks for an order."""
+STAGE_ITERATIONS, PATIENT_ITERATIONS = 2, 3
+"""Iterations before the next distortion parameter is freed, where a model asks for an order: in
+the first attempt, and in the second."""
 
 
 def search(problem: Problem, start: State, options: FitOptions) -> Solution:
     """The best state found from ``start``, with the gradients the options ask for."""
-    state, spent = _approach(problem, start, options.max_iterations)
+    order = problem.frame.model.release
+    state, spent = _approach(problem, start, order, STAGE_ITERATIONS, options.max_iterations)
     with torch.set_grad_enabled(options.gradient == "unrolled"):
         solution = minimise(problem, state, options.max_iterations - spent)
     progress = replace(solution.progress, iterations=solution.progress.iterations + spent)
@@ -32,30 +34,34 @@ def search(problem: Problem, start: State, options: FitOptions) -> Solution:
     return solution
 
 
-def _approach(problem: Problem, state: State, most: int) -> tuple[State, int]:
-    """Free the distortion parameters one after the other; also the iterations spent.
+def _approach(
+    problem: Problem, state: State, order: tuple[int, ...], each: int, most: int
+) -> tuple[State, int]:
+    """Free the distortion parameters in that order, ``each`` iterations after one another; also
+    the iterations spent, fewer than ``most``.
 
     Plain squares all the way: the start is far off, where the Huber kernel only slows the steps.
     """
     spent = 0
     with torch.no_grad():
         observations = problem.observations.detach()
-        for frame in _stages(problem.frame):
-            count = min(STAGE_ITERATIONS, most - spent - 1)
+        for frame in _stages(problem.frame, order):
+            count = min(each, most - spent - 1)
             stage = replace(problem, observations=observations, frame=frame, huber=None)
             state = minimise(stage, state, count).state
             spent += count
     return state, spent
 
 
-def _stages(frame: Frame) -> list[Frame]:
-    order = [i for i in frame.model.release if i in frame.free.distortion]
+def _stages(frame: Frame, order: tuple[int, ...]) -> list[Frame]:
+    """What is free before the last parameter of the order, and all that it leaves out, are."""
+    free_order = [i for i in order if i in frame.free.distortion]
     stages = []
-    for count in range(len(order)):
+    for count in range(len(free_order)):
         free = Free(
             frame.free.gravity,
             frame.free.focal,
-            tuple(sorted(order[:count])),
+            tuple(sorted(free_order[:count])),
             frame.free.principal_point,
         )
         stages.append(replace(frame, free=free))
@@ -63,12 +69,16 @@ def _stages(frame: Frame) -> list[Frame]:
 
 
 def _again(problem: Problem, start: State, first: Solution, most: int) -> Solution:
-    """Components that did not settle start once more, with everything free from the beginning;
-    the second end counts where it is the cheaper one."""
+    """Components that did not settle start once more, with more patience and every parameter by
+    itself; the second end counts where it is the cheaper one."""
     unsettled = ~first.progress.converged
     part, images, times, cameras = problem.select(unsettled)
     part = replace(part, observations=part.observations.detach())
-    second = minimise(part, start.select(times, cameras), most)
+    first_freed = problem.frame.model.release
+    rest = tuple(i for i in problem.frame.free.distortion if i not in first_freed)
+    order = (*first_freed, *rest)
+    state, spent = _approach(part, start.select(times, cameras), order, PATIENT_ITERATIONS, most)
+    second = minimise(part, state, most - spent)
     components = unsettled.nonzero()[:, 0]
     cost = first.cost[images]
     better = part.coupling.component_sum(second.cost) < part.coupling.component_sum(cost)
