@@ -12,7 +12,7 @@ from geocalib import gravity as sphere
 from geocalib.cameras import MODELS, Camera
 from geocalib.errors import CameraError
 from geocalib.fields import perspective_field
-from geocalib.horizon import horizon, horizon_line
+from geocalib.horizon_curve import horizon, horizon_line
 from samples import ALL_MODELS, sample_camera
 
 

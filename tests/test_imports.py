@@ -7,7 +7,7 @@ import sys
 
 SCRIPT = """
 import sys
-import geocalib.cameras, geocalib.gravity, geocalib.fields, geocalib.horizon
+import geocalib.cameras, geocalib.gravity, geocalib.fields, geocalib.horizon_curve
 print(*sorted({"scipy", "cv2", "matplotlib", "PIL"} & set(sys.modules)))
 """
 

@@ -1,17 +1,29 @@
 """GeoCalib: from one photograph to its camera, with uncertainties.
 
-The flow: image -> network -> fields -> fit -> calibration -> outputs. Here so far: the geometry
-(``cameras``, ``gravity``, ``fields``, ``horizon``) and the fit (``solver``).
+The flow: image -> network -> fields -> fit -> calibration -> outputs. The names below are
+imported when they are first used, so that importing the package costs nothing.
 """
 
-from geocalib.cameras import Camera
-from geocalib.errors import GeoCalibError
-from geocalib.fields import Fields, perspective_field
-from geocalib.horizon import horizon
-from geocalib.solver import FitOptions, FitResult, Prior, Rig, Status, fit
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from geocalib.calibration import Calibration, Failure
+    from geocalib.calibrator import Calibrator
+    from geocalib.cameras import Camera
+    from geocalib.errors import GeoCalibError
+    from geocalib.fields import Fields, perspective_field
+    from geocalib.horizon_curve import horizon
+    from geocalib.solver import FitOptions, FitResult, Prior, Rig, Status
+    from geocalib.solver.fit import fit
 
 __all__ = [
+    "Calibration",
+    "Calibrator",
     "Camera",
+    "Failure",
     "Fields",
     "FitOptions",
     "FitResult",
@@ -23,3 +35,26 @@ __all__ = [
     "horizon",
     "perspective_field",
 ]
+
+_HOMES = {
+    "Calibration": "geocalib.calibration",
+    "Calibrator": "geocalib.calibrator",
+    "Camera": "geocalib.cameras",
+    "Failure": "geocalib.calibration",
+    "Fields": "geocalib.fields",
+    "GeoCalibError": "geocalib.errors",
+    "horizon": "geocalib.horizon_curve",
+    "perspective_field": "geocalib.fields",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_HOMES.get(name, "geocalib.solver")), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
