@@ -18,7 +18,7 @@ from geocalib import gravity as sphere
 from geocalib.cameras import Camera
 from geocalib.errors import CameraError, FormatError
 from geocalib.fields import Fields
-from geocalib.horizon import horizon as horizon_points
+from geocalib.horizon_curve import horizon as horizon_points
 from geocalib.solver import FitResult, Status
 
 if TYPE_CHECKING:

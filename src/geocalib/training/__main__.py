@@ -59,8 +59,6 @@ def _run(options: argparse.Namespace, start: float) -> None:
     travel = options.travel or options.out / "travel"
     cache = options.cache or options.out
     with join(options.device) as process:
-        # Sizes repeat, so looking for the fastest kernels pays.
-        torch.backends.cudnn.benchmark = True
         banks = {
             split: _bank(options.panos, split, cache, config.panorama_width, process)
             for split in ("train", "val")

@@ -1,0 +1,154 @@
+"""What the caller knows of the photographs, carried over to what the network sees of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from geocalib.cameras.base import CameraModel
+from geocalib.cameras.camera import Camera
+from geocalib.conventions import TRIVIAL_FOCAL
+from geocalib.imaging.exif import FocalHint
+from geocalib.imaging.prepare import View
+from geocalib.solver.coupling import Coupling
+from geocalib.solver.priors import Known, Prior, gather_priors, rows
+
+VAGUE = 1e6
+"""Relative sigma of a focal length of which nothing is known beside others that are."""
+
+Rows = Tensor | Prior | None
+"""Nothing, hard values, or a soft prior; tensors of a row per image."""
+
+
+@dataclass(frozen=True)
+class Given:
+    """What is known beforehand of B images."""
+
+    focal: Rows
+    """(B, 1) pixels."""
+    gravity: Rows
+    """(B, 3) with sigmas (B, 1)."""
+    distortion: Rows
+    """(B, D)."""
+    principal_point: Rows
+    """(B, 2) pixels."""
+
+    @classmethod
+    def create(
+        cls,
+        model: CameraModel,
+        coupling: Coupling,
+        focal: Known = None,
+        gravity: Known = None,
+        distortion: Known = None,
+        principal_point: Known = None,
+    ) -> Given:
+        """From arguments that hold one for all images or one per image, checked as ``fit`` does."""
+        gather_priors(model, coupling, focal, gravity, distortion, principal_point)
+        images = coupling.time
+        return cls(
+            _rows(focal, images, 1),
+            _rows(gravity, images, 3, sigma_width=1),
+            _rows(distortion, images, len(model.parameters)),
+            _rows(principal_point, images, 2),
+        )
+
+    def __getitem__(self, index: Sequence[int]) -> Given:
+        """What is known of some of the images."""
+
+        def chosen(known: Rows) -> Rows:
+            if isinstance(known, Prior):
+                return Prior(known.value[list(index)], known.sigma[list(index)])
+            return None if known is None else known[list(index)]
+
+        return Given(
+            chosen(self.focal),
+            chosen(self.gravity),
+            chosen(self.distortion),
+            chosen(self.principal_point),
+        )
+
+    def restored(self, camera: Camera, row: int) -> Camera:
+        """The camera of one original without what rounding did to its square pixels, and to the
+        focal length and the principal point where they are fixed."""
+        camera = replace(camera, aspect=torch.ones_like(camera.aspect))
+        if isinstance(self.focal, Tensor):
+            camera = replace(camera, f=self.focal[row].to(camera.f))
+        if isinstance(self.principal_point, Tensor):
+            camera = replace(camera, c=self.principal_point[row, None].to(camera.c))
+        return camera
+
+
+def _rows(known: Known, images: Tensor, width: int, sigma_width: int | None = None) -> Rows:
+    if known is None:
+        return None
+    if isinstance(known, Prior):
+        sigma = rows("sigma", known.sigma, images, sigma_width or width, spread=True)
+        return Prior(rows("value", known.value, images, width), sigma)
+    return rows("value", known, images, width)
+
+
+@dataclass(frozen=True)
+class Mapping:
+    """How the pixels of B originals map to those of their fields: scale * (pixel - corner)."""
+
+    scale: Tensor
+    """(B, 2)."""
+    corner: Tensor
+    """(B, 2) pixels of the original."""
+
+    @classmethod
+    def create(cls, views: Sequence[View], sizes: Sequence[tuple[int, int]]) -> Mapping:
+        """From the views that fields of these sizes (width, height) show of their originals."""
+        window = torch.tensor([(v.width, v.height) for v in views], dtype=torch.float64)
+        corner = torch.tensor([(v.left, v.top) for v in views], dtype=torch.float64)
+        return cls(torch.tensor(sizes, dtype=torch.float64) / window, corner)
+
+    @property
+    def aspect(self) -> Tensor:
+        """(B,) fx / fy of the fields of square pixels."""
+        return self.scale[:, 0] / self.scale[:, 1]
+
+    def to_fields(self, given: Given) -> Given:
+        """What is known in pixels of the originals, in pixels of the fields."""
+        shift = -self.corner * self.scale
+        return replace(
+            given,
+            focal=_moved(given.focal, self.scale[:, 1:]),
+            principal_point=_moved(given.principal_point, self.scale, shift),
+        )
+
+
+def _moved(known: Rows, scale: Tensor, shift: Tensor | float = 0.0) -> Rows:
+    if isinstance(known, Prior):
+        return Prior(known.value * scale + shift, known.sigma * scale)
+    return None if known is None else known * scale + shift
+
+
+def centres(sizes: Sequence[tuple[int, int]]) -> Tensor:
+    """(B, 2) middles of images of these sizes (width, height)."""
+    return 0.5 * torch.tensor(sizes, dtype=torch.float64)
+
+
+def focal_prior(
+    hints: Sequence[FocalHint | None], sizes: Sequence[tuple[int, int]], cameras: Sequence[int]
+) -> Prior | None:
+    """The soft prior (B, 1) that EXIF gives, in pixels of the originals; None if it says nothing.
+
+    cameras: equal integers for images of one camera; what one of them tells holds for all.
+    """
+    told = {camera: hint for camera, hint in zip(cameras, hints, strict=True) if hint}
+    if not told:
+        return None
+    values, sigmas = [], []
+    for hint, size, camera in zip(hints, sizes, cameras, strict=True):
+        own = hint or told.get(camera)
+        usual = TRIVIAL_FOCAL * max(size)
+        values.append([own.focal_px if own else usual])
+        sigmas.append([own.sigma_px if own else VAGUE * usual])
+    return Prior(
+        torch.tensor(values, dtype=torch.float64), torch.tensor(sigmas, dtype=torch.float64)
+    )

@@ -1,0 +1,68 @@
+"""The network that comes with the package: signs and noise, not how good it is."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import torch
+from PIL import Image
+
+from geocalib import Calibration, Calibrator, Camera
+from geocalib.gravity import from_roll_pitch
+from geocalib.synthetic import render_scene
+from views import gravity_error_deg
+
+ANGLES = ((0.0, 0.0), (15.0, 0.0), (-15.0, 0.0), (0.0, 15.0))
+"""Roll and pitch of the photos, degrees."""
+
+
+@pytest.fixture(scope="module")
+def calibrator() -> Calibrator:
+    return Calibrator(device="cpu")
+
+
+@pytest.fixture(scope="module")
+def photos() -> torch.Tensor:
+    """(4, 3, 320, 320) of one town."""
+    roll, pitch = torch.tensor(ANGLES).deg2rad().T
+    camera = Camera.create("pinhole", f=torch.full((4,), 230.0), size=(320, 320))
+    pictures = render_scene(camera, from_roll_pitch(roll, pitch), subpixels=1)
+    return pictures.permute(0, 3, 1, 2)
+
+
+def test_roll_and_pitch(calibrator: Calibrator, photos: torch.Tensor) -> None:
+    for found, (roll, pitch) in zip(calibrator.calibrate(list(photos)), ANGLES, strict=True):
+        assert isinstance(found, Calibration)
+        assert found.roll_deg == pytest.approx(roll, abs=5)
+        assert found.pitch_deg == pytest.approx(pitch, abs=5)
+
+
+def test_content_turned_counter_clockwise_is_roll(
+    calibrator: Calibrator, photos: torch.Tensor
+) -> None:
+    photo = Image.fromarray((255 * photos[0]).byte().permute(1, 2, 0).numpy())
+    turned = photo.rotate(12, Image.Resampling.BICUBIC)
+    # What the corners do not reach into.
+    window = (25, 25, 295, 295)
+    before, after = (calibrator.calibrate(one.crop(window)).roll_deg for one in (photo, turned))
+    assert after - before == pytest.approx(12, abs=4)
+
+
+def test_the_same_call_gives_the_same_bits(calibrator: Calibrator, photos: torch.Tensor) -> None:
+    alone, again = (calibrator.calibrate(photos[1]) for _ in range(2))
+    assert alone == again
+    mates = calibrator.calibrate([photos[0], photos[1]])[1]
+    assert isinstance(mates, Calibration)
+    assert mates.roll_deg == pytest.approx(alone.roll_deg, abs=1e-3)
+    assert mates.vfov_deg == pytest.approx(alone.vfov_deg, abs=1e-2)
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(calibrator.calibrate, [photos[1]] * 2)) == [alone] * 2
+
+
+def test_bfloat16(calibrator: Calibrator, photos: torch.Tensor) -> None:
+    half = Calibrator(device="cpu", precision="bfloat16").calibrate(photos[1])
+    full = calibrator.calibrate(photos[1])
+    assert half != full
+    assert gravity_error_deg(half.gravity, full.gravity).item() < 1
+    assert half.vfov_deg == pytest.approx(full.vfov_deg, abs=3)
