@@ -443,3 +443,11 @@ def test_importing_needs_torch_alone() -> None:
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
     assert done.stdout.split() == []
+
+
+def test_published_weights_are_not_read_to_be_saved_again(tmp_path: Path) -> None:
+    save_weights(tmp_path / "mine", little_lean(), CARD)
+    assert weights.read_weights(tmp_path / "mine")[1].sigma_scale == CARD.sigma_scale
+    file = released(tmp_path / "geocalib-pinhole.tar")
+    with pytest.raises(WeightsError, match="holds the published network; give a file"):
+        weights.read_weights(file)

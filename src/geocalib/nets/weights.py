@@ -203,6 +203,15 @@ def load_network(weights: str | Path = "lean") -> LoadedNetwork:
     return _load_file(path, mend=f"copy it again, or use one of {', '.join(WEIGHT_NAMES)}")
 
 
+def read_weights(path: str | Path) -> tuple[LeanNetwork, WeightCard]:
+    """The network and card that ``save_weights`` wrote, to be changed and saved again."""
+    with _advising(Path(path), "give a file that save_weights wrote"):
+        network, card = _read(Path(path))
+        if not isinstance(network, LeanNetwork):
+            raise WeightsError(f"{path} holds the published network")
+        return network, card
+
+
 def save_weights(path: str | Path, network: LeanNetwork, card: WeightCard) -> None:
     """Write a network as it is trained (batch norms not folded) and its card.
 

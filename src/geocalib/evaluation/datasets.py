@@ -1,0 +1,220 @@
+"""Photographs with ground truth: one reader for every layout of folder and table.
+
+======================  ==============  =====================================================
+table                   pictures in     columns
+======================  ==============  =====================================================
+``gt.csv``              ``images/``     image, width, height, roll_deg, pitch_deg, vfov_deg,
+                                        k1, model (degrees)
+``images.csv``          ``images/``     fname, width, height, roll, pitch, vfov, k1, k2
+                                        (radians; the published benchmarks)
+``{split}.csv``         ``{split}/``    as ``images.csv`` (openpano)
+======================  ==============  =====================================================
+
+An empty cell is unknown, and so is a whole column that is not there, except for the picture and
+its size. Either kind may have a column magnification; other columns are ignored.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from PIL import Image
+from torch import Tensor
+
+from geocalib.cameras.camera import Camera
+from geocalib.errors import FormatError
+from geocalib.gravity import from_roll_pitch
+
+TABLES = ("gt.csv", "images.csv", "train.csv", "val.csv", "test.csv")
+PICTURES = "images"
+"""Folder of the pictures of the first two tables; those of a split are in a folder of its name."""
+
+ORIENTATION = 274
+"""The EXIF tag of how a picture is turned; from 5 on, width and height are swapped."""
+
+ASPECT_TOLERANCE = 0.01
+"""By how much, relatively, the sides of a picture may be in another ratio than its table says."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A photograph and what is known about it. None: unknown."""
+
+    image: Path
+    width: int
+    height: int
+    roll_deg: float | None = None
+    pitch_deg: float | None = None
+    vfov_deg: float | None = None
+    k1: float | None = None
+    k2: float | None = None
+    camera_model: str = "pinhole"
+    """In the words of the table; where it has none, by the distortion it gives."""
+    magnification: float | None = None
+    """Pixels of the picture per pixel of what it was cut out of, at the centre."""
+
+    @property
+    def gravity(self) -> Tensor | None:
+        """(3,) float64, pointing down."""
+        if self.roll_deg is None or self.pitch_deg is None:
+            return None
+        angles = torch.tensor([self.roll_deg, self.pitch_deg], dtype=torch.float64)
+        return from_roll_pitch(*torch.deg2rad(angles))
+
+    @property
+    def camera(self) -> Camera | None:
+        """The true camera, a batch of 1 in float64, if its field of view is known."""
+        if self.vfov_deg is None:
+            return None
+        f = 0.5 * self.height / math.tan(0.5 * math.radians(self.vfov_deg))
+        return Camera.create(
+            "radial",
+            torch.tensor(f, dtype=torch.float64),
+            (self.width, self.height),
+            (self.k1 or 0.0, self.k2 or 0.0),
+        )
+
+
+def read_dataset(path: str | Path) -> list[Sample]:
+    """The photographs of a folder, or of one of its tables.
+
+    A folder of several splits is ambiguous: name the table, such as ``openpano/test.csv``.
+    """
+    table = _find_table(Path(path))
+    try:
+        with table.open(newline="", encoding="utf-8-sig") as stream:
+            rows = csv.reader(stream)
+            header = next(rows, [])
+            layout = _layout(header, table)
+            samples = []
+            for cells in rows:
+                where = f"{table}, line {rows.line_num}"
+                if len(cells) != len(header):
+                    raise FormatError(f"{where}: has {len(cells)} cells of {len(header)}")
+                row = dict(zip(header, cells, strict=True))
+                samples.append(_sample(row, layout, _pictures(table), where))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise FormatError(f"{table} cannot be read as a table: {error}") from error
+    if not samples:
+        raise FormatError(f"{table} has no line but its header; add a photograph")
+    return samples
+
+
+def dataset_name(path: str | Path) -> str:
+    """What to call the photographs that ``read_dataset`` finds at a path."""
+    table = _find_table(Path(path)).resolve()
+    pictures = _pictures(table)
+    return table.parent.name + ("" if pictures.name == PICTURES else f"-{pictures.name}")
+
+
+def _find_table(path: Path) -> Path:
+    if path.is_file():
+        return path
+    found = [path / name for name in TABLES if (path / name).is_file()]
+    if not found:
+        raise FormatError(f"{path} holds no table; there should be one of {', '.join(TABLES)}")
+    if len(found) > 1 and found[0].name not in TABLES[:2]:
+        raise FormatError(f"{path} holds {len(found)} splits; name one of them, as {found[-1]}")
+    return found[0]
+
+
+def _pictures(table: Path) -> Path:
+    """The folder of a table's pictures."""
+    split = table.parent / table.stem
+    return split if split.is_dir() and table.stem != PICTURES else table.parent / PICTURES
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """Which column holds what."""
+
+    image: str
+    roll: str
+    pitch: str
+    vfov: str
+    per_degree: float
+    """What one degree is in the table."""
+
+
+OURS = _Layout("image", "roll_deg", "pitch_deg", "vfov_deg", 1.0)
+PUBLISHED = _Layout("fname", "roll", "pitch", "vfov", math.radians(1))
+
+
+def _layout(header: list[str], table: Path) -> _Layout:
+    layout = PUBLISHED if PUBLISHED.image in header else OURS
+    for name in (layout.image, "width", "height"):
+        if name not in header:
+            raise FormatError(
+                f"{table}, line 1: there is no column {name}; a table begins with "
+                f"{OURS.image} or {PUBLISHED.image}, width, height"
+            )
+    if twice := next((name for name in header if header.count(name) > 1), None):
+        raise FormatError(f"{table}, line 1: column {twice} is there twice; remove one")
+    return layout
+
+
+def _sample(row: Mapping[str, str], layout: _Layout, pictures: Path, where: str) -> Sample:
+    def number(column: str, largest: float = math.inf) -> float | None:
+        """A number whose size is at most so large, or None for an empty cell."""
+        text = row.get(column, "").strip()
+        if not text:
+            return None
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not (math.isfinite(value) and abs(value) <= largest):
+            limit = "" if math.isinf(largest) else f" within {largest:.6g}"
+            raise FormatError(f"{where}: {column} is {text!r}, not a number{limit}")
+        return value
+
+    def angle(column: str, largest_deg: float) -> float | None:
+        value = number(column, largest_deg * layout.per_degree)
+        return None if value is None else value / layout.per_degree
+
+    def positive(column: str) -> float:
+        value = number(column)
+        if value is None or value <= 0:
+            raise FormatError(f"{where}: {column} is {row[column]!r}, not a positive number")
+        return value
+
+    image = pictures / row[layout.image]
+    width, height = round(positive("width")), round(positive("height"))
+    _check_picture(image, (width, height), f"{where}: {layout.image}")
+    vfov_deg = angle(layout.vfov, 180)
+    if vfov_deg is not None and not 0 < vfov_deg < 180:
+        raise FormatError(f"{where}: {layout.vfov} is {row[layout.vfov]!r}, not a field of view")
+    k1, k2 = number("k1"), number("k2")
+    by_distortion = "radial" if k2 else "simple_radial" if k1 is not None else "pinhole"
+    return Sample(
+        image=image,
+        width=width,
+        height=height,
+        roll_deg=angle(layout.roll, 180),
+        pitch_deg=angle(layout.pitch, 90),
+        vfov_deg=vfov_deg,
+        k1=k1,
+        k2=k2,
+        camera_model=row.get("model", "").strip() or by_distortion,
+        magnification=number("magnification"),
+    )
+
+
+def _check_picture(image: Path, size: tuple[int, int], where: str) -> None:
+    """A picture must be there, and be turned as its table has it."""
+    try:
+        with Image.open(image) as picture:
+            found = picture.size
+            turned = picture.getexif().get(ORIENTATION, 1) >= 5
+    except OSError:
+        raise FormatError(f"{where}: {image} is missing or no picture; check the folder") from None
+    width, height = found[::-1] if turned else found
+    if abs(width * size[1] / (height * size[0]) - 1) > ASPECT_TOLERANCE:
+        raise FormatError(
+            f"{where}: {image.name} is {width}x{height}, not {size[0]}x{size[1]} or in its ratio"
+        )

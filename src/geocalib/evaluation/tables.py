@@ -1,0 +1,194 @@
+"""A report as people read it (Markdown), and as programs do (JSON, CSV)."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from geocalib.calibration import Calibration
+from geocalib.evaluation.metrics import THRESHOLDS
+from geocalib.evaluation.run import ANGLES, Leak, Report
+from geocalib.evaluation.uncertainty import deviations, sigma_factors
+
+TITLES = {"roll": "roll °", "pitch": "pitch °", "gravity": "gravity °", "vfov": "vFoV °"}
+
+LEGEND = "median error, then AUC at 1 / 5 / 10 degrees"
+
+
+def markdown(reports: Sequence[Report]) -> str:
+    """Tables of the errors of several sets: angles, distortion, sigmas, magnification."""
+    parts = [f"{LEGEND}\n", _angles(reports)]
+    for part in (_distortion(reports), _sigmas(reports), _magnifications(reports)):
+        if part:
+            parts.append(part)
+    return "\n".join(parts)
+
+
+def _angles(reports: Sequence[Report]) -> str:
+    header = ["set", "model", "photos", "failed", *(TITLES[kind] for kind in ANGLES), "vFoV bias °"]
+    rows = []
+    for report in reports:
+        cells = [report.name, report.camera_model, str(len(report)), str(report.failed)]
+        bias = _number(report.vfov_bias_deg(), "+.2f")
+        rows.append([*cells, *_angle_cells(report), bias])
+    return _table(header, rows)
+
+
+def _angle_cells(report: Report, among: NDArray[np.bool_] | None = None) -> list[str]:
+    summary = report.summary(among)
+    return [_error(summary, kind) for kind in ANGLES]
+
+
+def _distortion(reports: Sequence[Report]) -> str:
+    rows = []
+    for report in reports:
+        summary = report.summary()
+        for suffix, method in (("", report.card.name), ("_of_none", "k1 = 0")):
+            if f"k1_hat{suffix}_median" in summary:
+                k1_hat = _number(summary[f"k1_hat{suffix}_median"], ".4f")
+                pixels = _error(summary, f"pixels{suffix}")
+                rows.append([report.name, method, k1_hat, pixels])
+    header = ["set", "method", "k1 (H/f)², median error", "pixels: median, AUC at 1 / 5 / 10"]
+    return _table(header, rows) if rows else ""
+
+
+def _sigmas(reports: Sequence[Report]) -> str:
+    rows = []
+    for report in reports:
+        found = deviations(report.samples, report.outcomes)
+        factors = sigma_factors(found)
+        for name, part in found.items():
+            if len(part.errors):
+                shares = [f"{100 * part.within(sigmas):.0f}%" for sigmas in (1, 2, 3)]
+                factor = _number(factors.get(name, math.nan), ".1f")
+                rows.append([report.name, name, str(len(part.errors)), *shares, factor])
+    header = ["set", "sigma of", "errors", "within 1 σ (68%)", "2 σ (95%)", "3 σ (99.7%)"]
+    return _table([*header, "factor to be true"], rows) if rows else ""
+
+
+def _magnifications(reports: Sequence[Report]) -> str:
+    rows = []
+    for report in reports:
+        for name, among in report.by_magnification().items():
+            rows.append([report.name, name, str(among.sum()), *_angle_cells(report, among)])
+    header = ["set", "magnification", "photos", *(TITLES[kind] for kind in ANGLES)]
+    return _table(header, rows) if rows else ""
+
+
+def leak_markdown(leaks: Iterable[tuple[Report, int, Leak]]) -> str:
+    """How the field of view of each set moved when its photographs were blurred to so many pixels
+    across."""
+    rows = [
+        [
+            report.name,
+            str(pixels),
+            _number(moved.median_shift_deg, "+.2f"),
+            _number(moved.median_change_deg, ".2f"),
+            f"{100 * moved.within_sigma:.0f}%",
+        ]
+        for report, pixels, moved in leaks
+    ]
+    header = ["set", "blurred to", "vFoV moves by °", "median of its size °", "within 1 σ"]
+    return _table(header, rows)
+
+
+def write_json(report: Report, file: Path) -> None:
+    """Everything in one object; null: unknown, or infinite because of a failure."""
+    found = deviations(report.samples, report.outcomes)
+    content = {
+        "set": report.name,
+        "weights": report.card.name,
+        "weights_sha256": report.card.sha256,
+        "camera_model": report.camera_model,
+        "photos": len(report),
+        "failed": report.failed,
+        "vfov_bias_deg": report.vfov_bias_deg(),
+        "summary": report.summary(),
+        "by_magnification": {
+            name: {"photos": int(among.sum()), **report.summary(among)}
+            for name, among in report.by_magnification().items()
+        },
+        "within_sigmas": {
+            name: [part.within(sigmas) for sigmas in (1, 2, 3)]
+            for name, part in found.items()
+            if len(part.errors)
+        },
+        "sigma_factors": sigma_factors(found),
+        "images": rows(report),
+    }
+    file.write_text(json.dumps(_finite(content), indent=1) + "\n", encoding="utf-8")
+
+
+def write_csv(report: Report, file: Path) -> None:
+    """A line per photograph; an empty cell is unknown, ``inf`` the error of a failure."""
+    lines = rows(report)
+    with file.open("w", newline="", encoding="utf-8", errors="surrogateescape") as stream:
+        writer = csv.DictWriter(stream, list(lines[0]), lineterminator="\n")
+        writer.writeheader()
+        for line in lines:
+            writer.writerow({key: "" if _unknown(cell) else cell for key, cell in line.items()})
+
+
+def rows(report: Report) -> list[dict[str, Any]]:
+    """Truth, answer, sigmas and errors of every photograph."""
+    lines, magnifications = [], report.magnifications().tolist()
+    for i, (sample, outcome) in enumerate(zip(report.samples, report.outcomes, strict=True)):
+        answer = outcome if isinstance(outcome, Calibration) else None
+        line: dict[str, Any] = {"image": sample.image.name}
+        for name in ("roll_deg", "pitch_deg", "vfov_deg"):
+            line[f"true_{name}"] = getattr(sample, name)
+            line[name] = getattr(answer, name, None)
+            line[f"sigma_{name}"] = getattr(answer.sigma, name) if answer else None
+        if "k1_hat" in report.errors:
+            line["true_k1"] = sample.k1
+            line["k1"] = answer.distortion[0] if answer else None
+            line["sigma_k1"] = answer.sigma.distortion[0] if answer else None
+        line |= {f"{kind}_error": float(values[i]) for kind, values in report.errors.items()}
+        line["magnification"] = magnifications[i]
+        line["status"] = answer.status if answer else "failed"
+        line["error"] = None if isinstance(outcome, Calibration) else outcome.error
+        lines.append(line)
+    return lines
+
+
+def _unknown(value: Any) -> bool:
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def _finite(value: Any) -> Any:
+    """The same with None for what JSON has no number for."""
+    if isinstance(value, dict):
+        return {key: _finite(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_finite(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _error(summary: dict[str, float], kind: str) -> str:
+    """The median of a kind of error, and its areas."""
+    if f"{kind}_median" not in summary:
+        return "-"
+    areas = " / ".join(f"{summary[f'{kind}_auc{threshold:g}']:.0f}" for threshold in THRESHOLDS)
+    return f"{_number(summary[f'{kind}_median'], '.2f')} ({areas})"
+
+
+def _number(value: float, form: str) -> str:
+    return "-" if math.isnan(value) else f"{value:{form}}"
+
+
+def _table(header: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    """A Markdown table whose columns line up."""
+    widths = [max(map(len, column)) for column in zip(header, *lines, strict=True)]
+
+    def line(cells: Sequence[str]) -> str:
+        padded = (cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
+        return f"| {' | '.join(padded)} |\n"
+
+    return line(header) + line(["-" * width for width in widths]) + "".join(map(line, lines))

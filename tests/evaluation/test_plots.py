@@ -1,0 +1,50 @@
+"""Pictures of reports: what is drawn is what was measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from calibrations import FAILURE
+from geocalib.evaluation.plots import draw_errors, draw_sigmas, save_plots
+from geocalib.evaluation.run import evaluate
+from geocalib.evaluation.uncertainty import Deviations
+from known_photos import FakeCalibrator, answer, by_name, sample
+
+
+def test_every_error_is_in_the_histograms_and_every_answer_in_the_scatter() -> None:
+    samples = [sample("a.png"), sample("b.png", vfov_deg=40.0), sample("c.png")]
+    answers = {"a.png": answer(63.0), "b.png": answer(90.0), "c.png": FAILURE}
+    report = evaluate(FakeCalibrator(by_name(answers)), samples)
+    axes = draw_errors(report).axes
+    heights = axes[3].patches[0].get_data().values
+    assert sum(heights) == 3
+    # Errors beyond the end, and failures, are in the last bar.
+    assert heights[-1] == 2
+    points = np.asarray(axes[4].collections[0].get_offsets())
+    np.testing.assert_allclose(points, [[60, 3], [40, 50]])
+
+
+def test_coverage_of_true_sigmas_is_the_diagonal() -> None:
+    errors = np.random.default_rng(0).standard_normal(20_000)
+    true, small = Deviations(errors, np.ones(20_000)), Deviations(errors, np.full(20_000, 0.1))
+    coverage = draw_sigmas({"gravity": true, "focal": small}, "town").axes[-1]
+    lines = {line.get_label(): line.get_xydata() for line in coverage.lines}
+    expected, observed = lines["gravity"].T
+    np.testing.assert_allclose(observed, expected, atol=0.02)
+    expected, observed = lines["focal"].T
+    assert (observed[1:] < expected[1:]).all()
+
+
+@pytest.mark.parametrize("failed", [False, True])
+def test_files(tmp_path: Path, failed: bool) -> None:
+    rule = by_name({"a.png": FAILURE if failed else answer(61.0)})
+    files = save_plots(evaluate(FakeCalibrator(rule), [sample()], name="town"), tmp_path / "new")
+    names = ["town-errors.png"] if failed else ["town-errors.png", "town-sigmas.png"]
+    assert [file.name for file in files] == names
+    for file in files:
+        with Image.open(file) as picture:
+            assert picture.convert("L").getextrema() == (0, 255)

@@ -1,0 +1,120 @@
+"""What a report says, to people and to programs."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from calibrations import FAILURE
+from geocalib.calibration import Outcome
+from geocalib.evaluation.datasets import Sample
+from geocalib.evaluation.run import Report, evaluate, leak
+from geocalib.evaluation.tables import leak_markdown, markdown, write_csv, write_json
+from known_photos import FakeCalibrator, answer, by_name, sample
+
+
+def report_of(pairs: list[tuple[Sample, Outcome]], name: str = "town") -> Report:
+    samples = [pair[0] for pair in pairs]
+    answers = {s.image.name: outcome for s, outcome in pairs}
+    return evaluate(FakeCalibrator(by_name(answers)), samples, name=name)
+
+
+@pytest.fixture
+def town() -> Report:
+    return report_of(
+        [
+            (sample("a.png", magnification=1.0), answer(63.0, roll_deg=0.5)),
+            (sample("b.png", magnification=9.0), answer(60.9, roll_deg=3.0)),
+        ]
+    )
+
+
+@pytest.fixture
+def bent() -> Report:
+    return report_of(
+        [
+            (sample("a.png", k1=-0.2, vfov_deg=90.0), answer(90.0, k1=-0.15)),
+            (sample("b.png", k1=None, vfov_deg=None), answer(k1=0.0)),
+            (sample("c.png", k1=0.1), FAILURE),
+        ],
+        "bent",
+    )
+
+
+def cells(text: str, *start: str) -> list[str]:
+    """The cells of the line of a table that begins with these."""
+    lines = [[cell.strip() for cell in line.strip("| \n").split("|")] for line in text.splitlines()]
+    (found,) = [line for line in lines if line[: len(start)] == list(start)]
+    return found
+
+
+def test_angles(town: Report) -> None:
+    line = cells(markdown([town]), "town", "pinhole")
+    # Roll errors 0.5 and 3: the areas of the metric's own example.
+    assert line[2:5] == ["2", "0", "1.75 (50 / 80 / 90)"]
+    assert line[-2:] == ["1.95 (50 / 80 / 90)", "+1.95"]
+
+
+def test_only_tables_that_have_something_to_say(town: Report, bent: Report) -> None:
+    assert "k1 = 0" not in markdown([town])
+    assert "magnification" in markdown([town])
+    assert "magnification" not in markdown([bent])
+
+
+def test_distortion_and_failures(bent: Report) -> None:
+    text = markdown([bent])
+    assert cells(text, "bent", "simple_radial")[2:4] == ["3", "1"]
+    # The failure's error is infinite, and so is the median of the two with a truth.
+    assert cells(text, "bent", "fake")[2] == "inf"
+    # The answer 0 has (0.8 + 0.1 * (2 tan 30)^2) / 2.
+    assert cells(text, "bent", "k1 = 0")[2] == "0.4667"
+
+
+def test_sigmas() -> None:
+    report = report_of([(sample(f"{i}.png"), answer(roll_deg=float(i))) for i in range(12)])
+    line = cells(markdown([report]), "town", "gravity")
+    # Rolls 0..11 with a sigma of 1, and 12 pitches that are exact.
+    assert line[2:6] == ["24", "58%", "62%", "67%"]
+    assert float(line[6]) == pytest.approx(3.7, abs=0.05)
+
+
+def test_magnifications(town: Report) -> None:
+    assert cells(markdown([town]), "town", "below 1")[2] == "1"
+    assert cells(markdown([town]), "town", "above 1.5")[-1] == "0.90 (100 / 100 / 100)"
+
+
+def test_leak(town: Report) -> None:
+    soft = report_of([(s, answer(58.0)) for s in town.samples])
+    text = leak_markdown([(town, 160, leak(town, soft))])
+    assert cells(text, "town") == ["town", "160", "-3.95", "3.95", "0%"]
+
+
+def test_json(town: Report, bent: Report, tmp_path: Path) -> None:
+    file = tmp_path / "report.json"
+    write_json(town, file)
+    content = json.loads(file.read_text())
+    assert content["summary"]["roll_median"] == pytest.approx(1.75)
+    assert content["by_magnification"]["below 1"]["photos"] == 1
+    assert content["within_sigmas"]["gravity"] == [0.75, 0.75, 1.0]
+    assert [line["image"] for line in content["images"]] == ["a.png", "b.png"]
+    write_json(bent, file)
+    content = json.loads(file.read_text(), parse_constant=pytest.fail)
+    assert content["failed"] == 1
+    assert content["images"][2]["vfov_error"] is None
+    assert content["images"][2]["error"] == FAILURE.error
+    assert content["images"][0]["k1"] == pytest.approx(-0.15)
+
+
+def test_csv(bent: Report, tmp_path: Path) -> None:
+    file = tmp_path / "report.csv"
+    write_csv(bent, file)
+    with file.open(newline="") as stream:
+        first, second, third = csv.DictReader(stream)
+    assert float(first["k1_hat_error"]) == pytest.approx(0.2)
+    assert float(first["sigma_k1"]) == pytest.approx(0.1)
+    # Unknown truth, and no answer.
+    assert (second["true_vfov_deg"], second["vfov_error"]) == ("", "")
+    assert (third["vfov_error"], third["vfov_deg"], third["status"]) == ("inf", "", "failed")
