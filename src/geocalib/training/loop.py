@@ -13,10 +13,12 @@ import torch
 from torch import Tensor
 
 from geocalib.errors import ConfigError
+from geocalib.nets.lean import LeanNetwork
 from geocalib.training import checkpoint
 from geocalib.training.batches import PartClock
 from geocalib.training.journal import TRAIN_COLUMNS, GpuMeter, Means, Table
 from geocalib.training.schedule import decays
+from geocalib.training.symmetry import remove_lean
 from geocalib.training.trainer import Trainer
 from geocalib.training.validate import Pictures, evaluate, one_line, refresh_batch_norms
 
@@ -162,6 +164,8 @@ class _Watch:
         checkpoint.save(trainer.state(), self.places.whole)
         self._released.load_state_dict(trainer.average.state)
         refresh_batch_norms(self._released, normalising_pictures(trainer))
+        if isinstance(self._released, LeanNetwork):
+            remove_lean(self._released, normalising_pictures(trainer))
         checkpoint.export_shards(self._released.state_dict(), travel / "ema")
         self._export_raw()
         self._saved = time.perf_counter()
