@@ -1,12 +1,14 @@
-"""Draw the pictures of docs/conventions.md: ``python docs/make_pictures.py``.
+"""Make every picture of the project again: ``python docs/make_pictures.py``.
 
-The photographs are rendered through ``Camera.unproject`` and the curves on them are computed by
-``geocalib.horizon`` and ``geocalib.fields``, so the pictures are evidence of the conventions, not
-illustrations of what they should be.
+The photographs of docs/conventions.md are rendered through ``Camera.unproject`` and the curves on
+them are computed by ``geocalib.horizon_curve`` and ``geocalib.fields``, so the pictures are
+evidence of the conventions, not illustrations of what they should be. The photograph of the
+examples is rendered, too, and what the README shows of it is what the packaged weights see in it.
 """
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from io import BytesIO
@@ -19,21 +21,52 @@ from matplotlib.patches import Arc, Polygon, Rectangle
 from PIL import Image
 from torch import Tensor
 
-from geocalib import Camera, perspective_field
+from geocalib import Calibrator, Camera, perspective_field
 from geocalib.draw import HORIZON, draw_horizon, draw_image, draw_latitude, draw_up
 from geocalib.gravity import from_roll_pitch
+from geocalib.overlay import show
 from geocalib.synthetic import render_scene
 
+PICTURES = Path(__file__).parent / "pictures"
+EXAMPLES = Path(__file__).parents[1] / "examples"
 SIZE = (420, 280)
 TOWN = 3
+PHOTO_SIZE = (960, 640)
+PHOTO_TOWN = 8
+PHOTO_CAMERA = {"roll_deg": 6.0, "pitch_deg": 8.0, "vfov_deg": 60.0}
+"""What there is to find in the photograph of the examples."""
+SHOWN_WIDTH = 1000
+"""Pixels across the pictures of the README."""
 INK = "#14213d"
 RED, GREEN, BLUE = "#d1242f", "#1a7f37", "#0969da"
 
 
-def main(folder: Path = Path(__file__).parent / "pictures") -> None:
+def main(folder: Path = PICTURES) -> None:
+    """The pictures of docs/conventions.md."""
     folder.mkdir(exist_ok=True)
     for name, figure in (("frame", frame()), ("signs", signs()), ("field", field())):
         _save(figure, folder / f"{name}.png")
+
+
+def photograph(folder: Path = EXAMPLES) -> None:
+    """town.jpg, which the examples calibrate, and town.json, which holds its camera."""
+    width, height = PHOTO_SIZE
+    f = 0.5 * height / math.tan(math.radians(0.5 * PHOTO_CAMERA["vfov_deg"]))
+    angles = torch.tensor([[PHOTO_CAMERA["roll_deg"]], [PHOTO_CAMERA["pitch_deg"]]])
+    camera = Camera.create("pinhole", f=f, size=(width, height))
+    colours = render_scene(camera, from_roll_pitch(*angles.deg2rad()), PHOTO_TOWN, subpixels=3)[0]
+    pixels = (255 * colours).round().to(torch.uint8).numpy()
+    Image.fromarray(pixels).save(folder / "town.jpg", quality=92)
+    (folder / "town.json").write_text(json.dumps(PHOTO_CAMERA) + "\n", encoding="utf-8")
+
+
+def findings(photo: Path = EXAMPLES / "town.jpg", folder: Path = PICTURES) -> None:
+    """What the packaged weights see in the photograph, and what can be made of it."""
+    calibration = Calibrator().calibrate(photo, keep_fields=True)
+    pictures = {"town": show(photo, calibration), "rectified": calibration.rectify(photo).image}
+    for name, picture in pictures.items():
+        picture.thumbnail((SHOWN_WIDTH, SHOWN_WIDTH), Image.Resampling.LANCZOS)
+        picture.save(folder / f"{name}.jpg", quality=85)
 
 
 def frame() -> Figure:
@@ -168,3 +201,5 @@ def _save(figure: Figure, path: Path) -> None:
 
 if __name__ == "__main__":
     main()
+    photograph()
+    findings()
