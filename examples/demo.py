@@ -18,8 +18,7 @@ PICTURE = Path("out", "demo.png")
 
 def main() -> None:
     truth = json.loads(PHOTO.with_suffix(".json").read_text(encoding="utf-8"))
-    calibrator = Calibrator()
-    calibration = calibrator.calibrate(PHOTO, keep_fields=True)
+    calibration = Calibrator().calibrate(PHOTO, keep_fields=True)
 
     true_focal = 0.5 * calibration.height / math.tan(math.radians(0.5 * truth["vfov_deg"]))
     found, sigma = calibration, calibration.sigma
@@ -32,8 +31,6 @@ def main() -> None:
     ):
         print(f"{name:12}{true:10.2f}{estimated:12.2f}{one_sigma:10.2f}")
     print(f"\nstatus: {calibration.status}")
-    if not calibrator.card.sigma_scale:
-        print("note: the sigmas of these weights are not calibrated yet, and too small")
     for warning in calibration.warnings:
         print(f"warning: {warning}")
 

@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from geocalib.nets.efficientnet_lite import OUTPUTS, STAGES, Block, EfficientNetLite, _conv
+from geocalib.nets.folding import fold_batch_norm
 
 BASE = [
     # depth, kernel, stride, expansion, width of EfficientNet-B0, which the others scale.
@@ -89,6 +90,10 @@ def test_same_padding_against_a_naive_computation(kernel: int, stride: int) -> N
                         expected[0, :, i, j] += conv.weight[:, :, a, b] @ image[0, :, y, x]
     # A fresh batch norm in evaluation divides by sqrt(1 + eps).
     torch.testing.assert_close(layers.eval()(image), expected / math.sqrt(1 + 1e-3))
+    folded = fold_batch_norm(layers)
+    torch.testing.assert_close(folded(image), expected / math.sqrt(1 + 1e-3))
+    assert isinstance(folded.conv, nn.Conv2d)
+    assert min(folded.conv.padding) == kernel // 2
 
 
 @torch.no_grad()

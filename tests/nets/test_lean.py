@@ -11,7 +11,7 @@ from geocalib.errors import ConfigError
 from geocalib.nets.cost import measure_cost
 from geocalib.nets.encoders import RECIPES
 from geocalib.nets.folding import fold_batch_norm
-from geocalib.nets.lean import Heads, LeanConfig, LeanNetwork, cell_coordinates
+from geocalib.nets.lean import Heads, LeanConfig, LeanNetwork, Place, cell_coordinates
 from geocalib.nets.prediction import Prediction
 
 
@@ -131,16 +131,34 @@ def test_impossible_widths_are_refused(widths: tuple[int, ...]) -> None:
 
 def test_coordinates_are_measured_from_the_centre_in_half_short_sides() -> None:
     like = torch.zeros(1, dtype=torch.float64)
-    square = cell_coordinates(4, 4, like)
     expected = torch.tensor([-0.75, -0.25, 0.25, 0.75], dtype=torch.float64)
-    torch.testing.assert_close(square[0, 2], expected)
-    torch.testing.assert_close(square[1, :, 3], expected)
+    for axis in cell_coordinates(4, 4, like):
+        torch.testing.assert_close(axis, expected)
     # Wider or taller, the same cells around the centre keep their coordinates.
-    torch.testing.assert_close(cell_coordinates(4, 10, like)[:, :, 3:7], square)
-    torch.testing.assert_close(cell_coordinates(6, 4, like)[:, 1:5], square)
+    torch.testing.assert_close(cell_coordinates(4, 10, like)[0][3:7], expected)
+    torch.testing.assert_close(cell_coordinates(6, 4, like)[1][1:5], expected)
     # A finer grid has its coarser cells' coordinates as means.
-    fine = cell_coordinates(8, 8, like).view(2, 4, 2, 4, 2).mean((2, 4))
-    torch.testing.assert_close(fine, square)
+    fine, _ = cell_coordinates(8, 8, like)
+    torch.testing.assert_close(fine.view(4, 2).mean(1), expected)
+
+
+@torch.no_grad()
+def test_places_are_mixed_from_coordinates_and_waves_cell_by_cell() -> None:
+    place = Place(7).double()
+    placed = place(torch.zeros(2, 3, 4, 6))
+    assert placed.shape == (1, 7, 4, 6)
+    for row in range(4):
+        for column in range(6):
+            x, y = (column + 0.5 - 3) / 2, (row + 0.5 - 2) / 2
+            waves = [
+                wave(math.pi / 2 * 2**octave * value)
+                for wave in (math.sin, math.cos)
+                for octave in range(4)
+                for value in (x, y)
+            ]
+            inputs = torch.tensor([x, y, *waves], dtype=torch.float64).view(1, 18, 1, 1)
+            expected = place.mix(inputs)[0, :, 0, 0]
+            torch.testing.assert_close(placed[0, :, row, column], expected)
 
 
 @torch.no_grad()

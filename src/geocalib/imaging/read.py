@@ -93,7 +93,7 @@ def read_photo(source: ImageSource, short_side: int | None = 320) -> Photo:
 
 def is_blank(pixels: npt.NDArray[np.uint8]) -> bool:
     """Whether pixels (h, w, 3) show next to nothing: all black, all white, a lens cap."""
-    step = max(1, min(pixels.shape[:2]) // 256)
+    step = max(1, min(pixels.shape[:2]) // 128)
     brightness = pixels[::step, ::step].mean(-1)
     dark, bright = np.percentile(brightness, [1, 99])
     return bool(bright - dark < BLANK_CONTRAST)

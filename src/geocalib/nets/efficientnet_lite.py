@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from torch import Tensor, nn
+from torch.nn import functional
 
 STEM_WIDTH = 32
 NORM_EPS = 1e-3
@@ -54,7 +55,7 @@ class EfficientNetLite(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.stem = _conv(3, STEM_WIDTH, 3, stride=2).append(nn.ReLU6())
+        self.stem = _conv(3, STEM_WIDTH, 3, stride=2).append(_relu6())
         self.stages = nn.ModuleList()
         before = STEM_WIDTH
         for stage in STAGES:
@@ -82,8 +83,8 @@ class Block(nn.Module):
     def __init__(self, before: int, after: int, kernel: int, stride: int, expansion: int) -> None:
         super().__init__()
         hidden = expansion * before
-        self.expand = _conv(before, hidden, 1).append(nn.ReLU6()) if expansion > 1 else None
-        self.spread = _conv(hidden, hidden, kernel, stride, groups=hidden).append(nn.ReLU6())
+        self.expand = _conv(before, hidden, 1).append(_relu6()) if expansion > 1 else None
+        self.spread = _conv(hidden, hidden, kernel, stride, groups=hidden).append(_relu6())
         self.project = _conv(hidden, after, 1)
         self.residual = stride == 1 and before == after
 
@@ -95,14 +96,46 @@ class Block(nn.Module):
 
 def _conv(before: int, after: int, kernel: int, stride: int = 1, groups: int = 1) -> nn.Sequential:
     """Convolution with "SAME" padding, and batch norm. A stride of 2 expects an even map."""
-    layers: OrderedDict[str, nn.Module] = OrderedDict()
-    if stride > 1:
-        first, last = (kernel - stride) // 2, (kernel - stride + 1) // 2
-        layers["pad"] = nn.ZeroPad2d((first, last, first, last))
-    inside = kernel // 2 if stride == 1 else 0
-    layers["conv"] = nn.Conv2d(before, after, kernel, stride, inside, groups=groups, bias=False)
-    layers["norm"] = nn.BatchNorm2d(after, eps=NORM_EPS)
-    return nn.Sequential(layers)
+    conv = (
+        nn.Conv2d(before, after, kernel, padding=kernel // 2, groups=groups, bias=False)
+        if stride == 1
+        else HalvingConv(before, after, kernel, groups)
+    )
+    return nn.Sequential(OrderedDict(conv=conv, norm=nn.BatchNorm2d(after, eps=NORM_EPS)))
+
+
+def _relu6() -> nn.ReLU6:
+    # What comes before, a norm or a convolution, needs its output no more.
+    return nn.ReLU6(inplace=True)
+
+
+class HalvingConv(nn.Conv2d):
+    """A convolution with a stride of 2 and an odd kernel, for even maps: these are padded by one
+    pixel less at the left and the top than at the right and the bottom."""
+
+    def __init__(self, before: int, after: int, kernel: int, groups: int) -> None:
+        super().__init__(before, after, kernel, stride=2, groups=groups, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        last = self.kernel_size[0] // 2
+        return super().forward(functional.pad(x, (last - 1, last, last - 1, last)))
+
+    def folded(self) -> nn.Conv2d:
+        """The same with equal padding, which costs no copy of the map: the kernel gets a row at
+        the top and a column at the left that are zero."""
+        kernel = self.kernel_size[0]
+        conv = nn.Conv2d(
+            self.in_channels,
+            self.out_channels,
+            kernel + 1,
+            stride=2,
+            padding=kernel // 2,
+            groups=self.groups,
+            bias=False,
+            device="meta",  # No random weights are drawn.
+        )
+        conv.weight = nn.Parameter(functional.pad(self.weight.detach(), (1, 0, 1, 0)))
+        return conv.eval()
 
 
 UNUSED = re.compile(r"_(conv_head|bn1|fc)\.")

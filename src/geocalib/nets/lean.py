@@ -76,31 +76,43 @@ class LeanNetwork(nn.Module):
         return prediction
 
 
-def cell_coordinates(height: int, width: int, like: Tensor) -> Tensor:
-    """(2, H, W): x and y of the cells' centres relative to the image centre, in halves of the
+def cell_coordinates(height: int, width: int, like: Tensor) -> tuple[Tensor, Tensor]:
+    """x (W,) and y (H,) of the cells' centres relative to the image centre, in halves of the
     shorter side, so that they are in proportion to pixels whatever the aspect."""
-    half = min(height, width) / 2
-    x = (torch.arange(width, dtype=like.dtype, device=like.device) + 0.5 - width / 2) / half
-    y = (torch.arange(height, dtype=like.dtype, device=like.device) + 0.5 - height / 2) / half
-    return torch.stack([x.expand(height, width), y[:, None].expand(height, width)])
+    x, y = (
+        (torch.arange(n, dtype=like.dtype, device=like.device) + 0.5 - n / 2)
+        / (min(height, width) / 2)
+        for n in (width, height)
+    )
+    return x, y
 
 
 class Place(nn.Module):
-    """A learnt map of where each cell lies: coordinates and their waves, mixed linearly."""
+    """A learnt map of where each cell lies: coordinates and their waves, mixed linearly.
+
+    Each input of the mix depends on x (those with even numbers) or on y, so that one sum per
+    column and one per row are enough.
+    """
 
     def __init__(self, width: int) -> None:
         super().__init__()
         self.mix = nn.Conv2d(2 + 4 * BANDS, width, kernel_size=1)
         nn.init.normal_(self.mix.weight, std=0.1)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """(1, width, H, W) for features x (B, any, H, W)."""
-        like = self.mix.weight
-        coordinates = cell_coordinates(x.shape[-2], x.shape[-1], like)
-        octaves = math.pi / 2 * 2 ** torch.arange(BANDS, dtype=like.dtype, device=like.device)
-        waves = (coordinates * octaves[:, None, None, None]).flatten(0, 1)
-        placed: Tensor = self.mix(torch.cat([coordinates, waves.sin(), waves.cos()])[None])
-        return placed
+    def forward(self, features: Tensor) -> Tensor:
+        """(1, width, H, W) for features (B, any, H, W)."""
+        weight = self.mix.weight[:, :, 0, 0]
+        x, y = cell_coordinates(features.shape[-2], features.shape[-1], weight)
+        columns = functional.linear(_waves(x), weight[:, ::2])
+        rows = functional.linear(_waves(y), weight[:, 1::2], self.mix.bias)
+        return (rows[:, None] + columns).permute(2, 0, 1)[None]
+
+
+def _waves(x: Tensor) -> Tensor:
+    """(N, 1 + 2 * BANDS): coordinates (N,), and their sines and cosines by octave."""
+    octaves = math.pi / 2 * 2 ** torch.arange(BANDS, dtype=x.dtype, device=x.device)
+    phases = x[:, None] * octaves
+    return torch.cat([x[:, None], phases.sin(), phases.cos()], 1)
 
 
 class Context(nn.Module):
@@ -162,13 +174,17 @@ class Fuse(nn.Module):
         self.enter = _project(level, width)
         self.place = Place(width)
         self.refine = nn.Sequential(
-            _conv3(width), nn.BatchNorm2d(width), nn.ReLU(), _conv3(width), nn.BatchNorm2d(width)
+            _conv3(width),
+            nn.BatchNorm2d(width),
+            nn.ReLU(inplace=True),
+            _conv3(width),
+            nn.BatchNorm2d(width),
         )
 
     def forward(self, coarse: Tensor, level: Tensor) -> Tensor:
         x = _enlarge(self.narrow(coarse), 2) + self.enter(level) + self.place(level)
-        x = functional.relu(x)
-        return functional.relu(x + self.refine(x))
+        x = functional.relu(x, inplace=True)
+        return functional.relu(x + self.refine(x), inplace=True)
 
 
 def _project(before: int, after: int) -> nn.Sequential:
