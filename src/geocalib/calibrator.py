@@ -128,7 +128,9 @@ class Calibrator:
         self.card: WeightCard = loaded.card
         network = loaded.network.to(self.device)
         convert_conv2d_weight_memory_format(network, torch.channels_last)
-        self._spec = InputSpec(self.card.short_side, network.multiple, self.card.largest_aspect)
+        self._spec = InputSpec(
+            self.card.short_side, network.multiple, self.card.largest_aspect, self.card.detail
+        )
         self._network = torch.compile(network) if compile else network
         self._precision = precision
 

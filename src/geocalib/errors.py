@@ -39,3 +39,15 @@ class PanoramaError(GeoCalibError):
 
 class ConfigError(GeoCalibError):
     """A setting is unknown or has a value of the wrong kind."""
+
+
+class MatchError(GeoCalibError):
+    """Matches between an image and 3D points are malformed."""
+
+
+class DownloadError(GeoCalibError):
+    """A file cannot be had from the web, or is not what it should be."""
+
+
+class VideoError(GeoCalibError):
+    """A video or a camera cannot be read, or a video cannot be written."""

@@ -191,10 +191,11 @@ def test_the_resize_is_close_to_the_published_one(factor: float) -> None:
 
 
 @pytest.mark.parametrize(
-    "spec", [{"short_side": 16}, {"multiple": 0}, {"largest_aspect": 0.5}, {"largest_aspect": -1}]
+    "spec",
+    [{"short_side": 16}, {"multiple": 0}, {"largest_aspect": 0.5}, {"detail": 0}, {"detail": 999}],
 )
 def test_impossible_specs(spec: dict[str, int]) -> None:
-    with pytest.raises(ImageError, match="1 <= multiple <= short_side"):
+    with pytest.raises(ImageError, match="an input needs 1 <="):
         InputSpec(**spec)
 
 
@@ -203,3 +204,24 @@ def test_other_multiples() -> None:
     assert ready.image.shape == (3, 98, 154)
     assert ready.view.width / 154 == pytest.approx(500 / 166)
     assert math.isclose(ready.view.top, 3.0)
+
+
+def test_detail_is_limited_and_nothing_moves() -> None:
+    x, y = np.meshgrid(np.arange(640), np.arange(480))
+    fine = np.stack([(x // 2 + y // 2) % 2 * 255, x % 256, y % 256], -1).astype(np.uint8)
+    photo = read_photo(fine, short_side=None)
+    sharp, soft = (prepare(photo, InputSpec(240, 16, detail=d)) for d in (None, 120))
+    assert sharp.view == soft.view
+    assert sharp.image.shape == soft.image.shape
+    assert float(soft.image[0].std()) < 0.5 * float(sharp.image[0].std())
+    # Slopes are where they were.
+    middle = slice(40, 80)
+    torch.testing.assert_close(
+        soft.image[2, middle, middle], sharp.image[2, middle, middle], atol=0.012, rtol=0
+    )
+
+
+def test_a_photo_with_less_detail_is_left_as_it_is() -> None:
+    photo = read_photo(np.random.default_rng(0).integers(0, 256, (100, 100, 3), dtype=np.uint8))
+    plain, limited = (prepare(photo, InputSpec(128, 32, detail=d)) for d in (None, 100))
+    assert torch.equal(plain.image, limited.image)

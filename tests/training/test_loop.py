@@ -341,7 +341,7 @@ def test_command_trains_resumes_and_starts_from_exports(
     assert same(old, new)
     capsys.readouterr()
     assert main(["--panos", str(tmp_path / "train"), "--out", str(out), "--steps", "1"]) == 2
-    assert "holds no .webp file" in capsys.readouterr().err
+    assert "holds no panorama" in capsys.readouterr().err
 
 
 def _train_together(rank: int, folder: str) -> None:

@@ -1,12 +1,9 @@
-import csv
-import json
 import math
 
 import cv2
 import numpy as np
 import pytest
 import torch
-from PIL import Image
 from scipy.ndimage import map_coordinates
 from scipy.spatial.transform import Rotation
 from torch import Tensor
@@ -15,7 +12,7 @@ from geocalib.cameras import Camera
 from geocalib.errors import PanoramaError
 from geocalib.fields import perspective_field, pixel_grid
 from geocalib.gravity import from_roll_pitch, world_from_camera
-from geocalib.training.panorama import LEVELS, PanoramaBank, decode_folder, owner_of, render
+from geocalib.training.panorama import LEVELS, PanoramaBank, owner_of, render
 from samples import ALL_MODELS, sample_camera
 
 FINE_DEG = 4.0
@@ -267,84 +264,39 @@ class TestBank:
         assert torch.equal(same, expected)
 
 
-def photograph(path: str, width: int, seed: int) -> None:
-    """A smooth random panorama in a file."""
-    noise = np.random.default_rng(seed).integers(0, 256, (8, 16, 3), dtype=np.uint8)
-    Image.fromarray(noise).resize((width, width // 2), Image.Resampling.BICUBIC).save(path)
+def test_joined_banks_show_the_same_pictures() -> None:
+    pictures = [striped(256, along_longitude=True), striped(128, along_longitude=False)]
+    first = PanoramaBank.create(pictures[:1], ["a__x__1"], ["room"])
+    second = PanoramaBank.create(pictures[1:], ["a__x__1"], ["forest"])
+    both = first.join(second)
+    assert [both.scene_names[i] for i in both.scene] == ["room", "forest"]
+    assert both.owner[0] != both.owner[1]
+    camera = Camera.create("pinhole", f=60.0, size=(64, 48))
+    for number, bank in enumerate((first, second)):
+        apart, joined = (
+            render(b, torch.tensor([i]), camera, torch.eye(3)[None], 64, 48)
+            for b, i in ((bank, 0), (both, number))
+        )
+        assert torch.equal(apart, joined)
 
 
-class TestDecoding:
-    @pytest.fixture
-    def folder(self, tmp_path):
-        for seed, (name, width) in enumerate([("a__x__1.webp", 64), ("b__x__1.jpg", 96)]):
-            photograph(tmp_path / name, width, seed)
-        return tmp_path
-
-    NAMES = ("a__x__1.webp", "b__x__1.jpg")
-
-    def test_pixels_are_those_of_the_pictures(self, folder) -> None:
-        index = decode_folder(folder, folder / "cache" / "all.bin", self.NAMES)
-        bank = PanoramaBank.load(folder / "cache" / "all.bin", index, "cpu")
-        assert bank.names == self.NAMES
-        assert bank.width.tolist() == [64, 96]
-        assert bank.height.tolist() == [32, 48]
-        for number, name in enumerate(self.NAMES):
-            expected = np.asarray(Image.open(folder / name).convert("RGB")).reshape(-1, 3)
-            start = int(bank.offset[number, 0])
-            found = bank.pixels[start : start + len(expected)].view(torch.uint8).reshape(-1, 4)
-            np.testing.assert_array_equal(found[:, :3], expected)
-
-    def test_done_once(self, folder) -> None:
-        out = folder / "all.bin"
-        decode_folder(folder, out, self.NAMES)
-        before = out.stat().st_mtime_ns
-        decode_folder(folder, out, self.NAMES)
-        assert out.stat().st_mtime_ns == before
-
-    def test_done_again_when_something_changed(self, folder) -> None:
-        out = folder / "all.bin"
-        index = decode_folder(folder, out, self.NAMES)
-        decode_folder(folder, out, self.NAMES[:1])
-        assert out.stat().st_size == 3 * 64 * 32
-        photograph(folder / self.NAMES[0], 64, seed=77)
-        decode_folder(folder, out, self.NAMES[:1])
-        expected = np.asarray(Image.open(folder / self.NAMES[0]).convert("RGB"))
-        np.testing.assert_array_equal(np.fromfile(out, np.uint8), expected.ravel())
-        index.write_text("{ cut off")
-        decode_folder(folder, out, self.NAMES[:1])
-        assert json.loads(index.read_text())[0]["width"] == 64
-
-    def test_wide_ones_are_shrunk(self, folder) -> None:
-        index = decode_folder(folder, folder / "all.bin", self.NAMES, width=80)
-        bank = PanoramaBank.load(folder / "all.bin", index, "cpu")
-        assert bank.width.tolist() == [64, 80]
-        assert bank.height.tolist() == [32, 40]
-
-    def test_scenes_come_from_the_manifest(self, folder) -> None:
-        manifest = folder / "manifest.csv"
-        with manifest.open("w", newline="") as lines:
-            rows = [["file", "scene"], ["train/" + self.NAMES[0], "indoor"]]
-            csv.writer(lines).writerows([*rows, ["train/" + self.NAMES[1], "forest"]])
-        index = decode_folder(folder, folder / "all.bin", self.NAMES)
-        bank = PanoramaBank.load(folder / "all.bin", index, "cpu", manifest)
-        assert [bank.scene_names[scene] for scene in bank.scene] == ["indoor", "forest"]
-        without = PanoramaBank.load(folder / "all.bin", index, "cpu")
-        assert without.scene.tolist() == [0, 0]
-        manifest.write_text("file,scene\n")
-        with pytest.raises(PanoramaError, match=r"no line for a__x__1.webp"):
-            PanoramaBank.load(folder / "all.bin", index, "cpu", manifest)
-
-    def test_bad_pictures_are_named(self, folder) -> None:
-        out = folder / "all.bin"
-        with pytest.raises(PanoramaError, match=r"absent\.webp"):
-            decode_folder(folder, out, ["absent.webp"])
-        with pytest.raises(PanoramaError, match="at least one"):
-            decode_folder(folder, out, [])
-        Image.new("RGB", (64, 48)).save(folder / "photo.jpg")
-        with pytest.raises(PanoramaError, match=r"photo\.jpg is 64x48"):
-            decode_folder(folder, out, ["photo.jpg"])
-        whole = (folder / self.NAMES[1]).read_bytes()
-        (folder / "cut.jpg").write_bytes(whole[: len(whole) // 2])
-        with pytest.raises(PanoramaError, match=r"cut\.jpg"):
-            decode_folder(folder, out, ["cut.jpg"])
-        assert not out.exists()
+def test_a_coarser_size_is_blurred() -> None:
+    bank = PanoramaBank.create([striped(1024, along_longitude=True)], ["stripes"])
+    camera = Camera.create("pinhole", f=160.0, size=(64, 48))
+    contrast = [
+        float(
+            render(
+                bank,
+                torch.tensor([0]),
+                camera,
+                torch.eye(3)[None],
+                64,
+                48,
+                coarser=torch.tensor([float(halvings)]),
+            )[0, 0].std()
+        )
+        for halvings in (1, 2, 3, 9)
+    ]
+    assert contrast[0] > contrast[1] > contrast[2]
+    # There is nothing smaller than the smallest.
+    assert contrast[2] == contrast[3]

@@ -167,3 +167,11 @@ class TestResample:
         kept = found.std((1, 2, 3)) / images.std((1, 2, 3))
         assert kept[0] < 0.1
         assert kept[1] > 0.9
+
+
+def test_crispen_makes_a_blurred_edge_a_step() -> None:
+    ramp = torch.tensor([0.0, 0.0, 0.0, 0.1, 0.3, 0.7, 0.9, 1.0, 1.0, 1.0])
+    images = ramp.expand(1, 3, 8, -1)
+    crisp = photometry.crispen(images, torch.ones(1))
+    assert crisp[0, 0, 4].tolist() == [0, 0, 0, 0, 0, 1, 1, 1, 1, 1]
+    assert torch.equal(photometry.crispen(images, torch.zeros(1)), images)

@@ -54,21 +54,21 @@ def test_shapes_and_types() -> None:
     assert views.camera.c.tolist() == [[208.0, 160.0]] * 7
     assert views.index.dtype == torch.long
     assert views.distorted.dtype == torch.bool
-    for value in (views.camera.f, views.gravity, views.world_from_camera):
+    for value in (views.camera.f, views.gravity, views.panorama_from_camera):
         assert value.dtype == torch.float32
 
 
 def test_same_generator_same_views() -> None:
     first, second, other = draw(ViewConfig()), draw(ViewConfig()), draw(ViewConfig(), seed=2)
-    assert torch.equal(first.world_from_camera, second.world_from_camera)
+    assert torch.equal(first.panorama_from_camera, second.panorama_from_camera)
     assert torch.equal(first.camera.distortion, second.camera.distortion)
-    assert not torch.equal(first.world_from_camera, other.world_from_camera)
+    assert not torch.equal(first.panorama_from_camera, other.panorama_from_camera)
 
 
 class TestRotation:
     def test_is_a_rotation_that_takes_gravity_down(self) -> None:
         views = draw(ViewConfig())
-        R = views.world_from_camera
+        R = views.panorama_from_camera
         torch.testing.assert_close(R @ R.mT, torch.eye(3).expand_as(R), atol=1e-6, rtol=0)
         assert (torch.linalg.det(R) > 0).all()
         down = (R @ views.gravity[..., None])[..., 0]
@@ -79,15 +79,15 @@ class TestRotation:
     def test_is_yaw_then_pitch_then_roll(self) -> None:
         views = draw(ViewConfig(), count=200)
         roll, pitch = to_roll_pitch(views.gravity)
-        forward = views.world_from_camera[:, :, 2]
+        forward = views.panorama_from_camera[:, :, 2]
         yaw = torch.atan2(forward[:, 0], forward[:, 2])
         angles = torch.stack([yaw, pitch, roll], -1).double().numpy()
         expected = Rotation.from_euler("YXZ", angles).as_matrix()
-        np.testing.assert_allclose(views.world_from_camera.numpy(), expected, atol=1e-5)
+        np.testing.assert_allclose(views.panorama_from_camera.numpy(), expected, atol=1e-5)
         torch.testing.assert_close(from_roll_pitch(roll, pitch), views.gravity)
 
     def test_yaw_goes_all_round(self) -> None:
-        forward = draw(PEOPLE).world_from_camera[:, :, 2]
+        forward = draw(PEOPLE).panorama_from_camera[:, :, 2]
         yaw = torch.atan2(forward[:, 0], forward[:, 2])
         assert uniform_p(yaw, -math.pi, math.pi) > 0.01
 
@@ -194,3 +194,44 @@ class TestChoice:
         config = ViewConfig(scene_weights=(("indoor", 3.0),))
         with pytest.raises(PanoramaError, match="nothing of forest"):
             self.shares(config, scenes=True)
+
+    @pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+    def test_rendered_panoramas_have_their_share(self, share: float) -> None:
+        bank = bank_of(list(self.NAMES)).join(
+            bank_of(["world__0", "world__1"], ["synthetic_room", "synthetic_street"])
+        )
+        config = ViewConfig(synthetic_share=share)
+        views = draw(config, count=20000, width=8, height=8, bank=bank)
+        found = (views.index.bincount(minlength=8) / len(views)).tolist()
+        photographed = [(1 - share) * part for part in (1 / 9, 1 / 9, 1 / 9, 1 / 3, 1 / 6, 1 / 6)]
+        assert found == pytest.approx([*photographed, share / 2, share / 2], abs=0.012)
+
+    def test_rendered_panoramas_alone(self) -> None:
+        bank = bank_of(["world__0", "world__1"], ["synthetic_room", "synthetic_street"])
+        views = draw(ViewConfig(synthetic_share=0.3), count=2000, bank=bank)
+        assert views.index.bincount(minlength=2).min() > 900
+
+
+def test_photographs_are_looked_up_coarser_and_rendered_ones_are_not() -> None:
+    bank = bank_of(["a__x__1"]).join(bank_of(["world__0"], ["synthetic_room"]))
+    views = draw(ViewConfig(coarser=(1, 2)), bank=bank)
+    real = views.coarser[views.index == 0]
+    assert sorted(set(real.tolist())) == [1, 2]
+    assert float(real.mean()) == pytest.approx(1.5, abs=0.05)
+    assert (views.coarser[views.index == 1] == 0).all()
+    assert (draw(ViewConfig()).coarser == 0).all()
+
+
+def test_a_tilted_panorama_is_looked_up_where_the_world_is() -> None:
+    bank = bank_of(["a__x__1", "b__x__1"])
+    tilt = torch.tensor(Rotation.from_euler("ZX", [3, -2], degrees=True).as_matrix())
+    level = draw(ViewConfig(), bank=bank)
+    tilted = draw(ViewConfig(), bank=bank.levelled({"b__x__1": tilt}))
+    expected = torch.where(
+        (level.index == 1)[:, None, None],
+        tilt.float() @ level.panorama_from_camera,
+        level.panorama_from_camera,
+    )
+    torch.testing.assert_close(tilted.panorama_from_camera, expected)
+    # What is down in the picture is what the truth says, not what the panorama shows.
+    assert torch.equal(tilted.gravity, level.gravity)

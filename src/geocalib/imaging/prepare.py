@@ -25,12 +25,17 @@ class InputSpec:
     """Width and height are multiples of this."""
     largest_aspect: float = 2.5
     """Longer to shorter side; of a more extreme image the middle is taken."""
+    detail: int | None = None
+    """Pixels across the shorter side to which larger images are shrunk first, so that all of them
+    are equally sharp. None: those of the short side."""
 
     def __post_init__(self) -> None:
         if self.multiple < 1 or self.short_side < self.multiple or self.largest_aspect < 1:
             raise ImageError(
                 f"an input needs 1 <= multiple <= short_side and largest_aspect >= 1, got {self}"
             )
+        if self.detail is not None and not 1 <= self.detail <= self.short_side:
+            raise ImageError(f"an input needs 1 <= detail <= short_side, got {self}")
 
 
 PUBLISHED = InputSpec(320, 32, math.inf)
@@ -85,7 +90,7 @@ def prepare(photo: Photo, spec: InputSpec | None = None) -> NetworkInput:
     """Shrink or enlarge a photo to the short side of the spec (by default ``InputSpec()``), and
     cut its middle to whole multiples.
 
-    The resize is a triangle as wide as the new pixels require: bilinear where it enlarges, and
+    Each resize is a triangle as wide as the new pixels require: bilinear where it enlarges, and
     close to the Gaussian blur of the published network where it shrinks.
     """
     spec = spec or InputSpec()
@@ -110,14 +115,27 @@ def prepare(photo: Photo, spec: InputSpec | None = None) -> NetworkInput:
         min(x0 + (left + width) * per_x, photo.pixels.shape[1]),
         min(y0 + (top + height) * per_y, photo.pixels.shape[0]),
     )
-    picture = np.array(
-        Image.fromarray(photo.pixels).resize(resized, Image.Resampling.BILINEAR, box=box)
-    )[lost[1] : lost[1] + kept[1], lost[0] : lost[0] + kept[0]]
+    whole = _resize(Image.fromarray(photo.pixels), box, resized, spec)
+    picture = np.array(whole)[lost[1] : lost[1] + kept[1], lost[0] : lost[0] + kept[0]]
     image = torch.from_numpy(picture).permute(2, 0, 1).to(torch.float32).contiguous() / 255
 
     step_x, step_y = width / resized[0], height / resized[1]
     view = View(left + lost[0] * step_x, top + lost[1] * step_y, kept[0] * step_x, kept[1] * step_y)
     return NetworkInput(image, view, notes)
+
+
+def _resize(
+    picture: Image.Image,
+    box: tuple[float, float, float, float],
+    size: tuple[int, int],
+    spec: InputSpec,
+) -> Image.Image:
+    """The box of a picture in a size, with no more detail than the spec allows."""
+    if spec.detail is not None and spec.detail < min(box[2] - box[0], box[3] - box[1]):
+        scale = spec.detail / min(size)
+        small = round(scale * size[0]), round(scale * size[1])
+        picture, box = picture.resize(small, Image.Resampling.BILINEAR, box=box), (0, 0, *small)
+    return picture.resize(size, Image.Resampling.BILINEAR, box=box)
 
 
 def _window(size: tuple[int, int], largest_aspect: float) -> tuple[float, float, float, float]:

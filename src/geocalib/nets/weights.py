@@ -53,6 +53,9 @@ class WeightCard:
     """Pixels across the shorter side of an input."""
     largest_aspect: float = 2.5
     """Longer to shorter side of an input; may be infinite."""
+    detail: int | None = None
+    """Pixels across the shorter side to which photos are shrunk before they are enlarged to an
+    input: what the network was trained to see. None: as many as an input has."""
     legacy_up_field: bool = False
     """Whether distortion is to be fitted with ``cameras.legacy.LegacySimpleRadial``."""
     camera_models: str = ""
@@ -75,6 +78,10 @@ class WeightCard:
         for name, kind in get_type_hints(WeightCard).items():
             if not _is(getattr(self, name), kind):
                 raise WeightsError(f"{name} of a weight card cannot be {getattr(self, name)!r}")
+        if self.detail is not None and not 1 <= self.detail <= self.short_side:
+            raise WeightsError(
+                f"detail of a weight card must be within short_side, got {self.detail}"
+            )
         if self.short_side < 1 or not self.largest_aspect >= 1:
             raise WeightsError(
                 "a weight card needs short_side >= 1 and largest_aspect >= 1, got "

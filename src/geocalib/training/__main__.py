@@ -6,21 +6,26 @@ import argparse
 import sys
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import torch
 from torch import distributed
 
-from geocalib.errors import ConfigError, GeoCalibError
-from geocalib.nets.encoders import load_pretrained
-from geocalib.nets.lean import LeanNetwork
+from geocalib.errors import GeoCalibError
+from geocalib.nets.encoders import Encoder, load_pretrained
 from geocalib.training import checkpoint
+from geocalib.training.ablation import build_network, keep_owners
 from geocalib.training.batches import make_draw, validation_pictures
-from geocalib.training.config import read_config
+from geocalib.training.cleaning import level_bank
+from geocalib.training.config import TrainingConfig, WorldConfig, read_config
+from geocalib.training.decode import decode_folder
 from geocalib.training.loop import Budget, Places, train
-from geocalib.training.panorama import PanoramaBank, decode_folder
+from geocalib.training.panorama import PanoramaBank
+from geocalib.training.pictures import find_panoramas
 from geocalib.training.processes import Process, join
 from geocalib.training.trainer import Trainer
+from geocalib.training.worlds import panoramas
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -46,6 +51,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--steps", type=int, help="stop at this step")
     parser.add_argument("--encoder", type=Path, help="pretrained weights of the encoder")
     parser.add_argument("--init", type=Path, help="exported weights to start from, as DIR/raw")
+    parser.add_argument(
+        "--levels", type=Path, help="table of tilted panoramas; made with --init if missing"
+    )
     parser.add_argument("--resume", type=Path, help="whole.pt to go on from exactly")
     parser.add_argument("--device", choices=("cpu", "cuda"), help="default: cuda if there is one")
     parser.add_argument(
@@ -58,21 +66,31 @@ def _run(options: argparse.Namespace, start: float) -> None:
     config = read_config(options.config, options.set)
     travel = options.travel or options.out / "travel"
     cache = options.cache or options.out
-    with join(options.device) as process:
-        banks = {
-            split: _bank(options.panos, split, cache, config.panorama_width, process)
-            for split in ("train", "val")
-        }
+    with join(options.device) as process, ThreadPoolExecutor(1) as aside:
+        # Rendering keeps the device busy, decoding the other cores.
+        worlds = aside.submit(make_worlds, config.worlds, process.device)
+        bank = _bank(options.panos, "train", cache, config, process)
         torch.manual_seed(config.seed)
-        network = LeanNetwork(config.network)
+        network = build_network(config.network, config.ablation)
         if options.encoder is not None:
-            load_pretrained(network.encoder, options.encoder)
+            encoder = network.encoder
+            assert isinstance(encoder, Encoder)
+            load_pretrained(encoder, options.encoder)
         if options.init is not None:
             network.load_state_dict(checkpoint.import_shards(options.init))
-        trainer = Trainer(config, network, make_draw(banks["train"], config), process)
+        if options.levels is not None:
+            bank = level_bank(bank, options.levels, network.to(process.device), config)
+        rendered = worlds.result()
+        if rendered is not None:
+            bank = bank.join(rendered)
+        trainer = Trainer(config, network, make_draw(bank, config), process)
         if options.resume is not None:
             trainer.restore(checkpoint.load(options.resume, process.device))
-        pictures = validation_pictures(banks["val"], config) if process.leads else []
+        pictures = []
+        if process.leads:
+            pictures = validation_pictures(
+                _bank(options.panos, "val", cache, config, process), config
+            )
         seconds = None
         if options.minutes is not None:
             spent = time.perf_counter() - start
@@ -86,15 +104,29 @@ def _run(options: argparse.Namespace, start: float) -> None:
         )
 
 
-def _bank(folder: Path, split: str, cache: Path, width: int, process: Process) -> PanoramaBank:
+def make_worlds(config: WorldConfig, device: torch.device) -> PanoramaBank | None:
+    """Rendered panoramas, each its own owner; None if there are to be none."""
+    if config.count == 0:
+        return None
+    worlds = list(panoramas(config.count, config.width, config.seed, device, config.supersample))
+    names = [f"world__{number}" for number in range(len(worlds))]
+    return PanoramaBank.create(
+        [picture for picture, _ in worlds], names, [kind for _, kind in worlds], device
+    )
+
+
+def _bank(
+    folder: Path, split: str, cache: Path, config: TrainingConfig, process: Process
+) -> PanoramaBank:
     """The panoramas of a split, decoded by the leading process."""
-    names = [f"{split}/{path.name}" for path in sorted((folder / split).glob("*.webp"))]
-    if not names:
-        raise ConfigError(f"{folder / split} holds no .webp file; put panoramas there")
+    names = [f"{split}/{path.name}" for path in find_panoramas(folder / split)]
+    if split == "train":
+        names = keep_owners(names, config.ablation.panorama_share)
     file = cache / f"{split}.rgb"
     if process.leads:
-        decode_folder(folder, file, names, width)
-    if process.count > 1:
+        again = config.compress_again if split == "train" else None
+        decode_folder(folder, file, names, config.panorama_width, again)
+    if process.count > 1 and split == "train":
         distributed.barrier()
     manifest = folder / "manifest.csv"
     return PanoramaBank.load(

@@ -48,6 +48,8 @@ class AugmentConfig:
     """Smallest sigma across as a part of the one along."""
     early_resample: Change = Change(0.2, 1.2, 4.0)
     """Shrunk by this factor and enlarged again, before noise and compression."""
+    crispen: Change = Change(0.0, 0.3, 0.9)
+    """How far blurred edges become steps."""
     low_light: Change = Change(0.06, 0.08, 0.5)
     """Part of the light that is left."""
     sensor_noise: Change = Change(0.12, 0.01, 0.1)
@@ -164,6 +166,7 @@ def _changes(config: AugmentConfig, draw: _Draw) -> list[tuple[Change, Op]]:
         (config.vignette, photometry.vignette),
         (config.blur, blur),
         (config.early_resample, photometry.resample),
+        (config.crispen, photometry.crispen),
         (config.low_light, low_light),
         (config.sensor_noise, sensor_noise),
         (config.gaussian_noise, gaussian_noise),

@@ -18,7 +18,7 @@ from geocalib.training.augment import augment, black_share, flip, hide_nadir
 from geocalib.training.config import TrainingConfig
 from geocalib.training.panorama import PanoramaBank, render
 from geocalib.training.validate import Pictures
-from geocalib.training.views import Views, sample_views
+from geocalib.training.views import ViewConfig, Views, sample_views
 
 MOST_BLACK = 0.01
 """Share of black pixels at which a picture is dropped."""
@@ -34,7 +34,7 @@ class Batch:
     images: Tensor
     """(B, 3, H, W) RGB in [0, 1]."""
     camera: Camera
-    """simple_radial, with k1 = 0 where there is no distortion."""
+    """simple_radial, with k1 = 0 where there is no distortion, in the size of the rendering."""
     gravity: Tensor
     """(B, 3)."""
     bends: Tensor
@@ -75,24 +75,48 @@ def make_draw(
     """How a training run draws its batches from a bank."""
 
     def draw(size: tuple[int, int], generator: torch.Generator, clock: PartClock) -> Batch:
-        width, height = size
+        width, height = seen_size(size, config.detail)
         with clock.part("render"):
             views = sample_views(bank, config.batch, config.views, width, height, generator)
-            images, keep = _photograph(bank, views, width, height)
+            images, keep = photograph(bank, views, width, height)
         with clock.part("augment"):
             latitude = _latitude(views.camera, views.gravity, width, height)
             images = hide_nadir(images, latitude, config.hidden_nadir, generator)
             mirrored = torch.rand(len(views), generator=generator, device=bank.device) < 0.5
             images, gravity, camera = flip(images, views.gravity, views.camera, mirrored)
-            images = augment(images, config.augment, generator)
+            images = enlarge(augment(images, config.augment, generator), size)
         return Batch(images, camera, gravity, views.distorted, keep)
 
     return draw
 
 
-def _photograph(bank: PanoramaBank, views: Views, width: int, height: int) -> tuple[Tensor, Tensor]:
+def seen_size(size: tuple[int, int], detail: int | None) -> tuple[int, int]:
+    """Width and height in which pictures for an input of the given size are rendered."""
+    if detail is None:
+        return size
+    scale = detail / min(size)
+    return round(scale * size[0]), round(scale * size[1])
+
+
+def enlarge(images: Tensor, size: tuple[int, int]) -> Tensor:
+    """Pictures (B, 3, H, W) in the given width and height, as ``imaging.prepare`` enlarges."""
+    width, height = size
+    if images.shape[-2:] == (height, width):
+        return images
+    return functional.interpolate(images, (height, width), mode="bilinear", align_corners=False)
+
+
+def photograph(bank: PanoramaBank, views: Views, width: int, height: int) -> tuple[Tensor, Tensor]:
     """Pictures (B, 3, H, W) and whether each is not too black."""
-    images = render(bank, views.index, views.camera, views.world_from_camera, width, height)
+    images = render(
+        bank,
+        views.index,
+        views.camera,
+        views.panorama_from_camera,
+        width,
+        height,
+        coarser=views.coarser,
+    )
     return images, black_share(images) < MOST_BLACK
 
 
@@ -110,20 +134,27 @@ def _part(views: Views, part: slice) -> Views:
         views.index[part],
         views.camera[part],
         views.gravity[part],
-        views.world_from_camera[part],
+        views.panorama_from_camera[part],
         views.distorted[part],
+        views.coarser[part],
     )
 
 
 def validation_pictures(bank: PanoramaBank, config: TrainingConfig) -> list[Pictures]:
     """The fixed pictures of a bank that training is judged by.
 
-    Views are as narrow as they come: what to learn from is limited by the panoramas' resolution,
-    what to be judged by is not.
+    Views are as narrow and as sharp as they come: what to learn from is limited by the panoramas'
+    resolution, what to be judged by is not.
     """
     plan, generator = config.validation, torch.Generator(bank.device)
     straight = replace(
-        config.views, published_share=1.0, distorted_share=0.0, largest_magnification=math.inf
+        config.views,
+        published_share=1.0,
+        distorted_share=0.0,
+        distortion_sigma=ViewConfig.distortion_sigma,
+        distortion_limit=ViewConfig.distortion_limit,
+        largest_magnification=math.inf,
+        coarser=(0, 0),
     )
     people = replace(straight, published_share=0.0)
     bent = replace(straight, distorted_share=1.0)
@@ -136,7 +167,7 @@ def validation_pictures(bank: PanoramaBank, config: TrainingConfig) -> list[Pict
     ):
         if count == 0:
             continue
-        width, height = size
+        width, height = seen_size(size, config.detail)
         generator.manual_seed(VALIDATION_SEED)
         views = sample_views(bank, count, views_config, width, height, generator)
         if name == "published":
@@ -144,8 +175,8 @@ def validation_pictures(bank: PanoramaBank, config: TrainingConfig) -> list[Pict
         images, keep = [], []
         for first in range(0, count, plan.batch):
             part = _part(views, slice(first, first + plan.batch))
-            pictures, bright = _photograph(bank, part, width, height)
-            images.append((255 * pictures).round().to(torch.uint8))
+            pictures, bright = photograph(bank, part, width, height)
+            images.append((255 * enlarge(pictures, size)).round().to(torch.uint8))
             keep.append(bright)
         kept = torch.cat(keep).nonzero()[:, 0]
         sets.append(

@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 
 from geocalib.errors import ConfigError
 from geocalib.nets.lean import LeanConfig
+from geocalib.training.ablation import AblationConfig
 from geocalib.training.augment import AugmentConfig
 from geocalib.training.losses import LossConfig
 from geocalib.training.schedule import ScheduleConfig
@@ -53,6 +54,18 @@ class ValidationConfig:
 
 
 @dataclass(frozen=True)
+class WorldConfig:
+    """Rendered panoramas to learn from besides the photographed ones."""
+
+    count: int = 0
+    width: int = 4096
+    """Pixels."""
+    supersample: int = 1
+    """Rays along either side of a pixel."""
+    seed: int = 0
+
+
+@dataclass(frozen=True)
 class TrainingConfig:
     """Everything a run is made of."""
 
@@ -61,7 +74,14 @@ class TrainingConfig:
     batch: int = 256
     """Pictures per step and process."""
     sizes: tuple[tuple[int, int], ...] = ((320, 320),)
-    """Widths and heights of the pictures, taken in turn."""
+    """Widths and heights of the inputs, taken in turn."""
+    detail: int | None = None
+    """Pixels across the shorter side in which pictures are rendered and changed, before they are
+    enlarged to the size of an input: how much of a photo the network gets to see. The fewer, the
+    narrower are the views that the panoramas can show sharply. None: all of the input's."""
+    compress_again: int | None = None
+    """Quality in which the smaller sizes of panoramas are compressed anew (``decode_folder``)."""
+    worlds: WorldConfig = field(default_factory=WorldConfig)
     hidden_nadir: float = 0.5
     """How often what is straight below is painted over: logos there tell the way down."""
     panorama_width: int = 1792
@@ -76,6 +96,7 @@ class TrainingConfig:
     closing_seconds: float = 25.0
     """Kept back from the minutes of a run for its last validation and checkpoint."""
     network: LeanConfig = field(default_factory=LeanConfig)
+    ablation: AblationConfig = field(default_factory=AblationConfig)
     views: ViewConfig = field(default_factory=ViewConfig)
     augment: AugmentConfig = field(default_factory=AugmentConfig)
     loss: LossConfig = field(default_factory=LossConfig)

@@ -10,17 +10,12 @@ from __future__ import annotations
 import csv
 import json
 import math
-import os
-import zlib
-from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
-from PIL import Image
 from torch import Tensor
 from torch.nn import functional
 
@@ -31,75 +26,8 @@ LEVELS = 3
 """Sizes kept of each panorama, each half the one before."""
 
 UNKNOWN_SCENE = "unknown"
-
-
-def decode_folder(
-    folder: Path, out_file: Path, names: Sequence[str], width: int | None = None
-) -> Path:
-    """Decode panoramas into one file of uint8 RGB pixels, with all cores; return its index.
-
-    The index, a JSON file beside it, tells each panorama's name, size and offset in bytes. Wider
-    panoramas than ``width`` pixels are shrunk to it. Nothing is done where the file is already
-    there and made of the same pictures.
-    """
-    index_file = out_file.with_suffix(".json")
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        entries = list(pool.map(lambda name: _describe(folder, name, width), names))
-        offset = 0
-        for entry in entries:
-            entry["offset"] = offset
-            offset += 3 * entry["width"] * entry["height"]
-        if not entries:
-            raise PanoramaError(f"no panoramas of {folder} are named; give at least one name")
-        if _is_made_of(out_file, index_file, entries, offset):
-            return index_file
-        out_file.parent.mkdir(parents=True, exist_ok=True)
-        # Under its name the file is always complete.
-        partial = out_file.with_name(out_file.name + ".partial")
-        pixels = np.memmap(partial, dtype=np.uint8, mode="w+", shape=(offset,))
-        for _ in pool.map(lambda entry: _decode(folder, entry, pixels), entries):
-            pass
-        pixels.flush()
-    index_file.unlink(missing_ok=True)
-    partial.replace(out_file)
-    index_file.write_text(json.dumps(entries, indent=0))
-    return index_file
-
-
-def _describe(folder: Path, name: str, width: int | None) -> dict[str, Any]:
-    try:
-        with Image.open(folder / name) as image:
-            full_width, full_height = image.size
-    except OSError as error:
-        raise PanoramaError(f"cannot read panorama {folder / name}: {error}") from error
-    if full_width != 2 * full_height:
-        raise PanoramaError(
-            f"{folder / name} is {full_width}x{full_height}; a panorama is twice as wide as high"
-        )
-    width = min(full_width, width or full_width) // 2 * 2
-    checksum = zlib.crc32((folder / name).read_bytes())
-    return {"name": name, "width": width, "height": width // 2, "checksum": checksum}
-
-
-def _is_made_of(out_file: Path, index_file: Path, entries: list[dict[str, Any]], size: int) -> bool:
-    if not (out_file.exists() and index_file.exists() and out_file.stat().st_size == size):
-        return False
-    try:
-        return bool(json.loads(index_file.read_text()) == entries)
-    except json.JSONDecodeError:
-        return False
-
-
-def _decode(folder: Path, entry: dict[str, Any], pixels: np.memmap[Any, Any]) -> None:
-    width, height, start = entry["width"], entry["height"], entry["offset"]
-    try:
-        with Image.open(folder / entry["name"]) as image:
-            picture = image.convert("RGB")
-    except OSError as error:
-        raise PanoramaError(f"cannot decode {folder / entry['name']}: {error}") from error
-    if picture.size != (width, height):
-        picture = picture.resize((width, height), Image.Resampling.BOX)
-    pixels[start : start + 3 * width * height] = np.asarray(picture).ravel()
+SYNTHETIC_SCENE = "synthetic"
+"""How the names of rendered scenes begin."""
 
 
 @dataclass(frozen=True)
@@ -120,6 +48,8 @@ class PanoramaBank:
     scene: Tensor
     """(N,) index into ``scene_names``."""
     scene_names: tuple[str, ...]
+    panorama_from_world: Tensor
+    """(N, 3, 3) rotations from the level world; the identity where a panorama is level."""
 
     def __len__(self) -> int:
         return len(self.names)
@@ -142,23 +72,26 @@ class PanoramaBank:
         The manifest, a table with columns file and scene, tells the scenes.
         """
         entries = json.loads(index.read_text())
-        scenes = {} if manifest is None else _read_scenes(manifest)
+        scenes = {} if manifest is None else read_scenes(manifest)
         names = [str(entry["name"]) for entry in entries]
         missing = [name for name in names if manifest and Path(name).name not in scenes]
         if missing:
             raise PanoramaError(f"{manifest} has no line for {missing[0]}; add one with its scene")
         pixels = np.memmap(file, dtype=np.uint8, mode="r")
 
-        def images() -> Iterable[Tensor]:
+        def pictures() -> Iterable[list[Tensor]]:
             for entry in entries:
-                width, height, start = entry["width"], entry["height"], entry["offset"]
-                # A copy, as torch cannot share read-only memory.
-                part = np.array(pixels[start : start + 3 * width * height])
-                yield torch.from_numpy(part).reshape(height, width, 3)
+                start, levels = entry["offset"], []
+                for width, height in level_sizes(entry["width"], entry["height"]):
+                    end = start + 3 * width * height
+                    # A copy, as torch cannot share read-only memory.
+                    levels.append(torch.from_numpy(np.array(pixels[start:end])).reshape(-1, 3))
+                    start = end
+                yield levels
 
         sizes = [(entry["width"], entry["height"]) for entry in entries]
         labels = [scenes.get(Path(name).name, UNKNOWN_SCENE) for name in names]
-        return cls._fill(images(), sizes, names, labels, device)
+        return cls._fill(pictures(), sizes, names, labels, device)
 
     @classmethod
     def create(
@@ -170,12 +103,13 @@ class PanoramaBank:
     ) -> PanoramaBank:
         """The bank of pictures (H, W, 3) uint8 with their file names."""
         sizes = [(image.shape[1], image.shape[0]) for image in images]
-        return cls._fill(images, sizes, names, scenes or [UNKNOWN_SCENE] * len(names), device)
+        pictures = (list(_levels(image.to(device))) for image in images)
+        return cls._fill(pictures, sizes, names, scenes or [UNKNOWN_SCENE] * len(names), device)
 
     @classmethod
     def _fill(
         cls,
-        images: Iterable[Tensor],
+        pictures: Iterable[list[Tensor]],
         sizes: Sequence[tuple[int, int]],
         names: Sequence[str],
         scenes: Sequence[str],
@@ -186,13 +120,13 @@ class PanoramaBank:
         for name, (width, height) in zip(names, sizes, strict=True):
             if min(width, height) >> (LEVELS - 1) < 1:
                 raise PanoramaError(f"{name} is only {width}x{height} pixels; give a larger one")
-        counts = [[(w >> level) * (h >> level) for level in range(LEVELS)] for w, h in sizes]
+        counts = [[w * h for w, h in level_sizes(*size)] for size in sizes]
         ends = np.cumsum(counts)
         pixels = torch.zeros(int(ends[-1]), 4, dtype=torch.uint8, device=device)
         offset = torch.from_numpy(ends.reshape(-1, LEVELS)) - torch.tensor(counts)
-        for image, starts in zip(images, offset.tolist(), strict=True):
-            for start, level in zip(starts, _levels(image.to(device)), strict=True):
-                pixels[start : start + len(level), :3] = level
+        for levels, starts in zip(pictures, offset.tolist(), strict=True):
+            for start, level in zip(starts, levels, strict=True):
+                pixels[start : start + len(level), :3] = level.to(device)
         owners = [owner_of(name) for name in names]
         scene_names = tuple(sorted(set(scenes)))
         return cls(
@@ -204,7 +138,47 @@ class PanoramaBank:
             torch.tensor([sorted(set(owners)).index(owner) for owner in owners], device=device),
             torch.tensor([scene_names.index(scene) for scene in scenes], device=device),
             scene_names,
+            torch.eye(3, device=device).expand(len(names), 3, 3),
         )
+
+    @property
+    def synthetic(self) -> Tensor:
+        """(N,) whether a panorama was rendered, not photographed: its scene's name says so."""
+        kinds = [name.startswith(SYNTHETIC_SCENE) for name in self.scene_names]
+        return torch.tensor(kinds, device=self.device)[self.scene]
+
+    def join(self, other: PanoramaBank) -> PanoramaBank:
+        """The panoramas of both, on the same device."""
+        scene_names = tuple(sorted({*self.scene_names, *other.scene_names}))
+
+        def scenes(bank: PanoramaBank) -> Tensor:
+            numbers = [scene_names.index(name) for name in bank.scene_names]
+            return torch.tensor(numbers, device=bank.device)[bank.scene]
+
+        return PanoramaBank(
+            torch.cat([self.pixels, other.pixels]),
+            torch.cat([self.offset, other.offset + len(self.pixels)]),
+            torch.cat([self.width, other.width]),
+            torch.cat([self.height, other.height]),
+            self.names + other.names,
+            torch.cat([self.owner, other.owner + self.owner.max() + 1]),
+            torch.cat([scenes(self), scenes(other)]),
+            scene_names,
+            torch.cat([self.panorama_from_world, other.panorama_from_world]),
+        )
+
+    def levelled(self, rotations: Mapping[str, Tensor]) -> PanoramaBank:
+        """The same with panorama_from_world (3, 3) of the panoramas that are named."""
+        matrices = self.panorama_from_world.clone()
+        for number, name in enumerate(self.names):
+            if name in rotations:
+                matrices[number] = rotations[name].to(matrices)
+        return replace(self, panorama_from_world=matrices)
+
+
+def level_sizes(width: int, height: int) -> list[tuple[int, int]]:
+    """Width and height of every size that is kept of a panorama."""
+    return [(width >> level, height >> level) for level in range(LEVELS)]
 
 
 def owner_of(name: str) -> str:
@@ -212,7 +186,8 @@ def owner_of(name: str) -> str:
     return "__".join(Path(name).name.split("__")[:2])
 
 
-def _read_scenes(manifest: Path) -> dict[str, str]:
+def read_scenes(manifest: Path) -> dict[str, str]:
+    """The scene of each file name, from a table with columns file and scene."""
     with manifest.open(newline="") as lines:
         return {Path(row["file"]).name: row["scene"] for row in csv.DictReader(lines)}
 
@@ -222,9 +197,9 @@ def _levels(image: Tensor) -> Iterable[Tensor]:
     height, width, _ = image.shape
     yield image.reshape(-1, 3)
     full = image.permute(2, 0, 1).float().contiguous()
-    for level in range(1, LEVELS):
+    for w, h in level_sizes(width, height)[1:]:
         # Adaptive, so that a size that does not divide still spans the whole sphere.
-        part = functional.adaptive_avg_pool2d(full, (height >> level, width >> level))
+        part = functional.adaptive_avg_pool2d(full, (h, w))
         yield part.round().to(torch.uint8).permute(1, 2, 0).reshape(-1, 3)
 
 
@@ -232,21 +207,22 @@ def render(
     bank: PanoramaBank,
     index: Tensor,
     camera: Camera,
-    world_from_camera: Tensor,
+    panorama_from_camera: Tensor,
     width: int,
     height: int,
     supersample: int | None = 2,
+    coarser: Tensor | None = None,
 ) -> Tensor:
     """Pictures (B, 3, height, width), float32 in [0, 1], of panoramas (B,) through B cameras.
 
-    world_from_camera (B, 3, 3): rotations to the panorama's level frame. Each pixel averages
+    panorama_from_camera (B, 3, 3): rotations to the panorama's frame. Each pixel averages
     ``supersample`` squared points (None: its centre), interpolated in the size of the panorama
-    whose pixels are nearest to the points' spacing. Pixels with a corner outside the camera's
-    domain are black.
+    whose pixels are nearest to the points' spacing, or in one that is smaller by ``coarser`` (B,)
+    halvings, where there is one. Pixels with a corner outside the camera's domain are black.
     """
     per_axis = supersample or 1
-    rays, inside = _corner_rays(camera, world_from_camera, width, height)
-    grid = _pick_level(bank, index, rays, per_axis)
+    rays, inside = _corner_rays(camera, panorama_from_camera, width, height)
+    grid = _pick_level(bank, index, rays, per_axis, coarser)
     colour = torch.zeros(len(index), height * width, 4, device=rays.device)
     steps = [(step + 0.5) / per_axis for step in range(per_axis)]
     for y in steps:
@@ -257,9 +233,9 @@ def render(
 
 
 def _corner_rays(
-    camera: Camera, world_from_camera: Tensor, width: int, height: int
+    camera: Camera, panorama_from_camera: Tensor, width: int, height: int
 ) -> tuple[Tensor, Tensor]:
-    """World rays (B, height + 1, width + 1, 3) of the pixels' corners, and the pixels
+    """The panorama's rays (B, height + 1, width + 1, 3) of the pixels' corners, and the pixels
     (B, height, width) that have all four of them."""
     x = torch.arange(width + 1, dtype=camera.f.dtype, device=camera.f.device)
     y = torch.arange(height + 1, dtype=camera.f.dtype, device=camera.f.device)
@@ -267,10 +243,10 @@ def _corner_rays(
     rays, valid = camera.unproject(corners.expand(len(camera), -1, -1, -1))
     inside = valid[:, 1:, 1:] & valid[:, 1:, :-1] & valid[:, :-1, 1:] & valid[:, :-1, :-1]
     # Not a matrix product: those are rounded to ten bits where training allows it.
-    columns = world_from_camera[:, None, None].unbind(-1)
-    world = sum(r[..., None] * column for r, column in zip(rays.unbind(-1), columns, strict=True))
-    assert isinstance(world, Tensor)
-    return world, inside
+    columns = panorama_from_camera[:, None, None].unbind(-1)
+    turned = sum(r[..., None] * column for r, column in zip(rays.unbind(-1), columns, strict=True))
+    assert isinstance(turned, Tensor)
+    return turned, inside
 
 
 @dataclass(frozen=True)
@@ -282,7 +258,9 @@ class _Grid:
     height: Tensor
 
 
-def _pick_level(bank: PanoramaBank, index: Tensor, rays: Tensor, per_axis: int) -> _Grid:
+def _pick_level(
+    bank: PanoramaBank, index: Tensor, rays: Tensor, per_axis: int, coarser: Tensor | None
+) -> _Grid:
     """The level whose pixels cover the area on the sphere that a point of each pixel stands for.
 
     rays: of the pixels' corners.
@@ -292,7 +270,10 @@ def _pick_level(bank: PanoramaBank, index: Tensor, rays: Tensor, per_axis: int) 
     # Half the cross product of its diagonals is the area of any quadrilateral.
     area = 0.5 * torch.linalg.vector_norm(torch.linalg.cross(falling, rising), dim=-1).flatten(1)
     spacing = area.sqrt() * (bank.width[index] / (2 * math.pi * per_axis))[:, None]
-    level = torch.log2(spacing.clamp(min=1e-6)).round().clamp(0, LEVELS - 1).long()
+    level = torch.log2(spacing.clamp(min=1e-6)).round()
+    if coarser is not None:
+        level = level + coarser[:, None]
+    level = level.clamp(0, LEVELS - 1).long()
     return _Grid(
         bank.offset[index].gather(1, level),
         bank.width[index][:, None] >> level,

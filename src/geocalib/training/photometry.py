@@ -162,6 +162,17 @@ def sharpen(images: Tensor, amount: Tensor) -> Tensor:
     return images + per_picture(amount) * (images - soften(images, torch.ones_like(amount)))
 
 
+def crispen(images: Tensor, amount: Tensor) -> Tensor:
+    """Blurred edges made steps: each pixel moves to the darker or the brighter extreme around it,
+    whichever is nearer, by the given part of the way, twice."""
+    for _ in range(2):
+        bright = functional.max_pool2d(images, 3, stride=1, padding=1)
+        dark = -functional.max_pool2d(-images, 3, stride=1, padding=1)
+        nearer = torch.where(bright - images < images - dark, bright, dark)
+        images = torch.lerp(images, nearer, per_picture(amount))
+    return images
+
+
 def resample(images: Tensor, factor: Tensor) -> Tensor:
     """Shrunk by a factor of 1 or more and enlarged again, by linear interpolation."""
     # The small picture lies in the top left of a canvas of the old size.

@@ -171,7 +171,7 @@ def make_optimiser(
     """AdamW with a rate of its own for the encoder; norms and biases do not decay."""
     groups: dict[tuple[bool, bool], list[nn.Parameter]] = {}
     for name, parameter in network.named_parameters():
-        key = name.startswith("encoder."), parameter.dim() > 1
+        key = "encoder." in name, parameter.dim() > 1
         groups.setdefault(key, []).append(parameter)
     return torch.optim.AdamW(
         [

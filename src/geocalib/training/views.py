@@ -17,7 +17,7 @@ from geocalib.cameras.camera import Camera
 from geocalib.cameras.registry import get_model
 from geocalib.errors import PanoramaError
 from geocalib.gravity import from_roll_pitch, world_from_camera
-from geocalib.training.panorama import PanoramaBank
+from geocalib.training.panorama import SYNTHETIC_SCENE, PanoramaBank
 
 MONOTONE_SHARE = 0.98
 """How near to folding over at its corner a distorted view may come."""
@@ -46,8 +46,15 @@ class ViewConfig:
     largest_magnification: float = 2.0
     """Most pixels of a view, at its centre, that a pixel of the panorama may cover: narrower
     views would be blurred, and blur would betray them."""
+    coarser: tuple[int, int] = (0, 0)
+    """Photographed panoramas are looked up in sizes that are smaller by this many halvings than
+    sharp pictures need, drawn from the first to the last: narrow views of them are never sharp,
+    so wide ones must not be, either."""
+    synthetic_share: float = 0.3
+    """Part of the views that show rendered panoramas, where there are any. They are sharp."""
     scene_weights: tuple[tuple[str, float], ...] = ()
-    """Names of scenes with how often to draw each; empty: as often as it has owners."""
+    """Names of photographed scenes with how often to draw each; empty: as often as it has
+    owners."""
 
 
 @dataclass(frozen=True)
@@ -60,10 +67,12 @@ class Views:
     """simple_radial, with k1 = 0 where there is no distortion."""
     gravity: Tensor
     """(B, 3) in the camera frame."""
-    world_from_camera: Tensor
-    """(B, 3, 3) rotations to the panorama's level frame."""
+    panorama_from_camera: Tensor
+    """(B, 3, 3) rotations to the panorama's frame."""
     distorted: Tensor
     """(B,) whether the view was drawn with distortion."""
+    coarser: Tensor
+    """(B,) in how much smaller a size the panorama is looked up, halvings."""
 
     def __len__(self) -> int:
         return len(self.index)
@@ -86,7 +95,7 @@ def sample_views(
     def normal(sigma: float) -> Tensor:
         return sigma * torch.randn(count, generator=generator, device=device)
 
-    ladder = _draw_weights(bank, config.scene_weights).cumsum(0)
+    ladder = _draw_weights(bank, config).cumsum(0)
     index = torch.searchsorted(ladder, uniform() * ladder[-1], right=True).clamp(max=len(bank) - 1)
     published = uniform() < config.published_share
 
@@ -110,10 +119,25 @@ def sample_views(
     )
     # In double precision, which no setting for fast matrix products rounds.
     rotation = world_from_camera(gravity.double(), uniform(-math.pi, math.pi).double())
-    return Views(index, camera, gravity, rotation.to(f.dtype), distorted)
+    rotation = bank.panorama_from_world[index].double() @ rotation
+    first, last = config.coarser
+    coarser = uniform(first, last + 1).floor().clamp(max=last) * ~bank.synthetic[index]
+    return Views(index, camera, gravity, rotation.to(f.dtype), distorted, coarser)
 
 
-def _draw_weights(bank: PanoramaBank, scene_weights: tuple[tuple[str, float], ...]) -> Tensor:
+def _draw_weights(bank: PanoramaBank, config: ViewConfig) -> Tensor:
+    """(N,) how often to draw each panorama."""
+    synthetic = bank.synthetic
+    weight = _photograph_weights(bank, config.scene_weights) * ~synthetic
+    photographed = weight.sum()
+    # Without photographs there is nothing to share with.
+    share = torch.where(photographed > 0, config.synthetic_share, 1.0) * synthetic.any()
+    return weight * ((1 - share) / photographed.clamp(min=1e-9)) + synthetic * (
+        share / synthetic.sum().clamp(min=1)
+    )
+
+
+def _photograph_weights(bank: PanoramaBank, scene_weights: tuple[tuple[str, float], ...]) -> Tensor:
     """(N,) how often to draw each panorama: a scene, an owner with that scene, one of theirs."""
     # An owner with rooms and a garden counts as two.
     group = bank.scene * len(bank) + bank.owner
@@ -122,14 +146,15 @@ def _draw_weights(bank: PanoramaBank, scene_weights: tuple[tuple[str, float], ..
     if not scene_weights:
         return 1 / in_group
     weights = dict(scene_weights)
-    unknown = sorted(set(bank.scene_names) - set(weights))
+    named = {name for name in bank.scene_names if not name.startswith(SYNTHETIC_SCENE)}
+    unknown = sorted(named - set(weights))
     if unknown:
         raise PanoramaError(f"scene_weights tells nothing of {', '.join(unknown)}; add a weight")
     same_scene = bank.scene[:, None] == bank.scene
     owners_in_scene = (same_scene / in_group).sum(1)
     weight = torch.zeros_like(owners_in_scene)
     for number, name in enumerate(bank.scene_names):
-        weight += weights[name] * (bank.scene == number)
+        weight += weights.get(name, 0.0) * (bank.scene == number)
     return weight / (owners_in_scene * in_group)
 
 
