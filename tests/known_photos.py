@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -102,11 +103,14 @@ class FakeCalibrator:
     card: WeightCard = CARD
     calls: list[tuple[int, str]] = field(default_factory=list)
     """Number of images and camera model of each call."""
+    options: list[dict[str, Any]] = field(default_factory=list)
+    """What else each call was told."""
 
     def calibrate(
-        self, images: Sequence[ImageSource], camera_model: str = "pinhole"
+        self, images: Sequence[ImageSource], camera_model: str = "pinhole", **options: Any
     ) -> list[Outcome]:
         self.calls.append((len(images), camera_model))
+        self.options.append(options)
         return [self.rule(image) for image in images]
 
 

@@ -11,8 +11,8 @@ import pytest
 import torch
 from PIL import Image
 
-from geocalib.errors import PanoramaError
-from geocalib.evaluation.crops import render_crops
+from geocalib.errors import ConfigError, PanoramaError
+from geocalib.evaluation.crops import CropConfig, render_crops
 from geocalib.evaluation.datasets import read_dataset
 from geocalib.fields import perspective_field
 
@@ -31,20 +31,16 @@ def panoramas(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("distorted_share", [0.0, 1.0])
-def test_crops_are_what_their_table_says(
-    panoramas: Path, tmp_path: Path, distorted_share: float
-) -> None:
-    table = render_crops(
-        panoramas, tmp_path / "out", per_panorama=3, size=64, distorted_share=distorted_share
-    )
+@pytest.mark.parametrize("distorted", [False, True])
+def test_crops_are_what_their_table_says(panoramas: Path, tmp_path: Path, distorted: bool) -> None:
+    table = render_crops(panoramas, tmp_path / "out", CropConfig(3, (64, 48), distorted=distorted))
     samples = read_dataset(tmp_path / "out")
     assert read_dataset(table) == samples
     assert len(samples) == 6
     for sample in samples:
         assert sample.camera is not None
         assert sample.gravity is not None
-        assert (sample.k1 is not None) == bool(distorted_share)
+        assert (sample.k1 is not None) == distorted
         _, latitude, valid = perspective_field(sample.camera, sample.gravity[None])
         shown = np.asarray(Image.open(sample.image), float)[..., 1] - 160
         expected = torch.rad2deg(latitude[0, 0]).numpy()
@@ -53,12 +49,12 @@ def test_crops_are_what_their_table_says(
         assert np.abs(shown - expected).mean() < 1
         assert sample.vfov_deg is not None
         assert sample.magnification == pytest.approx(
-            32 / math.tan(math.radians(sample.vfov_deg) / 2) * 2 * math.pi / WIDTH
+            24 / math.tan(math.radians(sample.vfov_deg) / 2) * 2 * math.pi / WIDTH
         )
 
 
 def test_sampling_is_the_published_one(panoramas: Path, tmp_path: Path) -> None:
-    render_crops(panoramas, tmp_path / "out", per_panorama=60, size=32, distorted_share=1.0)
+    render_crops(panoramas, tmp_path / "out", CropConfig(60, (32, 32), distorted=True))
     samples = read_dataset(tmp_path / "out")
     assert len(samples) == 120
     columns = [(s.roll_deg, s.pitch_deg, s.vfov_deg) for s in samples]
@@ -74,9 +70,7 @@ def test_sampling_is_the_published_one(panoramas: Path, tmp_path: Path) -> None:
 
 def test_crops_depend_on_name_and_seed_alone(panoramas: Path, tmp_path: Path) -> None:
     def rows(out: str, per_panorama: int, seed: int = 0) -> dict[str, str]:
-        table = render_crops(
-            panoramas, tmp_path / out, per_panorama=per_panorama, size=8, seed=seed
-        )
+        table = render_crops(panoramas, tmp_path / out, CropConfig(per_panorama, (8, 8), seed=seed))
         with table.open(newline="") as stream:
             return {row["fname"]: row["roll"] for row in csv.DictReader(stream)}
 
@@ -91,7 +85,7 @@ def test_crops_depend_on_name_and_seed_alone(panoramas: Path, tmp_path: Path) ->
 def test_black_crops_are_left_out(panoramas: Path, tmp_path: Path) -> None:
     Image.new("RGB", (64, 32)).save(panoramas / "two.png")
     done = []
-    render_crops(panoramas, tmp_path / "out", per_panorama=1, size=8, done=lambda: done.append(1))
+    render_crops(panoramas, tmp_path / "out", CropConfig(1, (8, 8)), done=lambda: done.append(1))
     assert [s.image.name for s in read_dataset(tmp_path / "out")] == ["one_00.jpg"]
     assert len(done) == 2
 
@@ -105,3 +99,25 @@ def test_what_is_no_panorama(tmp_path: Path) -> None:
     (tmp_path / "square.png").write_text("no picture")
     with pytest.raises(PanoramaError, match="cannot read panorama"):
         render_crops(tmp_path, tmp_path / "out")
+
+
+def test_people_hold_cameras_level(panoramas: Path, tmp_path: Path) -> None:
+    render_crops(panoramas, tmp_path / "out", CropConfig(60, (16, 12), people=True))
+    samples = read_dataset(tmp_path / "out")
+    assert np.std([s.roll_deg for s in samples]) == pytest.approx(5, rel=0.25)
+    assert max(s.vfov_deg for s in samples) <= 80  # type: ignore[type-var]
+
+
+def test_scene_and_panorama(panoramas: Path, tmp_path: Path) -> None:
+    manifest = tmp_path / "manifest.csv"
+    manifest.write_text("file,scene\nval/one.png,indoor\n")
+    render_crops(panoramas, tmp_path / "out", CropConfig(1, (8, 8)), manifest=manifest)
+    found = [(s.panorama, s.scene) for s in read_dataset(tmp_path / "out")]
+    assert found == [("one.png", "indoor"), ("two.png", None)]
+
+
+def test_nonsense_is_refused() -> None:
+    with pytest.raises(ConfigError, match="there are no 0 crops of 640x640 pixels"):
+        CropConfig(0)
+    with pytest.raises(ConfigError, match="crops of 8x0 pixels"):
+        CropConfig(1, (8, 0))

@@ -10,7 +10,7 @@ import torch
 from PIL import Image
 
 from geocalib.errors import FormatError
-from geocalib.evaluation.datasets import Sample, dataset_name, read_dataset
+from geocalib.evaluation.datasets import Sample, dataset_name, picture_size, read_dataset
 from known_photos import SIZE, save_picture, write_set
 
 DEGREES = """image,width,height,roll_deg,pitch_deg,vfov_deg,fx,fy,cx,cy,k1,model
@@ -100,7 +100,6 @@ def test_same_picture_in_another_size_is_accepted(tmp_path: Path) -> None:
         ("image,width,height\na.png,64\n", "line 2: has 2 cells of 3"),
         ("image,width,height\na.png,64,0\n", "line 2: height is '0', not a positive number"),
         ("image,width,height\na.png,,48\n", "line 2: width is '', not a positive number"),
-        ("image,width,height\nc.png,64,48\n", "line 2: image: .*c.png is missing or no picture"),
         ("image,width,height,k1\na.png,64,48,\nb.png,64,48,x\n", "line 3: k1 is 'x', not a number"),
         ("image,width,height,k1\na.png,64,48,nan\n", "line 2: k1 is 'nan', not a number"),
         ("image,width,height,pitch_deg\na.png,64,48,91\n", "line 2: pitch_deg is '91', .*90"),
@@ -119,6 +118,27 @@ def test_bad_tables(tmp_path: Path, text: str, message: str) -> None:
 def test_no_table(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=r"holds no table; there should be one of gt\.csv"):
         read_dataset(tmp_path)
+    (tmp_path / "images").mkdir()
     (tmp_path / "gt.csv").write_bytes(b"image,width,height\n\xff\xfe\n")
     with pytest.raises(FormatError, match="cannot be read as a table"):
         read_dataset(tmp_path)
+
+
+def test_a_picture_that_is_not_there_is_for_the_method_to_fail_on(tmp_path: Path) -> None:
+    write_set(tmp_path, "gt.csv", "image,width,height\nc.png,64,48\nd.png,64,48\n")
+    (tmp_path / "images" / "d.png").write_text("no picture")
+    assert [s.image.name for s in read_dataset(tmp_path)] == ["c.png", "d.png"]
+    assert picture_size(tmp_path / "images" / "d.png") is None
+
+
+def test_no_folder_of_pictures(tmp_path: Path) -> None:
+    (tmp_path / "gt.csv").write_text("image,width,height\nc.png,64,48\n")
+    with pytest.raises(FormatError, match=r"images is no folder; the pictures of .* belong there"):
+        read_dataset(tmp_path)
+
+
+def test_where_a_picture_comes_from(tmp_path: Path) -> None:
+    text = "fname,width,height,scene,panorama\na.png,64,48,indoor,hall.webp\nb.png,64,48,,\n"
+    first, second = read_dataset(write_set(tmp_path, "images.csv", text))
+    assert (first.scene, first.panorama) == ("indoor", "hall.webp")
+    assert (second.scene, second.panorama) == (None, None)

@@ -9,7 +9,8 @@ import pytest
 from PIL import Image
 
 from calibrations import FAILURE
-from geocalib.evaluation.plots import draw_errors, draw_sigmas, save_plots
+from geocalib.calibration import Outcome
+from geocalib.evaluation.plots import draw_errors, draw_sigmas, draw_truth, save_plots
 from geocalib.evaluation.run import evaluate
 from geocalib.evaluation.uncertainty import Deviations
 from known_photos import FakeCalibrator, answer, by_name, sample
@@ -24,14 +25,14 @@ def test_every_error_is_in_the_histograms_and_every_answer_in_the_scatter() -> N
     assert sum(heights) == 3
     # Errors beyond the end, and failures, are in the last bar.
     assert heights[-1] == 2
-    points = np.asarray(axes[4].collections[0].get_offsets())
+    points = np.asarray(draw_truth(report).axes[0].collections[0].get_offsets())
     np.testing.assert_allclose(points, [[60, 3], [40, 50]])
 
 
 def test_coverage_of_true_sigmas_is_the_diagonal() -> None:
     errors = np.random.default_rng(0).standard_normal(20_000)
     true, small = Deviations(errors, np.ones(20_000)), Deviations(errors, np.full(20_000, 0.1))
-    coverage = draw_sigmas({"gravity": true, "focal": small}, "town").axes[-1]
+    coverage = draw_sigmas({"gravity": true, "focal": small}).axes[-1]
     lines = {line.get_label(): line.get_xydata() for line in coverage.lines}
     expected, observed = lines["gravity"].T
     np.testing.assert_allclose(observed, expected, atol=0.02)
@@ -39,12 +40,17 @@ def test_coverage_of_true_sigmas_is_the_diagonal() -> None:
     assert (observed[1:] < expected[1:]).all()
 
 
-@pytest.mark.parametrize("failed", [False, True])
-def test_files(tmp_path: Path, failed: bool) -> None:
-    rule = by_name({"a.png": FAILURE if failed else answer(61.0)})
-    files = save_plots(evaluate(FakeCalibrator(rule), [sample()], name="town"), tmp_path / "new")
-    names = ["town-errors.png"] if failed else ["town-errors.png", "town-sigmas.png"]
-    assert [file.name for file in files] == names
-    for file in files:
+@pytest.mark.parametrize("outcomes", [[FAILURE], [answer(61.0)], [answer(61.0)] * 12])
+def test_files(tmp_path: Path, outcomes: list[Outcome]) -> None:
+    samples = [sample(f"{i}.png", pitch_deg=float(i)) for i in range(len(outcomes))]
+    answers = {s.image.name: outcome for s, outcome in zip(samples, outcomes, strict=True)}
+    report = evaluate(FakeCalibrator(by_name(answers)), samples, name="town")
+    files = save_plots(report, tmp_path / "new")
+    names = ["errors", "truth"]
+    names += ["sigmas"] if outcomes[0] is not FAILURE else []
+    names += ["ranking"] if len(outcomes) > 1 else []
+    assert list(files) == names
+    for name, file in files.items():
+        assert file.name == f"town-{name}.png"
         with Image.open(file) as picture:
-            assert picture.convert("L").getextrema() == (0, 255)
+            assert picture.convert("L").getextrema()[0] < 50

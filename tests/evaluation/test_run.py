@@ -11,7 +11,8 @@ from PIL import Image
 
 from calibrations import FAILURE
 from geocalib.errors import ConfigError
-from geocalib.evaluation.run import CHUNK, blurred, evaluate, leak, measure
+from geocalib.evaluation.report import leak, measure
+from geocalib.evaluation.run import CHUNK, Setting, blurred, evaluate
 from geocalib.imaging import ImageSource, read_photo
 from known_photos import FakeCalibrator, answer, by_name, sample, save_picture
 
@@ -60,7 +61,14 @@ def test_distortion_beside_a_method_that_finds_none() -> None:
     # H / f is 2 at 90 degrees.
     assert report.errors["k1_hat"] == pytest.approx([0.05 * 4])
     assert report.errors["k1_hat_of_none"] == pytest.approx([0.2 * 4])
+    assert report.errors["k1"] == pytest.approx([0.05])
     assert report.errors["pixels_of_none"] == pytest.approx(4 * report.errors["pixels"])
+    # By hand: the median of one is itself, and recall is all or nothing.
+    summary, pixels = report.summary(), report.errors["pixels"].item()
+    assert summary["k1_of_none_median"] == pytest.approx(0.2)
+    assert summary["pixels_median"] == pytest.approx(pixels)
+    shares = [summary[f"pixels_recall{threshold}"] for threshold in ("0.5", "1", "3", "5")]
+    assert shares == [100.0 if pixels <= threshold else 0.0 for threshold in (0.5, 1, 3, 5)]
 
 
 def test_failures_and_unknown_truths_of_distortion() -> None:
@@ -92,15 +100,15 @@ def test_classes_of_magnification() -> None:
         sample(magnification=value, vfov_deg=60.0 + i) for i, value in enumerate(magnifications)
     ]
     report = evaluate(FakeCalibrator(lambda _: answer(60.0)), samples)
-    classes = {name: chosen.tolist() for name, chosen in report.by_magnification().items()}
+    classes = {name: chosen.tolist() for name, chosen in report.split("magnification").items()}
     assert classes == {
         "below 1": [True, False, False, False, False],
         "1 to 1.5": [False, True, True, False, False],
         "above 1.5": [False, False, False, True, False],
     }
-    chosen = report.by_magnification()["1 to 1.5"]
+    chosen = report.split("magnification")["1 to 1.5"]
     assert report.summary(chosen)["vfov_median"] == pytest.approx(1.5)
-    assert evaluate(FakeCalibrator(lambda _: answer()), [sample()]).by_magnification() == {}
+    assert evaluate(FakeCalibrator(lambda _: answer()), [sample()]).split("magnification") == {}
 
 
 def test_blur_takes_detail_and_nothing_else(tmp_path: Path) -> None:
@@ -128,7 +136,7 @@ def test_leak_of_sharpness(tmp_path: Path) -> None:
     files = [save_picture(tmp_path / f"{i}.png", seed=i) for i in range(3)]
     samples = [sample(str(file)) for file in files]
     leaky = FakeCalibrator(by_sharpness)  # type: ignore[arg-type]
-    sharp, soft = evaluate(leaky, samples), evaluate(leaky, samples, blur=8)
+    sharp, soft = evaluate(leaky, samples), evaluate(leaky, samples, setting=Setting(blur=8))
     moved = leak(sharp, soft)
     assert moved.median_shift_deg == pytest.approx(-20)
     assert moved.median_change_deg == pytest.approx(20)
@@ -139,7 +147,8 @@ def test_leak_of_sharpness(tmp_path: Path) -> None:
 def test_blurring_what_cannot_be_read_leaves_it_to_the_calibrator(tmp_path: Path) -> None:
     seen: list[ImageSource] = []
     broken = sample(str(tmp_path / "gone.png"))
-    report = evaluate(FakeCalibrator(lambda image: seen.append(image) or FAILURE), [broken], blur=8)
+    rule = FakeCalibrator(lambda image: seen.append(image) or FAILURE)
+    report = evaluate(rule, [broken], setting=Setting(blur=8))
     assert report.failed == 1
     assert seen == [broken.image]
     with pytest.raises(ConfigError, match="no photograph has an answer"):
@@ -151,4 +160,72 @@ def test_nonsense_is_refused() -> None:
     with pytest.raises(ConfigError, match="nothing to evaluate"):
         evaluate(calibrator, [])
     with pytest.raises(ConfigError, match="blur is 0"):
-        evaluate(calibrator, [sample()], blur=0)
+        Setting(blur=0)
+    with pytest.raises(ConfigError, match="no fit of 0 images"):
+        Setting(images_per_fit=0)
+    with pytest.raises(ConfigError, match="3 photographs are not made of fits of 2"):
+        evaluate(calibrator, [sample()] * 3, setting=Setting(images_per_fit=2))
+
+
+def test_classes_of_scenes_and_fields_of_view() -> None:
+    truths = [("indoor", 25.0), ("street", 89.0), (None, 90.0), ("indoor", None)]
+    samples = [sample(scene=scene, vfov_deg=vfov) for scene, vfov in truths]
+    report = evaluate(FakeCalibrator(lambda _: answer()), samples)
+    scenes = {name: chosen.tolist() for name, chosen in report.split("scene").items()}
+    assert scenes == {"indoor": [True, False, False, True], "street": [False, True, False, False]}
+    vfovs = {name: chosen.nonzero()[0].tolist() for name, chosen in report.split("vfov").items()}
+    assert vfovs == {"below 30°": [0], "70 to 90°": [1], "above 90°": [2]}
+
+
+def test_what_is_told_is_the_truth(tmp_path: Path) -> None:
+    """In pixels of the picture, which is half as large as its table says."""
+    picture = save_picture(tmp_path / "a.png", (32, 24))
+    truth = sample(str(picture), roll_deg=90.0, vfov_deg=90.0)
+    calibrator = FakeCalibrator(lambda _: answer())
+    evaluate(calibrator, [truth], setting=Setting("gravity"))
+    evaluate(calibrator, [truth], setting=Setting("focal"))
+    told, focal = calibrator.options
+    np.testing.assert_allclose(told["gravity"], [[1, 0, 0]], atol=1e-9)
+    assert focal["focal"] == pytest.approx([12.0])
+    with pytest.raises(ConfigError, match="not known, so it cannot be told"):
+        evaluate(calibrator, [sample(roll_deg=None)], setting=Setting("gravity"))
+    with pytest.raises(ConfigError, match="not a focal length of kannala_brandt"):
+        evaluate(calibrator, [truth], "kannala_brandt", Setting("focal"))
+
+
+def test_fits_of_several_stay_together() -> None:
+    calibrator = FakeCalibrator(lambda _: answer())
+    evaluate(calibrator, [sample()] * 24, setting=Setting(images_per_fit=3))
+    assert [count for count, _ in calibrator.calls] == [15, 9]
+    groups = [0, 0, 0, 1, 1, 1, 2, 2, 2]
+    assert calibrator.options[1] == {"shared_intrinsics": groups, "lines": "off"}
+
+
+def test_an_interrupted_run_goes_on(tmp_path: Path) -> None:
+    samples = [sample(f"{i}.png") for i in range(CHUNK + 2)]
+    patience = [CHUNK + 1]
+    seen: list[str] = []
+
+    def rule(image: ImageSource) -> object:
+        if len(seen) >= patience[0]:
+            raise KeyboardInterrupt
+        seen.append(Path(str(image)).name)
+        return FAILURE if seen[-1] == "3.png" else answer(61.0)
+
+    calibrator, journal = FakeCalibrator(rule), tmp_path / "new" / "journal.jsonl"  # type: ignore[arg-type]
+    with pytest.raises(KeyboardInterrupt):
+        evaluate(calibrator, samples, journal=journal)
+    seen.clear()
+    patience[0] = 1000
+    count = []
+    report = evaluate(calibrator, samples, journal=journal, done=lambda: count.append(1))
+    # What failed is tried again, what is done is not.
+    assert seen == ["3.png", f"{CHUNK}.png", f"{CHUNK + 1}.png"]
+    assert (report.failed, len(count)) == (1, CHUNK + 2)
+    np.testing.assert_allclose(np.delete(report.errors["vfov"], 3), 1, atol=1e-9)
+    # Of those that are fitted together, all are done or none.
+    (line, *_) = journal.read_text().splitlines()
+    journal.write_text(line + "\n")
+    seen.clear()
+    evaluate(calibrator, samples, setting=Setting(images_per_fit=2), journal=journal)
+    assert seen == [s.image.name for s in samples]

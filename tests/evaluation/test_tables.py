@@ -5,14 +5,25 @@ from __future__ import annotations
 import csv
 import json
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
 from calibrations import FAILURE
 from geocalib.calibration import Outcome
 from geocalib.evaluation.datasets import Sample
-from geocalib.evaluation.run import Report, evaluate, leak
-from geocalib.evaluation.tables import leak_markdown, markdown, write_csv, write_json
+from geocalib.evaluation.report import Report, leak
+from geocalib.evaluation.run import evaluate
+from geocalib.evaluation.studies import Study
+from geocalib.evaluation.table import Table
+from geocalib.evaluation.tables import (
+    error_tables,
+    leak_table,
+    markdown,
+    study_table,
+    write_csv,
+    write_json,
+)
 from known_photos import FakeCalibrator, answer, by_name, sample
 
 
@@ -52,44 +63,73 @@ def cells(text: str, *start: str) -> list[str]:
 
 
 def test_angles(town: Report) -> None:
-    line = cells(markdown([town]), "town", "pinhole")
+    line = cells(markdown(error_tables([town])), "town", "pinhole")
     # Roll errors 0.5 and 3: the areas of the metric's own example.
     assert line[2:5] == ["2", "0", "1.75 (50 / 80 / 90)"]
     assert line[-2:] == ["1.95 (50 / 80 / 90)", "+1.95"]
 
 
 def test_only_tables_that_have_something_to_say(town: Report, bent: Report) -> None:
-    assert "k1 = 0" not in markdown([town])
-    assert "magnification" in markdown([town])
-    assert "magnification" not in markdown([bent])
+    assert "k1 = 0" not in markdown(error_tables([town]))
+    assert "magnification" in markdown(error_tables([town]))
+    assert "magnification" not in markdown(error_tables([bent]))
 
 
 def test_distortion_and_failures(bent: Report) -> None:
-    text = markdown([bent])
+    text = markdown(error_tables([bent]))
     assert cells(text, "bent", "simple_radial")[2:4] == ["3", "1"]
     # The failure's error is infinite, and so is the median of the two with a truth.
-    assert cells(text, "bent", "fake")[2] == "inf"
-    # The answer 0 has (0.8 + 0.1 * (2 tan 30)^2) / 2.
-    assert cells(text, "bent", "k1 = 0")[2] == "0.4667"
+    assert cells(text, "bent", "fake")[2:4] == ["inf", "inf"]
+    # The answer 0 has (0.2 + 0.1) / 2 and (0.8 + 0.1 * (2 tan 30)^2) / 2.
+    assert cells(text, "bent", "k1 = 0")[2:4] == ["0.150", "0.4667"]
+    # One of two has an answer, and no pixel of 64x48 is misplaced by much.
+    assert cells(text, "bent", "fake")[-1] == "50.0"
 
 
 def test_sigmas() -> None:
     report = report_of([(sample(f"{i}.png"), answer(roll_deg=float(i))) for i in range(12)])
-    line = cells(markdown([report]), "town", "gravity")
+    line = cells(markdown(error_tables([report])), "town", "gravity")
     # Rolls 0..11 with a sigma of 1, and 12 pitches that are exact.
     assert line[2:6] == ["24", "58%", "62%", "67%"]
     assert float(line[6]) == pytest.approx(3.7, abs=0.05)
 
 
 def test_magnifications(town: Report) -> None:
-    assert cells(markdown([town]), "town", "below 1")[2] == "1"
-    assert cells(markdown([town]), "town", "above 1.5")[-1] == "0.90 (100 / 100 / 100)"
+    assert cells(markdown(error_tables([town])), "town", "below 1")[2] == "1"
+    assert (
+        cells(markdown(error_tables([town])), "town", "above 1.5")[-1] == "0.90 (100 / 100 / 100)"
+    )
 
 
 def test_leak(town: Report) -> None:
     soft = report_of([(s, answer(58.0)) for s in town.samples])
-    text = leak_markdown([(town, 160, leak(town, soft))])
+    text = leak_table([(town, 160, leak(town, soft))]).markdown()
     assert cells(text, "town") == ["town", "160", "-3.95", "3.95", "0%"]
+
+
+def test_splits(town: Report) -> None:
+    (angles, _, by) = error_tables([town], split_by=["vfov"])
+    assert angles.rows[0][2] == by.rows[0][2] == "2"
+    assert by.rows[0][:2] == ["town", "50 to 70°"]
+
+
+def test_studies(town: Report, tmp_path: Path) -> None:
+    study = Study("town: told", "known", (("nothing", town), ("all", town)))
+    text = study_table(study).markdown()
+    assert text.startswith("town: told: median error")
+    assert cells(text, "all") == ["all", "2", "1.75 (50 / 80 / 90)", "1.95 (50 / 80 / 90)"]
+    write_json(town, tmp_path / "town.json", ["vfov"], [study])
+    content = json.loads((tmp_path / "town.json").read_text())
+    assert content["studies"]["town: told"]["all"] == content["summary"]
+    assert content["by_vfov"]["50 to 70°"]["photos"] == 2
+
+
+def test_html_of_a_table() -> None:
+    html = Table("a < b", ["x", "y"], [["1", "&"]]).html()
+    root = ElementTree.fromstring(f"<div>{html}</div>")
+    assert root.findtext("h3") == "a < b"
+    assert [cell.text for cell in root.iter("td")] == ["1", "&"]
+    assert [cell.text for cell in root.iter("th")] == ["x", "y"]
 
 
 def test_json(town: Report, bent: Report, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""``python -m geocalib.evaluation``: measure weights, make sets to measure on, mend sigmas."""
+"""``python -m geocalib.evaluation``: corrects the sigmas of weights by photographs with truth."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from pathlib import Path
 from geocalib.cli.report import fail
 from geocalib.errors import GeoCalibError
 from geocalib.evaluation import commands
-from geocalib.evaluation.crops import PER_PANORAMA, SIZE
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -28,25 +27,6 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m geocalib.evaluation", description=__doc__)
     actions = parser.add_subparsers(required=True)
 
-    run = actions.add_parser("run", help="errors on photographs with ground truth")
-    run.set_defaults(command=_run)
-    run.add_argument("--weights", default="lean", help="name or file")
-    run.add_argument("--dataset", type=Path, nargs="+", required=True, help="folders or tables")
-    run.add_argument("--camera-model", help="default: pinhole, simple_radial for distorted sets")
-    run.add_argument("--blur", type=int, metavar="PX", help="again with PX pixels of detail across")
-    run.add_argument("--out", type=Path, help="folder for tables, JSON, CSV and plots")
-    run.add_argument("--device", default="auto")
-
-    crops = actions.add_parser("crops", help="photographs cut out of panoramas")
-    crops.set_defaults(command=_crops)
-    crops.add_argument("--panos", type=Path, required=True, help="folder of the splits")
-    crops.add_argument("--split", choices=("train", "val", "test"), required=True)
-    crops.add_argument("--out", type=Path, required=True)
-    crops.add_argument("--per-panorama", type=int, default=PER_PANORAMA)
-    crops.add_argument("--size", type=int, default=SIZE, help="pixels on each side")
-    crops.add_argument("--distorted", action="store_true", help="with radial distortion")
-    crops.add_argument("--seed", type=int, default=0)
-
     calibrate = actions.add_parser("calibrate", help="make the sigmas of weights true")
     calibrate.set_defaults(command=_calibrate)
     calibrate.add_argument("--weights", type=Path, required=True, help="file of a lean network")
@@ -62,32 +42,6 @@ def _parser() -> argparse.ArgumentParser:
     calibrate.add_argument("--out", type=Path, required=True, help="file to write")
     calibrate.add_argument("--device", default="auto")
     return parser
-
-
-def _run(options: argparse.Namespace) -> None:
-    print(
-        commands.run(
-            options.dataset,
-            options.weights,
-            options.camera_model,
-            options.blur,
-            options.out,
-            options.device,
-        )
-    )
-
-
-def _crops(options: argparse.Namespace) -> None:
-    print(
-        commands.crops(
-            options.panos / options.split,
-            options.out,
-            options.per_panorama,
-            options.size,
-            options.distorted,
-            options.seed,
-        )
-    )
 
 
 def _calibrate(options: argparse.Namespace) -> None:

@@ -1,93 +1,214 @@
-"""What ``python -m geocalib.evaluation`` does, for any command line to call."""
+"""What the commands of evaluation do, for any command line to call."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
+from geocalib.calibration import Failure
 from geocalib.calibrator import Calibrator
-from geocalib.cli.report import progress
+from geocalib.cli import report as people
 from geocalib.errors import ConfigError
 from geocalib.evaluation import tables
-from geocalib.evaluation.crops import find_panoramas, render_crops
-from geocalib.evaluation.datasets import dataset_name, read_dataset
-from geocalib.evaluation.plots import save_plots
-from geocalib.evaluation.run import Calibrates, Report, evaluate, leak
+from geocalib.evaluation.datasets import Sample, dataset_name, read_dataset
+from geocalib.evaluation.html_page import SetPage, write_page
+from geocalib.evaluation.plots import save_curves, save_plots
+from geocalib.evaluation.report import Report, Split, leak
+from geocalib.evaluation.rig_study import mounted, rig_study
+from geocalib.evaluation.run import PLAIN, Calibrates, Setting, Told, evaluate
+from geocalib.evaluation.starts import starts_study
+from geocalib.evaluation.studies import Study, joint_study, partial_study, same_camera
+from geocalib.evaluation.table import Table
 from geocalib.evaluation.uncertainty import deviations, pooled, recalibrate, sigma_factors
+from geocalib.evaluation.worst import worst_cases
 from geocalib.nets.weights import WeightCard, read_weights
+from geocalib.solver.options import Initial
+
+UNFINISHED = "unfinished"
+"""Folder, in that of the results, of the answers of a run that was interrupted."""
 
 
-def evaluate_all(
-    calibrator: Calibrates,
-    datasets: Iterable[Path],
-    camera_model: str | None = None,
-    blur: int | None = None,
-) -> list[Report]:
-    """A report for each folder or table; all of them are read before the first is evaluated."""
-    sets = [(dataset_name(path), read_dataset(path)) for path in datasets]
-    names = [name for name, _ in sets]
-    if twice := next((name for name in names if names.count(name) > 1), None):
-        raise ConfigError(f"two sets are called {twice}; evaluate them one by one")
-    reports = []
-    for name, samples in sets:
-        with progress(len(samples), name) as done:
-            reports.append(
-                evaluate(calibrator, samples, camera_model, name=name, blur=blur, done=done)
-            )
-    return reports
+@dataclass(frozen=True)
+class Plan:
+    """What to evaluate, and in which ways."""
+
+    datasets: Sequence[Path]
+    """Folders or tables."""
+    camera_model: str | None = None
+    """By default the one that suits each set."""
+    limit: int | None = None
+    """Photographs of each set, spread evenly over it."""
+    blur: int | None = None
+    """Also with so many pixels of detail across, for how far the field of view moves."""
+    known: Sequence[Told] = ()
+    images_per_fit: Sequence[int] = ()
+    initial: Sequence[Initial] = ()
+    split_by: Sequence[Split] = ("magnification",)
+    rig: bool = False
+    """Also with the cameras of each rig together."""
+
+    def __post_init__(self) -> None:
+        if self.limit is not None and self.limit < 1:
+            raise ConfigError(f"limit is {self.limit}; give the number of photographs to take")
+
+    def read(self) -> dict[str, list[Sample]]:
+        """The photographs of all sets, by the name of the set."""
+        sets: dict[str, list[Sample]] = {}
+        for path in self.datasets:
+            name = dataset_name(path)
+            if name in sets:
+                raise ConfigError(f"two sets are called {name}; evaluate them one by one")
+            samples = read_dataset(path)
+            if self.limit is not None and self.limit < len(samples):
+                chosen = np.linspace(0, len(samples) - 1, self.limit).round().astype(int)
+                samples = [samples[i] for i in chosen]
+            sets[name] = samples
+        return sets
 
 
-def run(
-    datasets: Sequence[Path],
-    weights: str = "lean",
-    camera_model: str | None = None,
-    blur: int | None = None,
-    out: Path | None = None,
-    device: str = "auto",
-) -> str:
-    """Evaluate weights on sets and return tables in Markdown.
+@dataclass(frozen=True)
+class Evaluation:
+    """What was found."""
 
-    blur: also with so many pixels of detail across, for how far the field of view moves. out: a
-    folder for the tables and, of every set, JSON, CSV and plots.
+    reports: Sequence[Report]
+    """Of each set."""
+    tables: Sequence[Table]
+    """Of all of them, the studies included."""
+
+    @property
+    def failed(self) -> int:
+        """Photographs without an answer."""
+        return sum(report.failed for report in self.reports)
+
+    @property
+    def markdown(self) -> str:
+        return tables.markdown(self.tables)
+
+
+def run(calibrator: Calibrates, plan: Plan, out: Path | None = None) -> Evaluation:
+    """Evaluate; photographs that failed are told to people, a line each.
+
+    out: a folder for the tables (report.md), a page with plots and the worst photographs
+    (report.html) and, of every set, JSON, CSV and plots. The folder also keeps the answers of a
+    run that is interrupted, for the next one to go on from.
     """
-    calibrator = Calibrator(weights, device=device)
-    reports = evaluate_all(calibrator, datasets, camera_model)
-    text = tables.markdown(reports)
-    if blur is not None:
-        soft = evaluate_all(calibrator, datasets, camera_model, blur)
-        moved = [(a, blur, leak(a, b)) for a, b in zip(reports, soft, strict=True)]
-        text += "\n" + tables.leak_markdown(moved)
+    sets = plan.read()
+    # What cannot be done is said before the work begins.
+    for samples in sets.values():
+        if plan.images_per_fit:
+            same_camera(samples, max(plan.images_per_fit))
+        if plan.rig:
+            mounted(samples)
+    asked = _Asked(calibrator, plan.camera_model, out)
+    reports = [asked.about(name, samples) for name, samples in sets.items()]
+    for report in reports:
+        people.failures(o for o in report.outcomes if isinstance(o, Failure))
+    shown = tables.error_tables(reports, plan.split_by)
+    if plan.blur is not None:
+        soft = [asked.about(n, samples, Setting(blur=plan.blur)) for n, samples in sets.items()]
+        moved = [(a, plan.blur, leak(a, b)) for a, b in zip(reports, soft, strict=True)]
+        shown.append(tables.leak_table(moved))
+    studies = {name: _studies(asked, name, samples, plan) for name, samples in sets.items()}
+    shown += [tables.study_table(study) for part in studies.values() for study in part]
     if out is not None:
-        out.mkdir(parents=True, exist_ok=True)
-        (out / "report.md").write_text(text, encoding="utf-8")
-        for report in reports:
-            tables.write_json(report, out / f"{report.name}.json")
-            tables.write_csv(report, out / f"{report.name}.csv")
-            save_plots(report, out)
-    return text
+        _write(out, reports, studies, shown, plan)
+        asked.forget()
+    return Evaluation(reports, shown)
 
 
-def crops(
-    panoramas: Path,
+@dataclass(frozen=True)
+class _Asked:
+    """A calibrator that is asked about one set after the other, with a bar for people to see."""
+
+    calibrator: Calibrates
+    camera_model: str | None
+    out: Path | None
+
+    def about(self, name: str, samples: Sequence[Sample], setting: Setting = PLAIN) -> Report:
+        with self.bar(name, samples, setting) as done:
+            return evaluate(
+                self.calibrator,
+                samples,
+                self.camera_model,
+                setting,
+                name=name,
+                journal=self._journal(name, len(samples), setting),
+                done=done,
+            )
+
+    def bar(
+        self, name: str, samples: Sequence[Sample], setting: Setting = PLAIN
+    ) -> AbstractContextManager[Callable[[], None]]:
+        how = "" if setting == PLAIN else f", {setting}"
+        return people.progress(len(samples), f"{name}{how}")
+
+    def _journal(self, name: str, count: int, setting: Setting) -> Path | None:
+        """The file of the answers that these weights give for so many photographs."""
+        if self.out is None:
+            return None
+        card = self.calibrator.card
+        weights = (card.sha256 or card.name)[:12]
+        parts = (name, str(count), self.camera_model or "default", str(setting), weights)
+        return self.out / UNFINISHED / f"{'.'.join(parts)}.jsonl"
+
+    def forget(self) -> None:
+        """Remove what was kept in case of an interruption."""
+        assert self.out is not None
+        folder = self.out / UNFINISHED
+        for file in folder.glob("*.jsonl"):
+            file.unlink()
+        if folder.is_dir():
+            folder.rmdir()
+
+
+def _studies(asked: _Asked, name: str, samples: Sequence[Sample], plan: Plan) -> list[Study]:
+    def ask(some: Sequence[Sample], setting: Setting) -> Report:
+        return asked.about(name, some, setting)
+
+    studies = []
+    if plan.known and (study := partial_study(name, samples, plan.known, ask)):
+        studies.append(study)
+    if plan.images_per_fit:
+        studies.append(joint_study(name, samples, plan.images_per_fit, ask))
+    if plan.rig:
+        with asked.bar(f"{name}, rigs", samples) as done:
+            studies.append(rig_study(name, samples, ask, asked.calibrator, plan.camera_model, done))
+    if plan.initial:
+        with asked.bar(f"{name}, starts", samples) as done:
+            studies.append(
+                starts_study(
+                    asked.calibrator,
+                    samples,
+                    plan.initial,
+                    plan.camera_model,
+                    name=name,
+                    done=done,
+                )
+            )
+    return studies
+
+
+def _write(
     out: Path,
-    per_panorama: int,
-    size: int,
-    distorted: bool,
-    seed: int,
-) -> Path:
-    """Cut photographs out of a folder of panoramas and return their table."""
-    if per_panorama < 1 or size < 1:
-        raise ConfigError(f"there are no {per_panorama} crops of {size} pixels; give 1 or more")
-    with progress(len(find_panoramas(panoramas)), "panoramas") as done:
-        return render_crops(
-            panoramas,
-            out,
-            per_panorama=per_panorama,
-            size=size,
-            distorted_share=float(distorted),
-            seed=seed,
-            done=done,
-        )
+    reports: Sequence[Report],
+    studies: dict[str, list[Study]],
+    shown: Sequence[Table],
+    plan: Plan,
+) -> None:
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "report.md").write_text(tables.markdown(shown), encoding="utf-8")
+    pages = []
+    for report in reports:
+        file = out / f"{report.name}.json"
+        tables.write_json(report, file, plan.split_by, studies[report.name])
+        tables.write_csv(report, file.with_suffix(".csv"))
+        plots = save_plots(report, out) | save_curves(studies[report.name], report.name, out)
+        pages.append(SetPage(report, plots, worst_cases(report)))
+    write_page(out / "report.html", shown, pages)
 
 
 def calibrate(
@@ -114,5 +235,7 @@ def calibrate(
 
 
 def _factors(calibrator: Calibrates, datasets: Iterable[Path]) -> dict[str, float]:
-    reports = evaluate_all(calibrator, datasets)
+    asked = _Asked(calibrator, None, None)
+    sets = Plan(list(datasets)).read()
+    reports = [asked.about(name, samples) for name, samples in sets.items()]
     return sigma_factors(pooled(deviations(r.samples, r.outcomes) for r in reports))

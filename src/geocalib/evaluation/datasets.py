@@ -11,7 +11,9 @@ table                   pictures in     columns
 ======================  ==============  =====================================================
 
 An empty cell is unknown, and so is a whole column that is not there, except for the picture and
-its size. Either kind may have a column magnification; other columns are ignored.
+its size. Either kind may have the columns magnification, scene and panorama, which sets made of
+panoramas have; other columns are ignored. A picture that cannot be opened is no error here: it
+is one that a method fails on.
 """
 
 from __future__ import annotations
@@ -57,6 +59,16 @@ class Sample:
     """In the words of the table; where it has none, by the distortion it gives."""
     magnification: float | None = None
     """Pixels of the picture per pixel of what it was cut out of, at the centre."""
+    scene: str | None = None
+    """What kind of place it shows."""
+    panorama: str | None = None
+    """What it was cut out of."""
+    camera_name: str | None = None
+    """Equal for photographs of one camera."""
+    rig: str | None = None
+    """Equal for photographs that cameras mounted together took at once."""
+    camera_from_rig: tuple[float, float, float, float] | None = None
+    """How its camera is turned in the rig: a quaternion w, x, y, z."""
 
     @property
     def gravity(self) -> Tensor | None:
@@ -86,6 +98,8 @@ def read_dataset(path: str | Path) -> list[Sample]:
     A folder of several splits is ambiguous: name the table, such as ``openpano/test.csv``.
     """
     table = _find_table(Path(path))
+    if not _pictures(table).is_dir():
+        raise FormatError(f"{_pictures(table)} is no folder; the pictures of {table} belong there")
     try:
         with table.open(newline="", encoding="utf-8-sig") as stream:
             rows = csv.reader(stream)
@@ -202,18 +216,43 @@ def _sample(row: Mapping[str, str], layout: _Layout, pictures: Path, where: str)
         k2=k2,
         camera_model=row.get("model", "").strip() or by_distortion,
         magnification=number("magnification"),
+        scene=row.get("scene", "").strip() or None,
+        panorama=row.get("panorama", "").strip() or None,
+        camera_name=row.get("camera", "").strip() or None,
+        rig=row.get("rig", "").strip() or None,
+        camera_from_rig=_rotation(row.get("rotation", ""), where),
     )
 
 
-def _check_picture(image: Path, size: tuple[int, int], where: str) -> None:
-    """A picture must be there, and be turned as its table has it."""
+def _rotation(cell: str, where: str) -> tuple[float, float, float, float] | None:
+    if not cell.strip():
+        return None
+    try:
+        w, x, y, z = (float(word) for word in cell.split())
+    except ValueError:
+        w = x = y = z = 0.0
+    if not 0 < math.hypot(w, x, y, z) < math.inf:
+        raise FormatError(f"{where}: rotation is {cell!r}, not a quaternion w x y z")
+    return w, x, y, z
+
+
+def picture_size(image: Path) -> tuple[int, int] | None:
+    """Width and height of a picture, turned as its file asks for; None if it cannot be opened."""
     try:
         with Image.open(image) as picture:
-            found = picture.size
+            width, height = picture.size
             turned = picture.getexif().get(ORIENTATION, 1) >= 5
-    except OSError:
-        raise FormatError(f"{where}: {image} is missing or no picture; check the folder") from None
-    width, height = found[::-1] if turned else found
+    except (OSError, ValueError):
+        return None
+    return (height, width) if turned else (width, height)
+
+
+def _check_picture(image: Path, size: tuple[int, int], where: str) -> None:
+    """A picture must be turned as its table has it."""
+    found = picture_size(image)
+    if found is None:
+        return
+    width, height = found
     if abs(width * size[1] / (height * size[0]) - 1) > ASPECT_TOLERANCE:
         raise FormatError(
             f"{where}: {image.name} is {width}x{height}, not {size[0]}x{size[1]} or in its ratio"

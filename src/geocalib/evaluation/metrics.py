@@ -54,6 +54,16 @@ def auc(
     return tuple(areas)
 
 
+def recall(errors: ArrayLike, thresholds: Sequence[float]) -> tuple[float, ...]:
+    """The share of errors up to each threshold, in percent.
+
+    >>> recall([0.5, 2.0, float("inf"), 0.7], thresholds=(0.5, 1, 3))
+    (25.0, 50.0, 75.0)
+    """
+    values = _failures_infinite(errors)
+    return tuple(float(100 * np.mean(values <= t)) if len(values) else np.nan for t in thresholds)
+
+
 def median(errors: ArrayLike) -> float:
     """The median; infinite where half or more have failed."""
     values = np.sort(_failures_infinite(errors))

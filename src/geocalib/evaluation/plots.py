@@ -1,16 +1,27 @@
-"""Pictures of a report: where the errors are large, and whether the sigmas are true."""
+"""Pictures of a report: where the errors are large, and what the sigmas are worth."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from geocalib.calibration import Calibration
-from geocalib.evaluation.run import Report
+from geocalib.evaluation.metrics import median
+from geocalib.evaluation.ranking import (
+    Stated,
+    calibration_bins,
+    precision_recall,
+    sparsification,
+    stated,
+)
+from geocalib.evaluation.report import Report
+from geocalib.evaluation.studies import Study
 from geocalib.evaluation.uncertainty import Deviations, deviations
 
 if TYPE_CHECKING:
@@ -26,39 +37,120 @@ LARGEST_SIGMAS = 5.0
 BARS = 40
 """Of a histogram."""
 
+FEWEST = 8
+"""Answers that say something about sigmas, or about a trend."""
+
 SIGNED = {"vfov_deg": "vFoV", "pitch_deg": "pitch"}
 """What is drawn with its sign, and against what."""
 
 KINDS = {"roll": "roll", "pitch": "pitch", "gravity": "gravity", "vfov": "vFoV"}
 
+BLUE, ORANGE, GREEN, GREY = "#2f6db3", "#d9762b", "#4c9a5b", "#8a8f98"
 
-def save_plots(report: Report, folder: Path) -> list[Path]:
-    """Draw ``NAME-errors.png`` and, where there are sigmas to judge, ``NAME-sigmas.png``."""
-    folder.mkdir(parents=True, exist_ok=True)
+
+def draw_all(report: Report) -> dict[str, Figure]:
+    """The figures of a report by name: errors, truth, and where there are sigmas to judge, sigmas
+    and ranking."""
+    figures = {"errors": draw_errors(report), "truth": draw_truth(report)}
     found = deviations(report.samples, report.outcomes)
     found = {name: part for name, part in found.items() if len(part.errors)}
-    figures = {"errors": draw_errors(report)}
     if found:
-        figures["sigmas"] = draw_sigmas(found, report.name)
-    files = []
-    for name, figure in figures.items():
-        files.append(folder / f"{report.name}-{name}.png")
-        figure.savefig(files[-1], dpi=100)
+        figures["sigmas"] = draw_sigmas(found)
+    ranked = {kind: stated(report, kind) for kind in ("gravity", "vfov")}
+    ranked = {kind: part for kind, part in ranked.items() if len(part) >= FEWEST}
+    if ranked:
+        figures["ranking"] = draw_ranking(ranked)
+    return figures
+
+
+def save_plots(report: Report, folder: Path) -> dict[str, Path]:
+    """Draw all as ``NAME-errors.png`` and so on; the files by the figure's name."""
+    folder.mkdir(parents=True, exist_ok=True)
+    files = {}
+    for name, figure in draw_all(report).items():
+        files[name] = folder / f"{report.name}-{name}.png"
+        figure.savefig(files[name], dpi=110)
     return files
 
 
-def draw_errors(report: Report) -> Figure:
-    """Histograms of the errors, and signed errors against the true field of view and pitch."""
+def save_curves(studies: Iterable[Study], name: str, folder: Path) -> dict[str, Path]:
+    """Draw what a set's studies have curves of, as ``NAME-images.png``; the files likewise."""
+    files = {}
+    for study in studies:
+        if study.curves:
+            files["images"] = folder / f"{name}-images.png"
+            draw_curves(study).savefig(files["images"], dpi=110)
+    return files
+
+
+def draw_curves(study: Study) -> Figure:
+    """Areas under the recall curve of field of view and gravity against the number of images."""
+    figure = _figure(10, 3.8)
+    styles = zip(study.curves.items(), ((BLUE, "-"), (ORANGE, "--")), strict=True)
+    lines = [(*curve, *style) for curve, style in styles]
+    for axes, kind in zip(figure.subplots(1, 2), ("vfov", "gravity"), strict=True):
+        for threshold, marker in ((1, "o"), (5, "s")):
+            for label, reports, colour, line in lines:
+                areas = [
+                    r.summary().get(f"{kind}_auc{threshold}", np.nan) for r in reports.values()
+                ]
+                axes.plot(
+                    list(reports),
+                    areas,
+                    color=colour,
+                    linestyle=line,
+                    marker=marker,
+                    markersize=4,
+                    label=f"{label}, at {threshold}°",
+                )
+        _tidy(axes)
+        counts = sorted({count for _, reports, *_ in lines for count in reports})
+        axes.set_xscale("log", base=2)
+        axes.set_xticks(counts, map(str, counts))
+        axes.set(xlabel="images of one camera", ylabel=f"{KINDS[kind]}: AUC, percent")
+    figure.legend(
+        *figure.axes[0].get_legend_handles_labels(),
+        frameon=False,
+        loc="outside upper center",
+        ncols=4,
+    )
+    return figure
+
+
+def _figure(width: float, height: float) -> Figure:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(12, 7), layout="constrained")
-    figure.suptitle(f"{report.name}: {report.card.name}, {report.camera_model}")
-    top, bottom = figure.subplots(2, 4)
-    for axes, (kind, title) in zip(top, KINDS.items(), strict=True):
-        values = np.minimum(report.known(kind), LARGEST_DEG)
-        axes.stairs(*np.histogram(values, BARS, (0, LARGEST_DEG)), fill=True)
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def _tidy(axes: Axes) -> None:
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set_color(GREY)
+    axes.tick_params(color=GREY)
+    axes.grid(alpha=0.25)
+    axes.set_axisbelow(True)
+
+
+def draw_errors(report: Report) -> Figure:
+    """Histograms of the errors, with their medians."""
+    figure = _figure(12, 2.9)
+    for axes, (kind, title) in zip(figure.subplots(1, 4), KINDS.items(), strict=True):
+        values = report.known(kind)
+        bounded = np.minimum(values, LARGEST_DEG)
+        axes.stairs(*np.histogram(bounded, BARS, (0, LARGEST_DEG)), fill=True, color=BLUE)
+        _tidy(axes)
         axes.set(xlabel=f"{title} error, degrees", ylabel="photographs", xlim=(0, LARGEST_DEG))
-    for axes, (of, against) in zip(bottom, product(SIGNED, SIGNED), strict=True):
+        if len(values):
+            middle = median(values)
+            axes.axvline(min(middle, LARGEST_DEG), color=ORANGE)
+            axes.set_title(f"median {middle:.2f}°", fontsize=10, color=ORANGE)
+    return figure
+
+
+def draw_truth(report: Report) -> Figure:
+    """Signed errors against the true field of view and pitch, with medians of classes."""
+    figure = _figure(12, 3.2)
+    for axes, (of, against) in zip(figure.subplots(1, 4), product(SIGNED, SIGNED), strict=True):
         _scatter(axes, report, of, against)
     return figure
 
@@ -72,29 +164,33 @@ def _scatter(axes: Axes, report: Report, of: str, against: str) -> None:
         and getattr(sample, against) is not None
         and getattr(sample, of) is not None
     ]
-    x, y = np.array(points).reshape(-1, 2).T
-    axes.axhline(0, color="grey", linewidth=0.8)
-    axes.scatter(x, y, s=8, alpha=0.6)
+    x, y = np.array(points, dtype=np.float64).reshape(-1, 2).T
+    _tidy(axes)
+    axes.axhline(0, color=GREY, linewidth=1)
+    axes.scatter(x, y, s=12, alpha=0.5, color=BLUE, linewidths=0)
+    classes = min(8, len(np.unique(x)) // FEWEST)
+    if classes > 1:
+        parts = np.array_split(np.argsort(x), classes)
+        middle = [(np.median(x[part]), np.median(y[part])) for part in parts]
+        axes.plot(*np.array(middle).T, color=ORANGE, marker="o", markersize=3)
     ylabel = f"{SIGNED[of]}, found - true, degrees"
     axes.set(xlabel=f"true {SIGNED[against]}, degrees", ylabel=ylabel)
 
 
-def draw_sigmas(found: dict[str, Deviations], name: str) -> Figure:
+def draw_sigmas(found: dict[str, Deviations]) -> Figure:
     """Errors over sigmas against a standard normal, and the shares within any number of sigmas."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(4 * (len(found) + 1), 4), layout="constrained")
-    figure.suptitle(f"{name}: errors in units of their sigma")
+    figure = _figure(4 * (len(found) + 1), 3.4)
     *histograms, coverage = figure.subplots(1, len(found) + 1)
     x = np.linspace(-LARGEST_SIGMAS, LARGEST_SIGMAS, 201)
     density = np.exp(-x * x / 2) / np.sqrt(2 * np.pi)
     for axes, (title, part) in zip(histograms, found.items(), strict=True):
         values = part.normalised.clip(-LARGEST_SIGMAS, LARGEST_SIGMAS)
         ends = (-LARGEST_SIGMAS, LARGEST_SIGMAS)
-        axes.stairs(*np.histogram(values, BARS, ends, density=True), fill=True)
-        axes.plot(x, density, color="black", label="standard normal")
+        axes.stairs(*np.histogram(values, BARS, ends, density=True), fill=True, color=BLUE)
+        axes.plot(x, density, color=ORANGE, label="standard normal")
+        _tidy(axes)
         axes.set(xlabel=f"{title}: error / sigma")
-        axes.legend()
+        _legend_above(axes)
     _draw_coverage(coverage, found)
     return figure
 
@@ -104,10 +200,68 @@ def _draw_coverage(axes: Axes, found: dict[str, Deviations]) -> None:
     expected = np.linspace(0, 1, 200, endpoint=False)
     # The normal quantiles, from torch as SciPy is not among the requirements.
     sigmas = torch.special.ndtri(torch.from_numpy(0.5 + 0.5 * expected)).numpy()
+    colours = iter((BLUE, ORANGE, GREEN))
     for title, part in found.items():
         sizes = np.sort(np.abs(part.normalised))
         observed = np.searchsorted(sizes, sigmas, side="right") / len(sizes)
-        axes.plot(expected, observed, label=title)
-    axes.plot([0, 1], [0, 1], color="grey", linewidth=0.8)
-    axes.set(xlabel="share that should be within", ylabel="share that is", xlim=(0, 1), ylim=(0, 1))
-    axes.legend()
+        axes.plot(expected, observed, label=title, color=next(colours))
+    axes.plot([0, 1], [0, 1], color=GREY, linewidth=1, linestyle="--")
+    _tidy(axes)
+    ends = (0, 1.02)
+    axes.set(xlabel="share that should be within", ylabel="share that is", xlim=ends, ylim=ends)
+    _legend_above(axes)
+
+
+def draw_ranking(found: dict[str, Stated]) -> Figure:
+    """A row for each kind: precision and recall, calibration, and what leaving out helps."""
+    figure = _figure(12, 3.4 * len(found))
+    for row, (kind, part) in zip(
+        figure.subplots(len(found), 3, squeeze=False), found.items(), strict=True
+    ):
+        _draw_precision_recall(row[0], KINDS[kind], part)
+        _draw_bins(row[1], KINDS[kind], part)
+        _draw_sparsification(row[2], KINDS[kind], part)
+        for axes in row:
+            _tidy(axes)
+            _legend_above(axes)
+    return figure
+
+
+def _legend_above(axes: Axes) -> None:
+    """Curves may be anywhere within."""
+    axes.legend(frameon=False, fontsize=8, loc="lower left", bbox_to_anchor=(0, 1), ncols=3)
+
+
+def _draw_precision_recall(axes: Axes, title: str, found: Stated) -> None:
+    end = np.quantile(np.concatenate([found.errors, found.sigmas]), 0.95)
+    thresholds: NDArray[np.float64] = np.linspace(0, end, 201)[1:]
+    precision, recall = precision_recall(found, thresholds)
+    axes.plot(thresholds, precision, color=BLUE, label="precision")
+    axes.plot(thresholds, recall, color=ORANGE, label="recall")
+    axes.set(xlabel=f"{title}: good to so many degrees", ylabel="share", ylim=(0, 1.02))
+
+
+def _draw_bins(axes: Axes, title: str, found: Stated) -> None:
+    sigmas, errors = calibration_bins(found, min(10, len(found) // 4))
+    end = 1.05 * max(sigmas.max(), errors.max())
+    axes.plot([0, end], [0, end], color=GREY, linewidth=1, linestyle="--", label="true sigmas")
+    axes.plot(sigmas, errors, color=BLUE, marker="o", markersize=4, label="classes by sigma")
+    axes.set(
+        xlabel=f"{title}: sigma, degrees",
+        ylabel="root mean square error, degrees",
+        xlim=(0, end),
+        ylim=(0, end),
+    )
+
+
+def _draw_sparsification(axes: Axes, title: str, found: Stated) -> None:
+    shares = np.linspace(0.1, 1, 91)
+    by_sigma, by_error = sparsification(found, shares)
+    axes.plot(100 * shares, by_sigma, color=BLUE, label="the surest by sigma")
+    axes.plot(100 * shares, by_error, color=GREY, linestyle="--", label="the best, at most")
+    axes.axhline(np.median(found.errors), color=ORANGE, linewidth=1, label="any")
+    axes.set(
+        xlabel="percent of the answers kept",
+        ylabel=f"{title}: median error, degrees",
+        ylim=(0, None),
+    )

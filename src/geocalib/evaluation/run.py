@@ -1,43 +1,34 @@
-"""Runs a calibrator over photographs with ground truth, and measures its errors."""
+"""Runs a calibrator over photographs with ground truth."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal, Protocol, TypeVar, Unpack
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from PIL import Image
 
 from geocalib.calibration import Calibration, Outcome
+from geocalib.calibrator import LinesMode, Options
+from geocalib.cameras import get_model
 from geocalib.errors import ConfigError, GeoCalibError
-from geocalib.evaluation.datasets import Sample
-from geocalib.evaluation.metrics import (
-    gravity_errors,
-    k1_hat_error,
-    median,
-    pixel_distortion_error,
-    summarise,
-    vfov_error,
-)
+from geocalib.evaluation.datasets import Sample, picture_size
+from geocalib.evaluation.report import Report
+from geocalib.formats import json_lines
 from geocalib.imaging import ImageSource, read_photo
 from geocalib.nets.weights import WeightCard
+
+T = TypeVar("T")
 
 CHUNK = 16
 """Photographs handed to the calibrator at once."""
 
-ANGLES = ("roll", "pitch", "gravity", "vfov")
-"""Errors in degrees."""
-
-K1_MODELS = ("simple_radial", "radial")
-"""Camera models whose first parameter is the k1 of the truth."""
-
-MAGNIFICATIONS = {"below 1": (0.0, 1.0), "1 to 1.5": (1.0, 1.5), "above 1.5": (1.5, np.inf)}
-"""Classes of pictures cut out of panoramas."""
-
-Array = NDArray[np.float64]
+Told = Literal["nothing", "gravity", "focal"]
+"""What of the truth a calibrator may know."""
 
 
 class Calibrates(Protocol):
@@ -47,145 +38,132 @@ class Calibrates(Protocol):
     def card(self) -> WeightCard: ...
 
     def calibrate(
-        self, images: Sequence[ImageSource], camera_model: str = ...
+        self, images: Sequence[ImageSource], camera_model: str = ..., **options: Unpack[Options]
     ) -> list[Outcome]: ...
 
 
 @dataclass(frozen=True)
-class Report:
-    """N photographs, the answers, and how wrong they are."""
+class Setting:
+    """How a calibrator is asked."""
 
-    name: str
-    """Of the set."""
-    card: WeightCard
-    """Of the weights that answered."""
-    camera_model: str
-    """What was fitted."""
-    samples: tuple[Sample, ...]
-    outcomes: tuple[Outcome, ...]
-    errors: Mapping[str, Array]
-    """(N,) each: roll, pitch, gravity and vfov in degrees; with a model that has the truth's k1
-    also k1_hat, its error in units of the image height, and pixels, by how many it misplaces a
-    point on average, and both for the answer k1 = 0 (k1_hat_of_none, pixels_of_none). Infinite:
-    no answer; NaN: no truth."""
+    told: Told = "nothing"
+    images_per_fit: int = 1
+    """So many photographs in a row are of one camera, and fitted together."""
+    blur: int | None = None
+    """First shrink each photograph until its shorter side has so many pixels, and enlarge it."""
+    lines: LinesMode = "off"
+    """What straight lines are used for; sigmas of weights are measured without any."""
 
-    def __len__(self) -> int:
-        return len(self.samples)
+    def __post_init__(self) -> None:
+        if self.images_per_fit < 1:
+            raise ConfigError(f"there is no fit of {self.images_per_fit} images; give 1 or more")
+        if self.blur is not None and self.blur < 1:
+            raise ConfigError(f"blur is {self.blur}; give the pixels to keep across the short side")
 
-    @property
-    def failed(self) -> int:
-        """Photographs without an answer."""
-        return sum(not isinstance(outcome, Calibration) for outcome in self.outcomes)
+    def __str__(self) -> str:
+        """What tells it from others, for the names of files."""
+        parts = [f"known-{self.told}"] if self.told != "nothing" else []
+        parts += [f"fits-of-{self.images_per_fit}"] if self.images_per_fit > 1 else []
+        parts += [f"blur-{self.blur}"] if self.blur is not None else []
+        parts += [f"lines-{self.lines}"] if self.lines != "off" else []
+        return "-".join(parts) or "plain"
 
-    def known(self, kind: str, among: NDArray[np.bool_] | None = None) -> Array:
-        """The errors of one kind where there is a truth; none if the kind was not measured."""
-        values = self.errors.get(kind, np.empty(0))
-        if among is not None and len(values):
-            values = values[among]
-        return values[~np.isnan(values)]
 
-    def vfov_bias_deg(self) -> float:
-        """Median of found minus true field of view: positive if it is found too wide."""
-        shifts = [
-            outcome.vfov_deg - sample.vfov_deg
-            for sample, outcome in zip(self.samples, self.outcomes, strict=True)
-            if isinstance(outcome, Calibration) and sample.vfov_deg is not None
-        ]
-        return float(np.median(shifts)) if shifts else float("nan")
+PLAIN = Setting()
+"""One photograph at a time, of which nothing is known."""
 
-    def summary(self, among: NDArray[np.bool_] | None = None) -> dict[str, float]:
-        """Medians and AUC (``metrics.summarise``) of all angles, or of those among some (N,).
 
-        With distortion, also those of pixels (thresholds in pixels) and the median of k1_hat.
-        """
-        kinds = {kind: self.known(kind, among) for kind in (*ANGLES, "pixels", "pixels_of_none")}
-        summary = summarise({kind: values for kind, values in kinds.items() if len(values)})
-        for kind in ("k1_hat", "k1_hat_of_none"):
-            if len(values := self.known(kind, among)):
-                summary[f"{kind}_median"] = median(values)
-        return summary
-
-    def magnifications(self) -> Array:
-        """(N,) of what the network sees, not of the picture, which is larger; NaN: unknown."""
-        return np.array(
-            [
-                np.nan
-                if sample.magnification is None
-                else sample.magnification * self.card.short_side / min(sample.width, sample.height)
-                for sample in self.samples
-            ]
-        )
-
-    def by_magnification(self) -> dict[str, NDArray[np.bool_]]:
-        """Which (N,) of the photographs are in each class that there is any of."""
-        values = self.magnifications()
-        classes = {
-            name: (values >= low) & (values < high) for name, (low, high) in MAGNIFICATIONS.items()
-        }
-        return {name: chosen for name, chosen in classes.items() if chosen.any()}
+def default_model(samples: Sequence[Sample]) -> str:
+    """What to fit: simple_radial if the truth of any of the photographs has distortion."""
+    return "simple_radial" if any(sample.k1 for sample in samples) else "pinhole"
 
 
 def evaluate(
     calibrator: Calibrates,
     samples: Sequence[Sample],
     camera_model: str | None = None,
+    setting: Setting = PLAIN,
     *,
     name: str = "photographs",
-    blur: int | None = None,
+    journal: Path | None = None,
     done: Callable[[], None] = lambda: None,
 ) -> Report:
     """Calibrate photographs and compare the answers with the truth.
 
-    camera_model: by default simple_radial if the truth of any of them has distortion, else
-    pinhole. blur: first shrink each photograph until its shorter side has so many pixels, and
-    enlarge it again. done: called after each photograph.
+    camera_model: by default ``default_model``. journal: a file that keeps the answers of a run
+    that is interrupted; those that it holds already are not looked for again, failures are.
+    done: called after each photograph.
     """
     if not samples:
         raise ConfigError("there is nothing to evaluate; give at least one photograph")
-    if blur is not None and blur < 1:
-        raise ConfigError(f"blur is {blur}; give the pixels to keep across the shorter side")
-    if camera_model is None:
-        camera_model = "simple_radial" if any(sample.k1 for sample in samples) else "pinhole"
-    outcomes: list[Outcome] = []
-    for start in range(0, len(samples), CHUNK):
-        chunk = [sample.image for sample in samples[start : start + CHUNK]]
-        images = chunk if blur is None else [_blurred_or_broken(path, blur) for path in chunk]
-        for outcome in calibrator.calibrate(images, camera_model):
-            outcomes.append(outcome)
-            done()
-    rows = [
-        measure(sample, outcome, camera_model)
-        for sample, outcome in zip(samples, outcomes, strict=True)
-    ]
-    errors = {kind: np.array([row[kind] for row in rows]) for kind in rows[0]}
-    return Report(name, calibrator.card, camera_model, tuple(samples), tuple(outcomes), errors)
+    if len(samples) % setting.images_per_fit:
+        raise ConfigError(
+            f"{len(samples)} photographs are not made of fits of {setting.images_per_fit}"
+        )
+    camera_model = camera_model or default_model(samples)
+    found = _read(journal)
+    todo: list[Sample] = []
+    for fit in _parts(samples, setting.images_per_fit):
+        # Photographs that are fitted together are done all or none.
+        if not all(str(sample.image) in found for sample in fit):
+            todo.extend(fit)
+    for _ in range(len(samples) - len(todo)):
+        done()
+    size = max(1, CHUNK // setting.images_per_fit) * setting.images_per_fit
+    with nullcontext() if journal is None else json_lines.Writer(journal) as writer:
+        for chunk in _parts(todo, size):
+            answers = _ask(calibrator, chunk, camera_model, setting)
+            for sample, outcome in zip(chunk, answers, strict=True):
+                found[str(sample.image)] = outcome
+                if writer is not None and isinstance(outcome, Calibration):
+                    writer.write(outcome)
+                done()
+    outcomes = [found[str(sample.image)] for sample in samples]
+    return Report.create(name, calibrator.card, camera_model, samples, outcomes)
 
 
-def measure(sample: Sample, outcome: Outcome, camera_model: str) -> dict[str, float]:
-    """The errors of one answer, as in ``Report.errors``."""
-    kinds = list(ANGLES)
-    if camera_model in K1_MODELS:
-        kinds += ["k1_hat", "pixels", "k1_hat_of_none", "pixels_of_none"]
-    errors = dict.fromkeys(kinds, np.nan)
-    answer = outcome if isinstance(outcome, Calibration) else None
-    if sample.gravity is not None:
-        found = torch.full_like(sample.gravity, torch.nan) if answer is None else answer.gravity
-        angles = gravity_errors(found[None], sample.gravity[None])
-        errors |= {kind: value.item() for kind, value in angles.items()}
-    truth = sample.camera
-    if truth is None:
-        return errors
-    errors["vfov"] = np.inf if answer is None else vfov_error(answer.camera, truth).item()
-    if camera_model in K1_MODELS and sample.k1 is not None:
-        # Both grow in proportion to what k1 is off by, so one look at the pixels will do.
-        off_by_one = torch.tensor([sample.k1 + 1.0], dtype=torch.float64)
-        k1_hat = k1_hat_error(off_by_one, truth).item()
-        pixels = pixel_distortion_error(off_by_one, truth).item()
-        off = np.inf if answer is None else abs(answer.distortion[0] - sample.k1)
-        for suffix, size in (("", off), ("_of_none", abs(sample.k1))):
-            errors[f"k1_hat{suffix}"] = size * k1_hat
-            errors[f"pixels{suffix}"] = size * pixels
-    return errors
+def _read(journal: Path | None) -> dict[str, Outcome]:
+    """The answers of a journal, by the path of the photograph."""
+    if journal is None or not journal.exists():
+        return {}
+    return {str(outcome.image): outcome for outcome in json_lines.read(journal)}
+
+
+def _parts(samples: Sequence[Sample], size: int) -> Iterator[Sequence[Sample]]:
+    return (samples[i : i + size] for i in range(0, len(samples), size))
+
+
+def _ask(
+    calibrator: Calibrates, samples: Sequence[Sample], camera_model: str, setting: Setting
+) -> list[Outcome]:
+    images: list[ImageSource] = [sample.image for sample in samples]
+    if setting.blur is not None:
+        images = [_blurred_or_broken(sample.image, setting.blur) for sample in samples]
+    options = Options(lines=setting.lines)
+    if setting.told == "gravity":
+        options["gravity"] = torch.stack([_known(sample, sample.gravity) for sample in samples])
+    elif setting.told == "focal":
+        if get_model(camera_model).wide:
+            raise ConfigError(f"the true field of view is not a focal length of {camera_model}")
+        options["focal"] = [_focal(sample) for sample in samples]
+    if setting.images_per_fit > 1:
+        options["shared_intrinsics"] = [i // setting.images_per_fit for i in range(len(samples))]
+    outcomes = calibrator.calibrate(images, camera_model, **options)
+    # A blurred photograph has lost its path.
+    return [replace(o, image=str(s.image)) for s, o in zip(samples, outcomes, strict=True)]
+
+
+def _known(sample: Sample, value: T | None) -> T:
+    if value is None:
+        raise ConfigError(f"the truth of {sample.image} is not known, so it cannot be told")
+    return value
+
+
+def _focal(sample: Sample) -> float:
+    """Pixels of the picture, which may have another size than its table says."""
+    height = (picture_size(sample.image) or (0, sample.height))[1]
+    vfov_deg = _known(sample, sample.vfov_deg)
+    return 0.5 * height / math.tan(0.5 * math.radians(vfov_deg))
 
 
 def blurred(source: ImageSource, short_side: int) -> Image.Image:
@@ -208,33 +186,3 @@ def _blurred_or_broken(source: ImageSource, short_side: int) -> ImageSource:
         return blurred(source, short_side)
     except GeoCalibError:
         return source
-
-
-@dataclass(frozen=True)
-class Leak:
-    """How the field of view moves when nothing but the sharpness of a photograph changes."""
-
-    median_shift_deg: float
-    """Blurred minus sharp."""
-    median_change_deg: float
-    """Of its size."""
-    within_sigma: float
-    """Share of the photographs where it moves by no more than the sigma of the sharp one."""
-
-
-def leak(sharp: Report, soft: Report) -> Leak:
-    """Compare two reports of the same photographs, the second one blurred."""
-    pairs = [
-        (before, after)
-        for before, after in zip(sharp.outcomes, soft.outcomes, strict=True)
-        if isinstance(before, Calibration) and isinstance(after, Calibration)
-    ]
-    if not pairs:
-        raise ConfigError(f"{sharp.name}: no photograph has an answer both sharp and blurred")
-    shift = np.array([after.vfov_deg - before.vfov_deg for before, after in pairs])
-    sigma = np.array([before.sigma.vfov_deg for before, _ in pairs])
-    return Leak(
-        float(np.median(shift)),
-        float(np.median(np.abs(shift))),
-        float(np.mean(np.abs(shift) <= sigma)),
-    )

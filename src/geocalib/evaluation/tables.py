@@ -1,4 +1,4 @@
-"""A report as people read it (Markdown), and as programs do (JSON, CSV)."""
+"""A report as people read it (tables), and as programs do (JSON, CSV)."""
 
 from __future__ import annotations
 
@@ -9,57 +9,85 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from geocalib.calibration import Calibration
 from geocalib.evaluation.metrics import THRESHOLDS
-from geocalib.evaluation.run import ANGLES, Leak, Report
+from geocalib.evaluation.report import (
+    ANGLES,
+    K1_ERRORS,
+    OF_NONE,
+    PIXELS,
+    Chosen,
+    Leak,
+    Report,
+    Split,
+)
+from geocalib.evaluation.studies import Study
+from geocalib.evaluation.table import Table
 from geocalib.evaluation.uncertainty import deviations, sigma_factors
 
 TITLES = {"roll": "roll °", "pitch": "pitch °", "gravity": "gravity °", "vfov": "vFoV °"}
 
-LEGEND = "median error, then AUC at 1 / 5 / 10 degrees"
+LEGEND = "median error (AUC at 1 / 5 / 10 degrees)"
 
 
-def markdown(reports: Sequence[Report]) -> str:
-    """Tables of the errors of several sets: angles, distortion, sigmas, magnification."""
-    parts = [f"{LEGEND}\n", _angles(reports)]
-    for part in (_distortion(reports), _sigmas(reports), _magnifications(reports)):
-        if part:
-            parts.append(part)
-    return "\n".join(parts)
+def error_tables(
+    reports: Sequence[Report], split_by: Sequence[Split] = ("magnification",)
+) -> list[Table]:
+    """The errors of several sets: angles, distortion, sigmas, and parts of the sets."""
+    tables = [_angles(reports), _distortion(reports), _sigmas(reports)]
+    tables += [_splits(reports, by) for by in split_by]
+    return [table for table in tables if table.rows]
 
 
-def _angles(reports: Sequence[Report]) -> str:
+def study_table(study: Study) -> Table:
+    """The errors of each way to the answers, gravity and field of view."""
+    kinds = ("gravity", "vfov")
+    rows = []
+    for label, report in study.rows:
+        summary = report.summary()
+        rows.append([label, str(len(report)), *(_error(summary, kind) for kind in kinds)])
+    header = [study.column, "photos", *(TITLES[kind] for kind in kinds)]
+    return Table(f"{study.title}: {LEGEND}", header, rows)
+
+
+def markdown(tables: Iterable[Table]) -> str:
+    """The tables, one after the other."""
+    return "\n".join(table.markdown() for table in tables)
+
+
+def _angles(reports: Sequence[Report]) -> Table:
     header = ["set", "model", "photos", "failed", *(TITLES[kind] for kind in ANGLES), "vFoV bias °"]
     rows = []
     for report in reports:
         cells = [report.name, report.camera_model, str(len(report)), str(report.failed)]
         bias = _number(report.vfov_bias_deg(), "+.2f")
         rows.append([*cells, *_angle_cells(report), bias])
-    return _table(header, rows)
+    return Table(f"Errors: {LEGEND}", header, rows)
 
 
-def _angle_cells(report: Report, among: NDArray[np.bool_] | None = None) -> list[str]:
+def _angle_cells(report: Report, among: Chosen | None = None) -> list[str]:
     summary = report.summary(among)
     return [_error(summary, kind) for kind in ANGLES]
 
 
-def _distortion(reports: Sequence[Report]) -> str:
+def _distortion(reports: Sequence[Report]) -> Table:
     rows = []
     for report in reports:
         summary = report.summary()
-        for suffix, method in (("", report.card.name), ("_of_none", "k1 = 0")):
-            if f"k1_hat{suffix}_median" in summary:
-                k1_hat = _number(summary[f"k1_hat{suffix}_median"], ".4f")
-                pixels = _error(summary, f"pixels{suffix}")
-                rows.append([report.name, method, k1_hat, pixels])
-    header = ["set", "method", "k1 (H/f)², median error", "pixels: median, AUC at 1 / 5 / 10"]
-    return _table(header, rows) if rows else ""
+        for suffix, method in (("", report.card.name), (OF_NONE, "k1 = 0")):
+            if f"k1{suffix}_median" in summary:
+                medians = [summary[f"{kind}{suffix}_median"] for kind in K1_ERRORS]
+                shares = [summary[f"pixels{suffix}_recall{pixels:g}"] for pixels in PIXELS]
+                k1, k1_hat, pixels = medians
+                cells = [_number(k1, ".3f"), _number(k1_hat, ".4f"), _number(pixels, ".2f")]
+                rows.append([report.name, method, *cells, *(f"{share:.1f}" for share in shares)])
+    recalls = [f"≤ {pixels:g} px %" for pixels in PIXELS]
+    header = ["set", "method", "k1 error", "k1 (H/f)² error", "pixels", *recalls]
+    title = "Distortion: median errors, and the recall of the mean error in pixels"
+    return Table(title, header, rows)
 
 
-def _sigmas(reports: Sequence[Report]) -> str:
+def _sigmas(reports: Sequence[Report]) -> Table:
     rows = []
     for report in reports:
         found = deviations(report.samples, report.outcomes)
@@ -70,19 +98,20 @@ def _sigmas(reports: Sequence[Report]) -> str:
                 factor = _number(factors.get(name, math.nan), ".1f")
                 rows.append([report.name, name, str(len(part.errors)), *shares, factor])
     header = ["set", "sigma of", "errors", "within 1 σ (68%)", "2 σ (95%)", "3 σ (99.7%)"]
-    return _table([*header, "factor to be true"], rows) if rows else ""
+    title = "Sigmas: the share of errors within them"
+    return Table(title, [*header, "factor to be true"], rows)
 
 
-def _magnifications(reports: Sequence[Report]) -> str:
+def _splits(reports: Sequence[Report], by: Split) -> Table:
     rows = []
     for report in reports:
-        for name, among in report.by_magnification().items():
+        for name, among in report.split(by).items():
             rows.append([report.name, name, str(among.sum()), *_angle_cells(report, among)])
-    header = ["set", "magnification", "photos", *(TITLES[kind] for kind in ANGLES)]
-    return _table(header, rows) if rows else ""
+    header = ["set", TITLES.get(by, by), "photos", *(TITLES[kind] for kind in ANGLES)]
+    return Table(f"By {TITLES.get(by, by).removesuffix(' °')}: {LEGEND}", header, rows)
 
 
-def leak_markdown(leaks: Iterable[tuple[Report, int, Leak]]) -> str:
+def leak_table(leaks: Iterable[tuple[Report, int, Leak]]) -> Table:
     """How the field of view of each set moved when its photographs were blurred to so many pixels
     across."""
     rows = [
@@ -96,10 +125,15 @@ def leak_markdown(leaks: Iterable[tuple[Report, int, Leak]]) -> str:
         for report, pixels, moved in leaks
     ]
     header = ["set", "blurred to", "vFoV moves by °", "median of its size °", "within 1 σ"]
-    return _table(header, rows)
+    return Table("Does sharpness tell the field of view?", header, rows)
 
 
-def write_json(report: Report, file: Path) -> None:
+def write_json(
+    report: Report,
+    file: Path,
+    split_by: Sequence[Split] = ("magnification",),
+    studies: Sequence[Study] = (),
+) -> None:
     """Everything in one object; null: unknown, or infinite because of a failure."""
     found = deviations(report.samples, report.outcomes)
     content = {
@@ -111,9 +145,15 @@ def write_json(report: Report, file: Path) -> None:
         "failed": report.failed,
         "vfov_bias_deg": report.vfov_bias_deg(),
         "summary": report.summary(),
-        "by_magnification": {
-            name: {"photos": int(among.sum()), **report.summary(among)}
-            for name, among in report.by_magnification().items()
+        **{
+            f"by_{by}": {
+                name: {"photos": int(among.sum()), **report.summary(among)}
+                for name, among in report.split(by).items()
+            }
+            for by in split_by
+        },
+        "studies": {
+            study.title: {label: row.summary() for label, row in study.rows} for study in studies
         },
         "within_sigmas": {
             name: [part.within(sigmas) for sigmas in (1, 2, 3)]
@@ -146,12 +186,13 @@ def rows(report: Report) -> list[dict[str, Any]]:
             line[f"true_{name}"] = getattr(sample, name)
             line[name] = getattr(answer, name, None)
             line[f"sigma_{name}"] = getattr(answer.sigma, name) if answer else None
-        if "k1_hat" in report.errors:
+        if "k1" in report.errors:
             line["true_k1"] = sample.k1
             line["k1"] = answer.distortion[0] if answer else None
             line["sigma_k1"] = answer.sigma.distortion[0] if answer else None
         line |= {f"{kind}_error": float(values[i]) for kind, values in report.errors.items()}
         line["magnification"] = magnifications[i]
+        line["scene"] = sample.scene
         line["status"] = answer.status if answer else "failed"
         line["error"] = None if isinstance(outcome, Calibration) else outcome.error
         lines.append(line)
@@ -181,14 +222,3 @@ def _error(summary: dict[str, float], kind: str) -> str:
 
 def _number(value: float, form: str) -> str:
     return "-" if math.isnan(value) else f"{value:{form}}"
-
-
-def _table(header: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    """A Markdown table whose columns line up."""
-    widths = [max(map(len, column)) for column in zip(header, *lines, strict=True)]
-
-    def line(cells: Sequence[str]) -> str:
-        padded = (cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
-        return f"| {' | '.join(padded)} |\n"
-
-    return line(header) + line(["-" * width for width in widths]) + "".join(map(line, lines))

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from geocalib.calibration import Calibration, Outcome
 from geocalib.errors import ConfigError
 from geocalib.evaluation.datasets import Sample
-from geocalib.evaluation.run import K1_MODELS
+from geocalib.evaluation.report import K1_MODELS
 from geocalib.nets.weights import SIGMAS, WeightCard, read_weights, save_weights
 
 ONE_SIGMA = math.erf(1 / math.sqrt(2))

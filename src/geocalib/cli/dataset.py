@@ -1,0 +1,181 @@
+"""``geocalib dataset``: make sets to measure on, check panoramas, get published sets."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from geocalib.cli.options import Network
+from geocalib.errors import ConfigError, PanoramaError
+
+if TYPE_CHECKING:
+    from geocalib.training.levelness import Level
+
+app = typer.Typer(
+    help="Make, check and get sets of pictures with ground truth.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+Panoramas = Annotated[
+    Path, typer.Argument(metavar="PANOS", help="Folder of panoramas, or of their splits.")
+]
+Split = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Folder in PANOS, as train, val, test.")
+]
+
+
+@app.command()
+def make(
+    panos: Panoramas,
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder to write.")],
+    split: Split = None,
+    per_panorama: Annotated[int, typer.Option(metavar="N", help="Pictures of each.")] = 16,
+    size: Annotated[str, typer.Option(metavar="WxH", help="Pixels.")] = "640x640",
+    distorted: Annotated[
+        bool, typer.Option("--distorted", help="Through lenses that bend.")
+    ] = False,
+    people: Annotated[
+        bool, typer.Option("--people", help="Nearly level, as people take pictures.")
+    ] = False,
+    seed: Annotated[int, typer.Option(metavar="N", help="Another one gives others.")] = 0,
+    same_camera: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="So many pictures each have one camera; see eval."),
+    ] = None,
+    rig: Annotated[
+        str | None,
+        typer.Option(metavar="RIG", help="Shots of a rig: its file, or cube; see geocalib rig."),
+    ] = None,
+) -> None:
+    """Cut pictures with known cameras out of panoramas.
+
+    Written in the layout of the published sets: images/ and images.csv, for geocalib eval.
+    """
+    match = re.fullmatch(r"(\d+)x(\d+)", size)
+    if match is None:
+        raise ConfigError(f"--size {size}: give width and height in pixels, as 640x480")
+    from geocalib.cli import report
+    from geocalib.evaluation.crop_views import CropConfig
+    from geocalib.evaluation.crops import render_crops
+    from geocalib.rig import read_rig
+    from geocalib.training.pictures import find_panoramas
+
+    width, height = (int(side) for side in match.groups())
+    mounted = None if rig is None else read_rig(rig)
+    config = CropConfig(
+        per_panorama, (width, height), distorted, people, seed, same_camera, mounted
+    )
+    folder = panos if split is None else panos / split
+    manifest = panos / "manifest.csv"
+    with report.progress(len(find_panoramas(folder)), "panoramas") as done:
+        table = render_crops(
+            folder, out, config, manifest=manifest if manifest.exists() else None, done=done
+        )
+    report.note(f"pictures and their truth are in {table}")
+
+
+@app.command()
+def check(
+    panos: Panoramas,
+    split: Split = None,
+    views: Annotated[int, typer.Option(metavar="N", help="Views of each panorama.")] = 24,
+    out: Annotated[
+        Path, typer.Option(metavar="CSV", help="Table to write. Run it again to resume.")
+    ] = Path("levels.csv"),
+    weights: Annotated[
+        str, typer.Option(metavar="NAME|PATH", help="The network's weights; see geocalib info.")
+    ] = "lean",
+    device: Annotated[
+        str, typer.Option(metavar="NAME", help="auto, cpu, cuda, cuda:1, mps.")
+    ] = "auto",
+) -> None:
+    """Tell whether panoramas are level.
+
+    Looks around in each of them, and finds the tilt that its views have in common.
+    """
+    from geocalib.cli import report
+    from geocalib.cli.engine import load
+    from geocalib.evaluation.levels import check_level
+    from geocalib.training.levelness import read_levels, write_levels
+    from geocalib.training.pictures import find_panoramas
+
+    paths = find_panoramas(panos if split is None else panos / split)
+    levels = read_levels(out) if out.exists() else {}
+    todo = {str(path.relative_to(panos)): path for path in paths}
+    todo = {name: path for name, path in todo.items() if name not in levels}
+    if len(todo) < len(paths):
+        known = report.count(len(paths) - len(todo), "panorama")
+        report.note(f"{known} already in {out}: going on with {len(todo)}")
+    problems = []
+    calibrator = load(Network(weights, device)) if todo else None
+    with report.progress(len(todo), "panoramas") as done:
+        for name, path in todo.items():
+            assert calibrator is not None
+            try:
+                levels[name] = check_level(calibrator, path, views)
+            except PanoramaError as error:
+                problems.append(str(error))
+            else:
+                write_levels(levels, out)
+            done()
+    _print_levels({name: level for name, level in levels.items() if level.verdict != "level"})
+    good = sum(level.verdict == "level" for level in levels.values())
+    report.note(f"{good} of {report.count(len(levels), 'panorama')} level; see {out}")
+    for problem in problems:
+        report.fail(problem)
+    if problems:
+        raise typer.Exit(1)
+
+
+def _print_levels(levels: dict[str, Level]) -> None:
+    """A table of panoramas, the most tilted first."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    from geocalib.cli import report
+
+    if not levels:
+        return
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for header in ("panorama", "tilt °", "spread of views °", "verdict"):
+        table.add_column(header, justify="right" if "°" in header else "left", overflow="fold")
+    for name, level in sorted(levels.items(), key=lambda item: -item[1].tilt_deg):
+        tilt = f"{level.tilt_deg:.2f} ± {level.sigma_deg:.2f}"
+        table.add_row(report.printable(name), tilt, f"{level.spread_deg:.1f}", level.verdict)
+    report.standard_output().print(table, markup=False)
+
+
+@app.command()
+def get(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME",
+            help="openpano, stanford2d3d, tartanair, megadepth2k, megadepth2k-radial, lamar2k.",
+        ),
+    ],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder for the set's folder.")],
+    accept_terms: Annotated[
+        bool, typer.Option("--accept-terms", help="I have accepted the terms of stanford2d3d.")
+    ] = False,
+) -> None:
+    """Download a published set. Run it again to go on after an interruption."""
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from geocalib.cli import report
+    from geocalib.evaluation.benchmarks import get_benchmark
+
+    columns = (TextColumn(name), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=report.standard_error(), transient=True) as bar:
+        task = bar.add_task(name, total=None)
+        place = get_benchmark(
+            name,
+            out,
+            accept_terms,
+            lambda there, total: bar.update(task, completed=there, total=total),
+        )
+    report.note(f"{name} is in {place}; measure with geocalib eval --dataset {place}")

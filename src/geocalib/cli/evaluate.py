@@ -1,0 +1,106 @@
+"""``geocalib eval``: how wrong the answers are, on photographs whose camera is known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args
+
+import typer
+
+from geocalib.cli.options import CameraModel, Network
+from geocalib.errors import ConfigError
+
+# The words of ``geocalib.evaluation``, here again as importing that takes seconds.
+KNOWN = Literal["gravity", "focal"]
+STARTS = Literal["trivial", "heuristic", "ransac"]
+SPLITS = Literal["magnification", "scene", "vfov"]
+
+
+def command(
+    dataset: Annotated[
+        list[Path],
+        typer.Option(metavar="DIR", help="Folder or table with truth; may be given several times."),
+    ],
+    weights: Annotated[
+        str, typer.Option(metavar="NAME|PATH", help="The network's weights; see geocalib info.")
+    ] = "lean",
+    camera_model: Annotated[
+        CameraModel | None,
+        typer.Option(help="What kind of lens; by default what suits the set.", show_default=False),
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option(metavar="N", help="So many photographs, spread over the set.")
+    ] = None,
+    known: Annotated[
+        str,
+        typer.Option(metavar="LIST", help=f"Also with these known: {', '.join(get_args(KNOWN))}."),
+    ] = "",
+    images_per_fit: Annotated[
+        str,
+        typer.Option(metavar="LIST", help="Also with so many images of one camera: 1,2,4,8,16,32."),
+    ] = "",
+    rig: Annotated[
+        bool, typer.Option("--rig", help="Also with the cameras of each rig together.")
+    ] = False,
+    initial: Annotated[
+        str,
+        typer.Option(
+            metavar="LIST", help=f"Also from these starts: {', '.join(get_args(STARTS))}."
+        ),
+    ] = "",
+    split_by: Annotated[
+        str, typer.Option(metavar="LIST", help=f"Errors by {', '.join(get_args(SPLITS))}.")
+    ] = "magnification",
+    blur: Annotated[
+        int | None,
+        typer.Option(metavar="PX", help="Also with so many pixels of detail across the photos."),
+    ] = None,
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="Report, tables, plots. Run it again to resume.")
+    ] = Path("evaluation"),
+    device: Annotated[
+        str, typer.Option(metavar="NAME", help="auto, cpu, cuda, cuda:1, mps.")
+    ] = "auto",
+) -> None:
+    """Measure the answers for photographs with ground truth.
+
+    Prints the errors as tables, and writes a report with plots and the worst photographs, JSON and
+    CSV.
+    """
+    told: Any = _words("--known", known, get_args(KNOWN))
+    starts: Any = _words("--initial", initial, get_args(STARTS))
+    splits: Any = _words("--split-by", split_by, get_args(SPLITS))
+    counts = _numbers("--images-per-fit", images_per_fit)
+    from geocalib.cli import report
+    from geocalib.cli.engine import load
+    from geocalib.evaluation.commands import Plan, run
+
+    model = None if camera_model is None else str(camera_model)
+    plan = Plan(dataset, model, limit, blur, told, counts, starts, splits, rig)
+    plan.read()
+    try:
+        evaluation = run(load(Network(weights, device)), plan, out)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt("run the same command again to go on") from None
+    typer.echo(evaluation.markdown)
+    report.note(f"see {out / 'report.html'}")
+    if evaluation.failed:
+        raise typer.Exit(1)
+
+
+def _words(option: str, text: str, choices: Sequence[str]) -> tuple[str, ...]:
+    """The words of a list with commas."""
+    words = tuple(word.strip() for word in text.split(",") if word.strip())
+    for word in words:
+        if word not in choices:
+            raise ConfigError(f"{option} {word}: known are {', '.join(choices)}")
+    return words
+
+
+def _numbers(option: str, text: str) -> tuple[int, ...]:
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    try:
+        return tuple(int(word) for word in words)
+    except ValueError:
+        raise ConfigError(f"{option} {text}: give whole numbers, as 1,2,4,8") from None

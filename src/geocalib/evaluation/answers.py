@@ -1,0 +1,44 @@
+"""Calibrations that no fit has made: guesses, and the truth."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from geocalib.calibration import Calibration, Uncertainty
+from geocalib.cameras import Camera
+from geocalib.evaluation.datasets import Sample
+from geocalib.solver import Status
+
+
+def without_sigmas(image: str | None, camera: Camera, gravity: Tensor) -> Calibration:
+    """The calibration of a camera (a batch of 1) and gravity (3,), whose sigmas nobody knows."""
+    unknown = math.nan
+    return Calibration(
+        image=image,
+        camera=camera.to("cpu", torch.float64),
+        gravity=gravity.to("cpu", torch.float64),
+        sigma=Uncertainty(
+            roll_deg=unknown,
+            pitch_deg=unknown,
+            gravity_deg=unknown,
+            vfov_deg=unknown,
+            hfov_deg=unknown,
+            focal=unknown,
+            distortion=(unknown,) * len(camera.model.parameters),
+            principal_point=(unknown, unknown),
+        ),
+        covariance=torch.zeros(0, 0, dtype=torch.float64),
+        parameters=(),
+        status=str(Status.CONVERGED),
+    )
+
+
+def truth_of(sample: Sample, size: tuple[int, int]) -> Calibration | None:
+    """The truth as an answer for the picture of (width, height); None where it is not whole."""
+    camera, gravity = sample.camera, sample.gravity
+    if camera is None or gravity is None:
+        return None
+    return without_sigmas(str(sample.image), camera.resize(*size), gravity)

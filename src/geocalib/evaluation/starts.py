@@ -1,0 +1,107 @@
+"""Where a fit starts, and whether it matters: the errors of a guess, and of the fit from there.
+
+The network looks at each photograph once; guesses and fits are made from what it saw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from geocalib.calibration import Calibration, Failure, Outcome
+from geocalib.cameras import Camera, get_model
+from geocalib.cameras.simple_radial import SimpleRadial
+from geocalib.errors import ConfigError
+from geocalib.evaluation.answers import without_sigmas
+from geocalib.evaluation.datasets import Sample
+from geocalib.evaluation.report import Report
+from geocalib.evaluation.run import CHUNK, Calibrates, default_model
+from geocalib.evaluation.studies import Study
+from geocalib.fields import Fields
+from geocalib.imaging import InputSpec, View, prepare, read_photo
+from geocalib.known import Mapping, centres
+from geocalib.nets.weights import WeightCard
+from geocalib.solver import FitOptions, fit
+from geocalib.solver.initial import heuristic, trivial
+from geocalib.solver.minimal import Guess, ransac
+from geocalib.solver.observations import observe
+from geocalib.solver.options import Initial
+
+
+def starts_study(
+    calibrator: Calibrates,
+    samples: Sequence[Sample],
+    kinds: Sequence[Initial],
+    camera_model: str | None = None,
+    *,
+    name: str = "photographs",
+    done: Callable[[], None] = lambda: None,
+) -> Study:
+    """For each kind of start, the errors of the start itself and those of the fit."""
+    model = camera_model or default_model(samples)
+    if calibrator.card.legacy_up_field and model == SimpleRadial.name:
+        raise ConfigError(f"{calibrator.card.name} cannot start elsewhere; fit a pinhole camera")
+    labels = [f"{kind}{end}" for end in (" alone", " + fit") for kind in kinds]
+    found: dict[str, list[Outcome]] = {label: [] for label in labels}
+    for first in range(0, len(samples), CHUNK):
+        paths = [sample.image for sample in samples[first : first + CHUNK]]
+        for outcome in calibrator.calibrate(paths, model, keep_fields=True):
+            answers = dict.fromkeys(labels, outcome)
+            if isinstance(outcome, Calibration):
+                answers = _answers(outcome, kinds, calibrator.card)
+            for label, answer in answers.items():
+                found[label].append(answer)
+            done()
+    reports = (Report.create(name, calibrator.card, model, samples, found[k]) for k in labels)
+    rows = tuple(zip(labels, reports, strict=True))
+    return Study(f"{name}: where the fit starts", "start", rows)
+
+
+def _answers(answer: Calibration, kinds: Sequence[Initial], card: WeightCard) -> dict[str, Outcome]:
+    """By label, what each kind of start makes of what the network saw."""
+    assert answer.fields is not None
+    assert answer.image is not None
+    fields = answer.fields.to(torch.float64)
+    size = (answer.width, answer.height)
+    spec = InputSpec(card.short_side, largest_aspect=card.largest_aspect)
+    view = prepare(read_photo(answer.image, card.short_side), spec).view
+    mapping = Mapping.create([view], [fields.size])
+    # The middle of the photograph, in pixels of the fields.
+    centre = (centres([size]) - mapping.corner) * mapping.scale
+    outcomes: dict[str, Outcome] = {}
+    for kind in kinds:
+        options = FitOptions(initial=kind, confidence_scale=card.confidence_scale)
+        guess = _guess(kind, fields, centre, mapping.aspect, options.cells)
+        camera = Camera.create(
+            answer.camera_model, guess.f, fields.size, c=centre, aspect=mapping.aspect
+        )
+        outcomes[f"{kind} alone"] = _calibration(answer, camera, guess.gravity[0], view)
+        result = fit(
+            fields,
+            get_model(answer.camera_model),
+            principal_point=centre,
+            aspect=mapping.aspect,
+            options=options,
+        )
+        outcomes[f"{kind} + fit"] = _calibration(answer, result.camera, result.gravity[0], view)
+    return outcomes
+
+
+def _guess(
+    kind: Initial, fields: Fields, centre: Tensor, aspect: Tensor, cells: int | None
+) -> Guess:
+    if kind == "trivial":
+        return trivial(torch.tensor([fields.size]))
+    if kind == "heuristic":
+        return heuristic(fields, centre)
+    return ransac(observe(fields, cells), centre, aspect)
+
+
+def _calibration(answer: Calibration, camera: Camera, gravity: Tensor, view: View) -> Outcome:
+    """Of the photograph, given the camera (a batch of 1) and gravity (3,) of its fields."""
+    size = (answer.width, answer.height)
+    if not bool(torch.isfinite(camera.f).all() & torch.isfinite(gravity).all()):
+        return Failure(answer.image, *size, "there is no such start")
+    return without_sigmas(answer.image, view.to_original(camera, size), gravity)

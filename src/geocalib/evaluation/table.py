@@ -1,0 +1,36 @@
+"""A table of words, for people: as Markdown, or as HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of as many cells as the header has."""
+
+    title: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+    def markdown(self) -> str:
+        """With columns that line up."""
+        widths = [max(map(len, column)) for column in zip(self.header, *self.rows, strict=True)]
+
+        def line(cells: Sequence[str]) -> str:
+            padded = (cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
+            return f"| {' | '.join(padded)} |\n"
+
+        rule = line(["-" * width for width in widths])
+        return f"{self.title}\n\n{line(self.header)}{rule}{''.join(map(line, self.rows))}"
+
+    def html(self) -> str:
+        """A heading and a table element."""
+        lines = [_row("th", self.header), *(_row("td", row) for row in self.rows)]
+        return "\n".join([f"<h3>{escape(self.title)}</h3>", "<table>", *lines, "</table>"])
+
+
+def _row(kind: str, cells: Sequence[str]) -> str:
+    return f"<tr>{''.join(f'<{kind}>{escape(cell)}</{kind}>' for cell in cells)}</tr>"

@@ -1,0 +1,203 @@
+"""``geocalib eval``, ``dataset`` and ``train``: words in, files out; the work is done elsewhere."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+from typer.testing import CliRunner, Result
+
+from calibrations import FAILURE
+from fake_calibrator import Run
+from geocalib.cli.app import app
+from geocalib.evaluation.datasets import read_dataset
+from geocalib.training import __main__ as training
+from geocalib.training.journal import TRAIN_COLUMNS, Table
+from known_photos import FakeCalibrator, answer, write_set
+
+PAGES = Path(__file__).parents[2] / "docs"
+HEADER = "image,width,height,roll_deg,pitch_deg,vfov_deg\n"
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs a command in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*words: object) -> Result:
+        result = CliRunner().invoke(app, [str(word) for word in words])
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        return result
+
+    return run
+
+
+@pytest.fixture
+def known(run: Run, monkeypatch: pytest.MonkeyPatch) -> FakeCalibrator:
+    """A calibrator that finds 62 degrees, in the place of any."""
+    fake = FakeCalibrator(lambda image: FAILURE if "broken" in str(image) else answer(62.0))
+    monkeypatch.setattr("geocalib.cli.engine.load", lambda network: fake)
+    # Drawing takes longer than all the rest.
+    monkeypatch.setattr("geocalib.evaluation.commands.save_plots", lambda report, out: {})
+    monkeypatch.setattr("geocalib.evaluation.commands.worst_cases", lambda report: [])
+    return fake
+
+
+@pytest.fixture
+def panos(tmp_path: Path) -> Path:
+    """A folder with one panorama in its split test."""
+    pixels = np.random.default_rng(0).integers(1, 255, (32, 64, 3), dtype=np.uint8)
+    (tmp_path / "panos" / "test").mkdir(parents=True)
+    Image.fromarray(pixels).save(tmp_path / "panos" / "test" / "a.png")
+    return tmp_path / "panos"
+
+
+class TestEval:
+    def test_prints_and_writes(self, run: Run, known: FakeCalibrator, tmp_path: Path) -> None:
+        write_set(tmp_path / "town", "gt.csv", HEADER + "a.png,64,48,0,0,60\nb.png,64,48,0,0,60\n")
+        words = ("--known", "focal", "--images-per-fit", "1,2", "--split-by", "vfov")
+        result = run("eval", "--dataset", "town", *words, "--out", "results")
+        assert result.exit_code == 0
+        assert "| town | pinhole | 2 " in result.stdout
+        assert "| 2 joint" in result.stdout
+        assert "50 to 70°" in result.stdout
+        assert result.stderr == "see results/report.html\n"
+        assert {"report.html", "report.md", "town.json", "town.csv"} <= {
+            path.name for path in Path("results").iterdir()
+        }
+
+    def test_a_broken_photo_is_told_and_counted(
+        self, run: Run, known: FakeCalibrator, tmp_path: Path
+    ) -> None:
+        lines = "a.png,64,48,0,0,60\nbroken.png,64,48,0,0,60\n"
+        write_set(tmp_path / "town", "gt.csv", HEADER + lines)
+        result = run("eval", "--dataset", "town")
+        assert result.exit_code == 1
+        assert "the file ends too early" in result.stderr
+        assert "| town | pinhole | 2      | 1 " in result.stdout
+
+    @pytest.mark.parametrize(
+        ("words", "line"),
+        [
+            (("--known", "all"), "--known all: known are gravity, focal"),
+            (("--initial", "best"), "--initial best: known are trivial, heuristic, ransac"),
+            (("--split-by", "size"), "--split-by size: known are magnification, scene, vfov"),
+            (("--images-per-fit", "two"), "--images-per-fit two: give whole numbers, as 1,2,4,8"),
+            (("--limit", "0"), "limit is 0; give the number of photographs to take"),
+            ((), "town holds no table"),
+        ],
+    )
+    def test_bad_words(
+        self, run: Run, known: FakeCalibrator, words: Sequence[str], line: str
+    ) -> None:
+        result = run("eval", "--dataset", "town", *words)
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert result.stderr.startswith(f"error: {line}")
+        assert known.calls == []
+
+
+class TestDataset:
+    def test_make(self, run: Run, panos: Path) -> None:
+        (panos / "manifest.csv").write_text("file,scene\ntest/a.png,indoor\n")
+        words = ("--split", "test", "--per-panorama", "2", "--size", "16x12", "--distorted")
+        result = run("dataset", "make", panos, "set", *words)
+        assert result.exit_code == 0
+        assert result.stderr == "pictures and their truth are in set/images.csv\n"
+        samples = read_dataset("set")
+        assert [(s.width, s.height, s.scene) for s in samples] == [(16, 12, "indoor")] * 2
+        assert all(s.k1 for s in samples)
+
+    def test_make_refuses(self, run: Run, panos: Path) -> None:
+        result = run("dataset", "make", panos, "set", "--size", "big")
+        assert result.exit_code == 2
+        assert result.stderr == ("error: --size big: give width and height in pixels, as 640x480\n")
+        assert "holds no panorama" in run("dataset", "make", panos, "set").stderr
+
+    def test_check_and_resume(self, run: Run, known: FakeCalibrator, panos: Path) -> None:
+        """The fake finds each view level, so the panorama seems to tilt wherever one looks."""
+        (panos / "test" / "bad.png").write_text("no picture")
+        result = run("dataset", "check", panos, "--split", "test", "--views", "6")
+        assert result.exit_code == 1
+        assert "bad.png" in result.stderr
+        assert "of 1 panorama level; see levels.csv" in result.stderr
+        with Path("levels.csv").open(newline="") as stream:
+            (row,) = csv.DictReader(stream)
+        assert row["file"] == "test/a.png"
+        assert row["verdict"] in ("level", "tilted", "unclear")
+        asked = len(known.calls)
+        (panos / "test" / "bad.png").unlink()
+        result = run("dataset", "check", panos, "--split", "test", "--views", "6")
+        assert "1 panorama already in levels.csv: going on with 0" in result.stderr
+        assert (result.exit_code, len(known.calls)) == (0, asked)
+
+    def test_get(self, run: Run, tmp_path: Path) -> None:
+        result = run("dataset", "get", "stanford2d3d", "sets")
+        assert result.exit_code == 2
+        assert "--accept-terms" in result.stderr
+        (tmp_path / "sets" / "lamar2k").mkdir(parents=True)
+        assert (
+            "geocalib eval --dataset sets/lamar2k"
+            in run("dataset", "get", "lamar2k", "sets").stderr
+        )
+
+
+class TestTrain:
+    def test_has_the_options_of_the_module(self) -> None:
+        text = CliRunner().invoke(app, ["train", "--help"]).stdout
+        options = set(re.findall(r"^  (?:-h, )?(--[a-z-]+)", text, re.MULTILINE))
+        words = {word for action in training._parser()._actions for word in action.option_strings}
+        assert options - {"--plot"} == words - {"-h"}
+
+    def test_hands_on_what_it_is_given(
+        self, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        seen: list[Any] = []
+
+        def main(words: Sequence[str]) -> int:
+            seen.append(training._parser().parse_args(words))
+            return 0 if seen[-1].steps else 2
+
+        drawn: list[Path] = []
+        monkeypatch.setattr(training, "main", main)
+        monkeypatch.setattr(
+            "geocalib.training.journal.plot", lambda folder, picture: drawn.append(picture)
+        )
+        words = ("train", "--panos", "panos", "--out", "run", "--set", "batch=4", "--set", "seed=1")
+        assert run(*words, "--steps", "3", "--device", "cpu").exit_code == 0
+        (options,) = seen
+        assert (options.panos, options.steps, options.device) == (Path("panos"), 3, "cpu")
+        assert options.set == ["batch=4", "seed=1"]
+        assert drawn == [Path("run/travel/curves.png")]
+        assert run(*words).exit_code == 2
+        assert len(drawn) == 1
+        assert "--panos" in run("train", "--out", "run").stderr
+
+    def test_plot(self, run: Run, tmp_path: Path) -> None:
+        table = Table(tmp_path / "training.csv", TRAIN_COLUMNS)
+        for step in (1, 2):
+            table.add({"step": step, "up": 1 / step, "gradient_norm": 1.0})
+        table.close()
+        (tmp_path / "validation.csv").write_text("step,published_gravity_median\n2,5\n")
+        result = run("train", "--plot", tmp_path)
+        assert result.exit_code == 0
+        with Image.open(tmp_path / "curves.png") as picture:
+            assert picture.width > 1000
+        assert "training.csv: No such file" in run("train", "--plot", tmp_path / "none").stderr
+
+
+@pytest.mark.parametrize(
+    "command", ["eval", "dataset make", "dataset check", "dataset get", "train"]
+)
+def test_the_pages_name_every_option(run: Run, command: str) -> None:
+    page, more = ((PAGES / name).read_text() for name in ("command-line.md", "training.md"))
+    assert f"geocalib {command}" in page
+    for option in re.findall(r"--[a-z-]+", run(*command.split(), "--help").stdout):
+        assert option in page or option == "--help"
+        assert command != "train" or option in more or option == "--help"
