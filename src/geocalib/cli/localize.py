@@ -1,0 +1,96 @@
+"""``geocalib localize``: where photos were taken, in a model that COLMAP has built."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+SOME_FAILED = 1
+"""Exit code: some photos have no pose, or some lines were left out."""
+
+
+class PoseFormat(StrEnum):
+    """What poses are written as."""
+
+    HLOC = "hloc"
+    COLMAP = "colmap"
+
+
+@dataclass(frozen=True)
+class Sources:
+    """The files to localise from."""
+
+    model: str
+    queries: str
+    matches: str
+    features: str | None
+    pairs: str | None
+    calibration: str | None
+
+
+def command(
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="Folder of a COLMAP model.", show_default=False)
+    ],
+    queries: Annotated[
+        str,
+        typer.Argument(
+            metavar="QUERIES",
+            help="Lines NAME MODEL WIDTH HEIGHT PARAMS[], or NAME where --calibration has it.",
+            show_default=False,
+        ),
+    ],
+    matches: Annotated[
+        str,
+        typer.Option(
+            metavar="FILE",
+            help="Lines NAME X Y POINT3D_ID (.txt), or the matches of hloc (.h5).",
+            show_default=False,
+        ),
+    ],
+    output: Annotated[
+        str,
+        typer.Option(
+            "--output", "-o", metavar="PATH", help="File or folder to write.", show_default=False
+        ),
+    ],
+    features: Annotated[
+        str | None, typer.Option(metavar="H5", help="The features of hloc, for its matches.")
+    ] = None,
+    pairs: Annotated[
+        str | None,
+        typer.Option(metavar="TXT", help="Lines QUERY DATABASE_IMAGE, for the matches of hloc."),
+    ] = None,
+    calibration: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Gravity and cameras: calibrate --json -o FILE."),
+    ] = None,
+    world_gravity: Annotated[
+        tuple[float, float, float] | None,
+        typer.Option(
+            metavar="X Y Z",
+            help="Down in the model. Default: what its own photos in --calibration say.",
+            show_default=False,
+        ),
+    ] = None,
+    format: Annotated[
+        PoseFormat, typer.Option(help="Lines NAME QW QX QY QZ TX TY TZ, or a model's folder.")
+    ] = PoseFormat.HLOC,
+    threshold: Annotated[float, typer.Option(metavar="PX", help="Largest error of inliers.")] = 12,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same poses.")] = 0,
+) -> None:
+    """Find where photos were taken.
+
+    From matches to the 3D points of a COLMAP model. Gravity, where it is known, favours poses that
+    stand upright as the photos do.
+    """
+    from geocalib.cli import localization
+    from geocalib.localize import LocalizeOptions
+
+    sources = Sources(model, queries, matches, features, pairs, calibration)
+    options = LocalizeOptions(threshold=threshold, seed=seed)
+    if not localization.run(sources, world_gravity, options, format, output):
+        raise typer.Exit(SOME_FAILED)

@@ -1,0 +1,232 @@
+"""COLMAP models as folders of cameras, images and points3D, each .bin or .txt.
+
+Only what localisation needs is kept: of an image its pose and which 3D point each keypoint shows,
+of a 3D point where it is. What newer versions of COLMAP add (rigs, frames) is not looked at.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from geocalib.cameras import Camera, from_colmap
+from geocalib.errors import CameraError, FormatError
+from geocalib.formats import colmap
+from geocalib.localize.rotation import from_quaternion
+
+Array = npt.NDArray[np.float64]
+
+NO_POINT = -1
+"""In the place of a 3D point for keypoints without one."""
+
+MODELS: dict[int, tuple[str, int]] = {
+    0: ("SIMPLE_PINHOLE", 3),
+    1: ("PINHOLE", 4),
+    2: ("SIMPLE_RADIAL", 4),
+    3: ("RADIAL", 5),
+    4: ("OPENCV", 8),
+    5: ("OPENCV_FISHEYE", 8),
+    6: ("FULL_OPENCV", 12),
+    7: ("FOV", 5),
+    8: ("SIMPLE_RADIAL_FISHEYE", 4),
+    9: ("RADIAL_FISHEYE", 5),
+    10: ("THIN_PRISM_FISHEYE", 12),
+    11: ("RAD_TAN_THIN_PRISM_FISHEYE", 16),
+    12: ("SIMPLE_DIVISION", 4),
+    13: ("DIVISION", 5),
+    14: ("SIMPLE_FISHEYE", 3),
+    15: ("FISHEYE", 4),
+    16: ("EUCM", 6),
+    17: ("EQUIRECTANGULAR", 2),
+}
+"""Names and numbers of parameters by the ids of the binary form."""
+
+
+@dataclass(frozen=True, eq=False)
+class ModelImage:
+    """An image of the model."""
+
+    name: str
+    camera_id: int
+    rotation: Array
+    """(3, 3) from the world to the camera frame."""
+    translation: Array
+    """(3,)."""
+    keypoints: Array
+    """(K, 2) pixels."""
+    point_ids: npt.NDArray[np.int64]
+    """(K,) the 3D point of each keypoint, or NO_POINT."""
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A reconstruction."""
+
+    images: dict[str, ModelImage]
+    """By name."""
+    points: dict[int, Array]
+    """(3,) positions by id."""
+
+
+def read_model(folder: str | Path) -> Model:
+    """The images and points of a model's folder."""
+    images, points = _file(folder, "images"), _file(folder, "points3D")
+    read_images = _images_txt if images.suffix == ".txt" else _images_bin
+    read_points = _points_txt if points.suffix == ".txt" else _points_bin
+    return Model({image.name: image for image in read_images(images)}, dict(read_points(points)))
+
+
+def read_cameras(folder: str | Path) -> dict[int, Camera]:
+    """The cameras of a model's folder, each a batch of 1, by their id."""
+    path = _file(folder, "cameras")
+    return colmap.read(path) if path.suffix == ".txt" else dict(_cameras_bin(path))
+
+
+def _file(folder: str | Path, part: str) -> Path:
+    """The binary file where there is one, else the text."""
+    folder = Path(folder)
+    for path in (folder / f"{part}.bin", folder / f"{part}.txt"):
+        if path.is_file():
+            return path
+    raise FormatError(f"{folder} holds neither {part}.bin nor {part}.txt; give a COLMAP model")
+
+
+class _Reader:
+    """Numbers from a binary file, one after the other."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.data, self.at = path, path.read_bytes(), 0
+
+    def numbers(self, layout: str) -> tuple[int | float, ...]:
+        """Of a ``struct`` layout without padding."""
+        try:
+            values = struct.unpack_from(f"<{layout}", self.data, self.at)
+        except struct.error:
+            raise self.cut_short() from None
+        self.at += struct.calcsize(f"<{layout}")
+        return values
+
+    def integer(self, layout: str) -> int:
+        return int(self.numbers(layout)[0])
+
+    def text(self) -> str:
+        """Up to the next 0."""
+        end = self.data.find(b"\0", self.at)
+        if end < 0:
+            raise self.cut_short()
+        text = self.data[self.at : end].decode("utf-8", "surrogateescape")
+        self.at = end + 1
+        return text
+
+    def table(self, kind: npt.DTypeLike, count: int) -> npt.NDArray[np.void]:
+        """That many rows of a structured kind."""
+        row = np.dtype(kind)
+        if count > (len(self.data) - self.at) // row.itemsize:
+            raise self.cut_short()
+        table: npt.NDArray[np.void] = np.frombuffer(self.data, row, count, self.at)
+        self.at += count * row.itemsize
+        return table
+
+    def cut_short(self) -> FormatError:
+        return FormatError(f"{self.path} is cut short or is no COLMAP file; export it again")
+
+
+def _cameras_bin(path: Path) -> Iterator[tuple[int, Camera]]:
+    reader = _Reader(path)
+    for _ in range(reader.integer("Q")):
+        key, model, width, height = (int(v) for v in reader.numbers("IiQQ"))
+        if model not in MODELS:
+            raise FormatError(f"{path}: camera {key} has the unknown model {model}")
+        name, count = MODELS[model]
+        parameters = [float(v) for v in reader.numbers(f"{count}d")]
+        try:
+            yield key, from_colmap(name, parameters, (width, height), dtype=torch.float64)
+        except CameraError as error:
+            raise FormatError(f"{path}, camera {key}: {error}") from None
+
+
+KEYPOINT = np.dtype([("x", "<f8"), ("y", "<f8"), ("point", "<i8")])
+TRACK = np.dtype([("image", "<u4"), ("keypoint", "<u4")])
+
+
+def _images_bin(path: Path) -> Iterator[ModelImage]:
+    reader = _Reader(path)
+    for _ in range(reader.integer("Q")):
+        reader.integer("I")
+        pose = np.array(reader.numbers("7d"))
+        camera, name = reader.integer("I"), reader.text()
+        rows = reader.table(KEYPOINT, reader.integer("Q"))
+        keypoints = np.stack([rows["x"], rows["y"]], -1)
+        yield _image(path, name, camera, pose, keypoints, rows["point"].astype(np.int64))
+
+
+def _points_bin(path: Path) -> Iterator[tuple[int, Array]]:
+    reader = _Reader(path)
+    for _ in range(reader.integer("Q")):
+        key, x, y, z, *_, track = reader.numbers("QdddBBBdQ")
+        reader.table(TRACK, int(track))
+        yield int(key), np.array([x, y, z])
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    """The lines that are no comments, numbered; an image without keypoints has an empty one."""
+    text = path.read_text(encoding="utf-8", errors="surrogateescape")
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.startswith("#"):
+            yield number, line
+
+
+def _images_txt(path: Path) -> Iterator[ModelImage]:
+    lines = _lines(path)
+    for number, line in lines:
+        if not line.strip():
+            continue
+        # The name is the rest of the line: it may hold spaces.
+        words = line.split(maxsplit=9)
+        _, keypoints = next(lines, (number + 1, ""))
+        try:
+            pose, camera, name = np.array(words[1:8], dtype=np.float64), int(words[8]), words[9]
+            cells = keypoints.split()
+            table = np.array(cells, dtype=np.float64).reshape(-1, 3)
+            points = np.array(cells[2::3], dtype=np.int64)
+        except (IndexError, ValueError):
+            raise FormatError(
+                f"{path}, line {number}: must be IMAGE_ID QW QX QY QZ TX TY TZ CAMERA_ID NAME and "
+                "a line of X Y POINT3D_ID for each keypoint"
+            ) from None
+        yield _image(path, name.rstrip("\r"), camera, pose, table[:, :2], points)
+
+
+def _points_txt(path: Path) -> Iterator[tuple[int, Array]]:
+    for number, line in _lines(path):
+        words = line.split(maxsplit=4)
+        if not words:
+            continue
+        try:
+            key, position = int(words[0]), np.array(words[1:4], dtype=np.float64)
+            x, y, z = position
+        except ValueError:
+            raise FormatError(
+                f"{path}, line {number}: must begin with POINT3D_ID X Y Z, got {line[:60]!r}"
+            ) from None
+        yield key, np.array([x, y, z])
+
+
+def _image(
+    path: Path,
+    name: str,
+    camera: int,
+    pose: Array,
+    keypoints: Array,
+    points: npt.NDArray[np.int64],
+) -> ModelImage:
+    """Of a pose (7,): quaternion and translation."""
+    if not np.isfinite(pose).all() or not pose[:4].any():
+        raise FormatError(f"{path}: image {name} has no sound pose: {pose.tolist()}")
+    return ModelImage(name, camera, from_quaternion(pose[:4]), pose[4:], keypoints, points)
