@@ -1,0 +1,303 @@
+"""``geocalib video``: the camera of a video over time, from a file or while it is taken."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, suppress
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from geocalib.cli.options import CameraModel, Network, Request
+from geocalib.errors import ConfigError, FormatError, VideoError
+
+if TYPE_CHECKING:
+    from geocalib.calibration import Outcome
+    from geocalib.calibrator import Calibrator
+    from geocalib.video.frames import Frame, Source
+    from geocalib.video.track import Tracked, Tracker
+
+USUAL_FPS = 10.0
+"""Frames per second that are looked at: what a hand does is slower."""
+
+BATCH = 8
+"""Frames of a file that are asked about at once."""
+
+INCOMPLETE = 1
+"""Exit code: the video broke off, or frames have no answer."""
+
+STATUS_WORDS = {"outlier": "left out", "failed": "without an answer"}
+
+
+def command(
+    file: Annotated[
+        str | None, typer.Argument(metavar="FILE", help="The video.", show_default=False)
+    ] = None,
+    camera: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="This camera instead of a file; Ctrl-C ends it."),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="JSONL", help="Default: FILE.geocalib.jsonl, here."),
+    ] = None,
+    every: Annotated[
+        int | None, typer.Option(metavar="N", help="Look at every N-th frame.")
+    ] = None,
+    fps: Annotated[
+        float | None,
+        typer.Option(metavar="N", help=f"Look at N frames per second. Default: {USUAL_FPS:g}."),
+    ] = None,
+    upright: Annotated[
+        Path | None, typer.Option(metavar="MP4", help="Write the video turned upright there.")
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="PNG", help="Draw the answers over time there.")
+    ] = None,
+    camera_model: Annotated[
+        CameraModel, typer.Option(help="What kind of lens.")
+    ] = CameraModel.PINHOLE,
+    focal: Annotated[
+        float | None, typer.Option(metavar="PX", help="Known focal length, in pixels.")
+    ] = None,
+    fov: Annotated[
+        float | None, typer.Option(metavar="DEG", help="Known vertical field of view.")
+    ] = None,
+    weights: Annotated[
+        str, typer.Option(metavar="NAME|PATH", help="The network's weights; see geocalib info.")
+    ] = "lean",
+    device: Annotated[
+        str, typer.Option(metavar="NAME", help="auto, cpu, cuda, cuda:1, mps.")
+    ] = "auto",
+) -> None:
+    """Find the camera of a video over time.
+
+    One lens for all frames, unless it zooms, and a gravity that moves smoothly: a line of JSON per
+    frame. Run it again to resume.
+    """
+    if (file is None) == (camera is None):
+        raise ConfigError("name a video file, or a camera with --camera N: one of the two")
+    name = f"camera-{camera}" if file is None else Path(file).name
+    job = Job(
+        file,
+        camera,
+        output or Path(f"{name}.geocalib.jsonl"),
+        every,
+        USUAL_FPS if every is None and fps is None else fps,
+        upright,
+        plot,
+        Request(camera_model, focal, fov),
+        Network(weights, device),
+    )
+    if not run(job):
+        raise typer.Exit(INCOMPLETE)
+
+
+@dataclass(frozen=True)
+class Job:
+    """What to look at, and what to write."""
+
+    file: str | None
+    camera: int | None
+    """Used where there is no file."""
+    output: Path
+    every: int | None
+    fps: float | None
+    upright: Path | None
+    plot: Path | None
+    request: Request
+    network: Network
+
+    @property
+    def live(self) -> bool:
+        return self.file is None
+
+    def opened(self) -> AbstractContextManager[Source]:
+        """The frames."""
+        from geocalib.video.frames import open_camera, open_file
+
+        return open_camera(self.camera or 0) if self.file is None else open_file(self.file)
+
+
+def run(job: Job) -> bool:
+    """Do it, and say whether every frame has an answer."""
+    from geocalib.cli import report
+    from geocalib.video.track import Tracker
+
+    _check(job)
+    tracker = Tracker()
+    broken: VideoError | None = None
+    interrupted = False
+    try:
+        _follow(job, tracker)
+    except VideoError as error:
+        broken = error
+    except KeyboardInterrupt:
+        interrupted = True
+    frames = tracker.smoothed()
+    if frames:
+        _write(job, frames)
+    elif broken is not None:
+        raise broken
+    if interrupted or not frames:
+        raise KeyboardInterrupt("run the same command again to go on")
+    if broken is not None:
+        report.fail(str(broken))
+    if job.upright is not None and not job.live:
+        _turn(job, frames)
+    _summarise(job, frames)
+    return broken is None and all(frame.status != "failed" for frame in frames)
+
+
+def _check(job: Job) -> None:
+    """What is wrong with the call is said before the work begins."""
+    outputs = [path for path in (job.output, job.upright, job.plot) if path is not None]
+    if job.file is not None:
+        for path in outputs:
+            if path.resolve() == Path(job.file).resolve():
+                raise ConfigError(f"{path} is the video itself and stays; choose another output")
+    if job.live and job.output.exists():
+        raise ConfigError(f"{job.output} is there already; delete it, or choose another with -o")
+    if job.upright is not None:
+        from geocalib.video.stabilise import check_name
+
+        check_name(job.upright)
+    if job.plot is not None and job.plot.suffix.lower() != ".png":
+        raise ConfigError(f"{job.plot}: plots are written as .png")
+
+
+def _follow(job: Job, tracker: Tracker) -> None:
+    """Every frame that is looked at, to the tracker and to the file."""
+    from geocalib.cli import report
+    from geocalib.video import records, stabilise
+    from geocalib.video.frames import sampled
+
+    done = {} if job.live else records.answers(job.output, job.request.camera_model)
+    with ExitStack() as stack:
+        source = stack.enter_context(job.opened())
+        chosen = sampled(source.frames, job.every, job.fps)
+        share = 1 / job.every if job.every else min(1.0, (job.fps or 1) / float(source.rate))
+        total = round(source.count * share)
+        if done:
+            report.note(f"{report.count(len(done), 'frame')} already in {job.output}: going on")
+        turned = None
+        if job.live and job.upright is not None:
+            turned = stack.enter_context(stabilise.writing(job.upright, source.rate))
+        append = stack.enter_context(records.appending(job.output))
+        advance = stack.enter_context(report.progress(total, "calibrating"))
+        if job.live:
+            # Here Ctrl-C is how it ends, and not in the middle of anything.
+            stack.enter_context(suppress(KeyboardInterrupt))
+        for frame, outcome in _outcomes(job, source.name, chosen, done):
+            tracked = tracker.add(frame.index, frame.time, outcome)
+            if frame.index not in done:
+                append(tracked)
+            if turned is not None and tracked.smoothed is not None:
+                pixels = stabilise.upright(frame.pixels, tracked.smoothed)
+                turned(replace(frame, pixels=pixels))
+            advance()
+
+
+def _outcomes(
+    job: Job, name: str, frames: Iterable[Frame], done: Mapping[int, Outcome]
+) -> Iterator[tuple[Frame, Outcome]]:
+    """Each frame with what the network says of it, in order; those done are not asked again."""
+    from geocalib.cli.engine import load
+
+    calibrator = None
+    # A camera does not wait for a batch to fill.
+    for batch in _batches(frames, 1 if job.live else BATCH):
+        new = [frame for frame in batch if frame.index not in done]
+        if new and calibrator is None:
+            calibrator = load(job.network)
+        answers = iter(_calibrated(job.request, calibrator, new) if calibrator and new else ())
+        for frame in batch:
+            outcome = done.get(frame.index)
+            if outcome is None:
+                outcome = replace(next(answers), image=f"{name}#{frame.index}")
+            elif (outcome.height, outcome.width) != frame.pixels.shape[:2]:
+                raise FormatError(f"{job.output} is of another video; delete it, or choose another")
+            yield frame, outcome
+
+
+def _batches(frames: Iterable[Frame], size: int) -> Iterator[list[Frame]]:
+    batch: list[Frame] = []
+    try:
+        for frame in frames:
+            batch.append(frame)
+            if len(batch) == size:
+                yield batch
+                batch = []
+    except VideoError:
+        # What was read before the video broke off is as good as ever.
+        if batch:
+            yield batch
+        raise
+    if batch:
+        yield batch
+
+
+def _calibrated(request: Request, calibrator: Calibrator, frames: Sequence[Frame]) -> list[Outcome]:
+    focal = request.focal
+    if request.vfov_deg is not None:
+        height = frames[0].pixels.shape[0]
+        focal = height / (2 * math.tan(math.radians(request.vfov_deg) / 2))
+    pixels = [frame.pixels for frame in frames]
+    return calibrator.calibrate(pixels, str(request.camera_model), focal=focal)
+
+
+def _write(job: Job, frames: Sequence[Tracked]) -> None:
+    """The lines, smoothed now, and the plot."""
+    from geocalib.nets.download import replacing
+    from geocalib.video import plot, records
+
+    records.write(frames, job.output)
+    if job.plot is not None:
+        job.plot.parent.mkdir(parents=True, exist_ok=True)
+        figure = plot.draw(frames, job.file or f"camera {job.camera}")
+        with replacing(job.plot) as file:
+            figure.savefig(file, format="png", dpi=100)
+
+
+def _turn(job: Job, frames: Sequence[Tracked]) -> None:
+    """The upright video: all frames of the file, also those between the ones looked at."""
+    from geocalib.cli import report
+    from geocalib.video import stabilise
+
+    assert job.upright is not None
+    way = stabilise.Way.through(frames)
+    with (
+        job.opened() as source,
+        stabilise.writing(job.upright, source.rate) as write,
+        report.progress(source.count, "turning upright") as advance,
+    ):
+        try:
+            for frame in source.frames:
+                pixels = stabilise.upright(frame.pixels, way.at(frame.time))
+                write(replace(frame, pixels=pixels))
+                advance()
+        except VideoError:
+            # It was said before, and what there is can be played.
+            return
+
+
+def _summarise(job: Job, frames: Sequence[Tracked]) -> None:
+    from geocalib.cli import report
+
+    counts = {status: sum(f.status == status for f in frames) for status in ("outlier", "failed")}
+    parts = [report.count(len(frames), "frame")]
+    parts += [f"{number} {STATUS_WORDS[status]}" for status, number in counts.items() if number]
+    report.note(", ".join(parts))
+    for before, frame in pairwise((None, *frames)):
+        answer = frame.smoothed if frame is not None else None
+        if frame is None or answer is None:
+            continue
+        if before is None or before.segment != frame.segment:
+            sigma = answer.sigma.vfov_deg
+            report.note(f"vFoV {answer.vfov_deg:.1f} ± {sigma:.1f}° from {frame.time:.1f} s on")
+    written = [str(path) for path in (job.output, job.upright, job.plot) if path is not None]
+    report.note(f"see {', '.join(written)}")

@@ -1,0 +1,13 @@
+"""Calibrations over time: one lens, and a gravity that moves smoothly.
+
+    frames      pictures with times, from a file or a camera
+    rivals      when frames that disagree are outliers, and when they are a change
+    intrinsics  information filter of the lens that the frames share
+    motion      Kalman filter and smoother of gravity on the sphere
+    track       both together: calibrations of frames to calibrations of the video
+    records     a line of JSON per frame, which is also what a run is resumed from
+    stabilise   the video turned upright
+    plot        roll, pitch and field of view over time
+
+Filters take means and covariances and know nothing of networks or files.
+"""

@@ -1,0 +1,117 @@
+"""The lens that frames share: an information filter that knows that frames are alike.
+
+Every frame measures the same D numbers (log f and the distortion), each with a covariance R. What
+the network gets wrong about a scene it gets wrong in every frame of it: of R a share of 1 - w is an
+error that all frames have in common, and only w is new in each, and that with a correlation from
+one frame to the next. Both w and the correlation are estimated from how the frames scatter. The
+mean is that of the information filter; its covariance is
+
+    (1 - w) R + w R / N,    N the number of independent frames,
+
+which does not shrink to nothing however long the video is. A change of the lens, though, shows
+against the scatter w R alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from geocalib.video.rivals import LEVEL, probability
+
+EXPECTED_SHARE = 0.25
+"""Of the variance, that is new in each frame; before the frames have told."""
+EXPECTED_WEIGHT = 4.0
+"""Frames it takes to tell otherwise."""
+SHARES = (0.02, 4.0)
+"""Smallest and largest share. A camera held still scatters less than one that will move."""
+LARGEST_CORRELATION = 0.98
+
+
+@dataclass(frozen=True)
+class Lens:
+    """What one frame, or many together, say about the lens."""
+
+    mean: Tensor
+    """(D,)."""
+    covariance: Tensor
+    """(D, D)."""
+
+
+@dataclass(frozen=True)
+class LensFilter:
+    """Frames summed up, one after the other. Make it with ``start``."""
+
+    information: Tensor
+    """(D, D) sum of the frames' inverse covariances."""
+    weighted: Tensor
+    """(D,) sum of information times measurement."""
+    count: int
+    scatter: float
+    """Sum of the squared, normalised innovations, per dimension."""
+    together: float
+    """Sum of the products of successive ones."""
+    last: Tensor = field(repr=False)
+    """(D,) the normalised innovation of the last frame."""
+
+    @classmethod
+    def start(cls, lens: Lens) -> LensFilter:
+        """From the first frame."""
+        information = torch.linalg.inv(lens.covariance)
+        zero = torch.zeros_like(lens.mean)
+        return cls(information, information @ lens.mean, 1, 0.0, 0.0, zero)
+
+    @property
+    def mean(self) -> Tensor:
+        """(D,)."""
+        mean: Tensor = torch.linalg.solve(self.information, self.weighted)
+        return mean
+
+    @property
+    def share(self) -> float:
+        """w: what part of a frame's variance is its own."""
+        seen = self.scatter + EXPECTED_WEIGHT * EXPECTED_SHARE
+        share = seen / (self.count - 1 + EXPECTED_WEIGHT)
+        return min(max(share, SHARES[0]), SHARES[1])
+
+    @property
+    def independent(self) -> float:
+        """How many frames without correlation say as much as these."""
+        seen = self.scatter + EXPECTED_WEIGHT * EXPECTED_SHARE
+        correlation = min(max(self.together / seen, 0.0), LARGEST_CORRELATION)
+        return max(1.0, self.count * (1 - correlation) / (1 + correlation))
+
+    @property
+    def lens(self) -> Lens:
+        """The estimate."""
+        typical = self.count * torch.linalg.inv(self.information)
+        factor = max(1 - self.share, 0.0) + self.share / self.independent
+        return Lens(self.mean, factor * typical)
+
+    def accepts(self, lens: Lens) -> bool:
+        """Whether a frame is no outlier, by the chi-square of its innovation."""
+        square = self._normalised(lens).square().sum() / self.share
+        return float(probability(square, len(lens.mean))) >= LEVEL
+
+    def updated(self, lens: Lens) -> LensFilter:
+        """With one frame more."""
+        information = torch.linalg.inv(lens.covariance)
+        normalised, dimensions = self._normalised(lens), len(lens.mean)
+        return LensFilter(
+            self.information + information,
+            self.weighted + information @ lens.mean,
+            self.count + 1,
+            self.scatter + float(normalised.square().sum()) / dimensions,
+            self.together + float(normalised @ self.last) / dimensions,
+            normalised,
+        )
+
+    def _normalised(self, lens: Lens) -> Tensor:
+        """(D,) innovation, of variance w where nothing is wrong."""
+        mean_variance = torch.linalg.inv(self.information) * (self.count / self.independent)
+        root = torch.linalg.cholesky(lens.covariance + mean_variance)
+        innovation = (lens.mean - self.mean).unsqueeze(-1)
+        normalised: Tensor = torch.linalg.solve_triangular(root, innovation, upper=False)
+        return normalised.squeeze(-1)

@@ -1,0 +1,181 @@
+"""Gravity over time."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from geocalib import gravity as sphere
+from geocalib.video.motion import (
+    MotionFilter,
+    Noise,
+    Sight,
+    State,
+    _smoothed,
+    first_state,
+    smooth,
+)
+
+CLAIMED_DEG = 0.6
+
+
+def sights(gravity: Tensor, times: Tensor, sigma_deg: float = CLAIMED_DEG) -> list[Sight]:
+    covariance = math.radians(sigma_deg) ** 2 * torch.eye(2, dtype=torch.float64)
+    return [Sight(float(t), g, covariance) for t, g in zip(times, gravity, strict=True)]
+
+
+def wave(count: int, fps: float) -> tuple[Tensor, Tensor]:
+    """Times and gravities of a slow hand."""
+    times = torch.arange(count, dtype=torch.float64) / fps
+    roll = torch.deg2rad(4 * torch.sin(1.4 * times))
+    pitch = torch.deg2rad(10 + 3 * torch.sin(2.0 * times + 0.4))
+    return times, sphere.from_roll_pitch(roll, pitch)
+
+
+def noisy(gravity: Tensor, sigma_deg: float, kept: float = 0.0, seed: int = 0) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    noise = torch.randn(len(gravity), 2, generator=generator, dtype=torch.float64)
+    error = [noise[0]]
+    for new in noise[1:]:
+        error.append(kept * error[-1] + math.sqrt(1 - kept**2) * new)
+    return sphere.move(gravity, math.radians(sigma_deg) * torch.stack(error))
+
+
+def errors_deg(truth: Tensor, found: Tensor) -> Tensor:
+    return sphere.difference(truth, found, sphere.tangent_basis(truth)).rad2deg()
+
+
+def smoothed(measured: list[Sight]) -> Tensor:
+    return torch.stack([pose.gravity for pose in smooth(measured, [s.time for s in measured])])
+
+
+@pytest.mark.parametrize("kept", [0.0, 0.8])
+def test_less_jitter_and_no_less_accuracy(kept: float) -> None:
+    times, truth = wave(120, 20)
+    seen = noisy(truth, 0.4, kept)
+    before, after = errors_deg(truth, seen), errors_deg(truth, smoothed(sights(seen, times)))
+    assert after.square().mean() < before.square().mean()
+    assert 3 * after.diff(n=2, dim=0).std() < before.diff(n=2, dim=0).std()
+
+
+def test_without_noise_nothing_moves() -> None:
+    times, truth = wave(60, 20)
+    assert errors_deg(truth, smoothed(sights(truth, times))).abs().max() < 0.1
+
+
+@pytest.mark.parametrize("turn", [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.6, 0.48, 0.64]])
+def test_no_direction_is_special(turn: list[float]) -> None:
+    """Turned as a whole, also over the poles of roll and pitch, the answers turn along."""
+    times, truth = wave(40, 20)
+    seen = noisy(truth, 0.4)
+    axis = 1.5 * torch.tensor(turn, dtype=torch.float64)
+    cross = torch.zeros(3, 3, dtype=torch.float64)
+    cross[2, 1], cross[0, 2], cross[1, 0] = axis
+    R = torch.linalg.matrix_exp(cross - cross.T)
+    found = smoothed(sights(seen, times)) @ R.T
+    assert torch.allclose(smoothed(sights(seen @ R.T, times)), found, atol=1e-7)
+
+
+def test_smoother_against_least_squares() -> None:
+    """On a small patch, where the sphere is flat, it is the least squares of all at once."""
+    noise = Noise.candidates()[57]
+    times = [0.0, 0.1, 0.25, 0.3, 0.5]
+    level = torch.tensor([0.0, 1.0, 0.0], dtype=torch.float64)
+    generator = torch.Generator().manual_seed(3)
+    steps = 1e-5 * torch.randn(5, 2, generator=generator, dtype=torch.float64)
+    measured = sights(
+        sphere.move(level.expand(5, 3), steps), torch.tensor(times, dtype=torch.float64), 1e-3
+    )
+    states = _smoothed(measured, times, noise)
+    basis = sphere.tangent_basis(level)
+    found = torch.stack([sphere.difference(level, states[t].gravity[0], basis) for t in times])
+
+    # Along one axis: rows of a whitened system in the angle, velocity, acceleration and error of
+    # all times.
+    sigma, share = math.radians(1e-3), noise.share.item()
+    rows, targets = [], []
+
+    def add(entries: dict[int, float], target: float, deviation: float) -> None:
+        row = np.zeros(20)
+        for at, value in entries.items():
+            row[at] = value / deviation
+        rows.append(row)
+        targets.append(target / deviation)
+
+    add({1: 1.0}, 0.0, math.radians(30))
+    add({2: 1.0}, 0.0, math.radians(60))
+    add({3: 1.0}, 0.0, math.sqrt(noise.common.item()))
+    for k in range(5):
+        add({4 * k: 1.0, 4 * k + 3: sigma}, steps[k, 0].item(), sigma * math.sqrt(0.05 * share))
+        if k:
+            dt = times[k] - times[k - 1]
+            F, Q = noise.transition(dt)[0].numpy(), noise.random(dt)[0].numpy()
+            pick = np.ix_([0, 2, 4, 6], [0, 2, 4, 6])
+            whiten = np.linalg.inv(np.linalg.cholesky(Q[pick]))
+            block = np.zeros((4, 20))
+            block[:, 4 * k : 4 * k + 4] = whiten
+            block[:, 4 * k - 4 : 4 * k] = -whiten @ F[pick]
+            rows.extend(block)
+            targets.extend([0.0] * 4)
+    solution = np.linalg.lstsq(np.array(rows), np.array(targets), rcond=None)[0]
+    assert found[:, 0].numpy() == pytest.approx(solution[::4], abs=1e-9)
+
+
+def test_sigmas_are_true_for_independent_frames() -> None:
+    times, truth = wave(50, 10)
+    ratios = []
+    for seed in range(4):
+        measured = sights(noisy(truth, CLAIMED_DEG, seed=seed), times)
+        poses = smooth(measured, times.tolist())
+        error = torch.deg2rad(errors_deg(truth, torch.stack([pose.gravity for pose in poses])))
+        sigma2 = torch.stack([pose.covariance.diagonal() for pose in poses])
+        ratios.append((error.square() / sigma2).mean())
+    assert 0.4 < torch.stack(ratios).mean() < 2.0
+
+
+def test_an_error_that_lasts_stays_in_the_sigma() -> None:
+    """All frames off by the same: no smoothing helps, and none is claimed to."""
+    times, truth = wave(100, 10)
+    tilted = noisy(sphere.move(truth, torch.full((100, 2), math.radians(0.5)).double()), 0.03)
+    pose = smooth(sights(tilted, times), [5.0])[0]
+    assert math.degrees(math.sqrt(pose.covariance[0, 0])) > 0.9 * CLAIMED_DEG
+
+
+def test_between_and_before_frames() -> None:
+    times, truth = wave(60, 20)
+    asked = [-1.0, 0.0, 1.0125, 1.5]
+    poses = smooth(sights(truth, times), asked)
+    assert torch.equal(poses[0].gravity, poses[1].gravity)
+    target = sphere.from_roll_pitch(
+        torch.deg2rad(4 * torch.sin(torch.tensor(1.4 * 1.0125).double())),
+        torch.deg2rad(10 + 3 * torch.sin(torch.tensor(2.0 * 1.0125 + 0.4).double())),
+    )
+    assert math.degrees(sphere.angle_between(poses[2].gravity, target)) < 0.1
+
+
+def test_accepts_what_a_hand_does_and_nothing_else() -> None:
+    times, truth = wave(40, 10)
+    filter = MotionFilter.start(sights(truth, times)[0])
+    for sight in sights(truth, times)[1:-1]:
+        assert filter.accepts(sight)
+        filter = filter.updated(sight)
+    last = sights(truth, times)[-1]
+    aside = sphere.move(last.gravity, torch.tensor([math.radians(15), 0.0]).double())
+    assert filter.accepts(last)
+    assert not filter.accepts(Sight(last.time, aside, last.covariance))
+
+
+def test_a_basis_is_carried_as_it_is() -> None:
+    times, truth = wave(2, 10)
+    noise = Noise.candidates()
+    state: State = first_state(sights(truth, times)[0], noise)
+    step = torch.full((len(noise.share), 8), 0.3, dtype=torch.float64)
+    moved = state.moved(step, state.covariance)
+    frame = torch.cat([moved.gravity.unsqueeze(-1), moved.basis], -1)
+    eye = torch.eye(3, dtype=torch.float64).expand_as(frame)
+    assert torch.allclose(frame.transpose(1, 2) @ frame, eye)
+    assert torch.allclose(state.step_to(moved), step)

@@ -1,0 +1,69 @@
+"""Outliers are left out; what lasts is a change."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+import scipy.stats
+import torch
+
+from geocalib.video.rivals import TAKE_OVER, Rivals, probability
+
+
+@dataclass(frozen=True)
+class Near:
+    """Accepts what is within 1 of its first measurement."""
+
+    first: float
+    count: int = 1
+
+    def accepts(self, measurement: float) -> bool:
+        return abs(measurement - self.first) < 1
+
+    def updated(self, measurement: float) -> Near:
+        return Near(self.first, self.count + 1)
+
+
+def followed(*measurements: float | None) -> Rivals[Near, float]:
+    rivals: Rivals[Near, float] = Rivals(Near)
+    for measurement in measurements:
+        rivals.add(measurement)
+    return rivals
+
+
+def test_nothing_yet() -> None:
+    assert followed().current is None
+    assert followed(None).current is None
+
+
+def test_single_outliers_and_gaps_are_left_out() -> None:
+    rivals = followed(0.0, 9.0, 0.1, None, -7.0, 0.2)
+    assert rivals.segments == [0, None, 0, None, None, 0]
+    assert rivals.current == Near(0.0, 3)
+
+
+def test_a_run_that_agrees_takes_over_from_its_start() -> None:
+    rivals = followed(0.0, 0.1, *[5.0] * TAKE_OVER, 5.1)
+    assert rivals.segments == [0, 0, *[1] * (TAKE_OVER + 1)]
+    assert rivals.segment == 1
+    assert rivals.current == Near(5.0, TAKE_OVER + 1)
+
+
+def test_a_run_that_disagrees_does_not() -> None:
+    ramp = [float(3 * k) for k in range(1, 9)]
+    rivals = followed(0.0, *ramp)
+    assert rivals.segments == [0, *[None] * len(ramp)]
+    assert rivals.current == Near(0.0)
+
+
+def test_one_that_agrees_with_the_old_ends_the_challenge() -> None:
+    rivals = followed(0.0, *[5.0] * (TAKE_OVER - 1), 0.0, 5.0)
+    assert rivals.segment == 0
+
+
+@pytest.mark.parametrize("dimensions", [1, 2, 5])
+def test_probability_against_scipy(dimensions: int) -> None:
+    square = torch.tensor([0.1, 1.0, 7.0, 30.0], dtype=torch.float64)
+    expected = scipy.stats.chi2.sf(square.numpy(), dimensions)
+    assert probability(square, dimensions).numpy() == pytest.approx(expected, rel=1e-9)
