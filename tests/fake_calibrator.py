@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -56,6 +56,11 @@ class FakeCalibrator:
             raise KeyboardInterrupt
         self.calls.append((list(images), {"camera_model": camera_model, **known}))
         return [self._one(image, camera_model) for image in images]
+
+    def calibrate_set(
+        self, images: Sequence[str], camera_model: str = "pinhole", **known: Any
+    ) -> Iterator[Outcome]:
+        return iter(self.calibrate(images, camera_model, **known))
 
     def _one(self, image: str, camera_model: str) -> Outcome:
         try:

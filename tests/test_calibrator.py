@@ -16,7 +16,7 @@ import torch
 from PIL import Image
 from PIL.ExifTags import IFD, Base
 
-from geocalib import Calibration, Calibrator, Failure, Status
+from geocalib import Calibration, Calibrator, Failure, Status, eye
 from geocalib import calibrator as module
 from geocalib.cameras.legacy import LegacySimpleRadial
 from geocalib.errors import (
@@ -213,8 +213,8 @@ class TestLists:
         calibrator = knowing(*truths)
         whole = calibrator.calibrate(sources, focal=focals)
         monkeypatch.setattr(module, "LARGEST_BATCH", 3)
-        monkeypatch.setitem(module.BATCH, "cpu", 2)
-        oracle = calibrator._network
+        monkeypatch.setitem(eye.BATCH, "cpu", 2)
+        oracle = calibrator._eye.network
         assert isinstance(oracle, Oracle)
         oracle.batches.clear()
         parts = calibrator.calibrate(sources, focal=focals)
@@ -334,15 +334,15 @@ class TestDevices:
     def test_auto_is_the_fastest_there_is(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
         monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
-        assert module._device("auto") == torch.device("cpu")
+        assert eye.find_device("auto") == torch.device("cpu")
         monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
-        assert module._device("auto") == torch.device("mps")
+        assert eye.find_device("auto") == torch.device("mps")
         monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
         monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-        assert module._device("auto") == torch.device("cuda")
-        assert module._device("cuda:1") == torch.device("cuda:1")
+        assert eye.find_device("auto") == torch.device("cuda")
+        assert eye.find_device("cuda:1") == torch.device("cuda:1")
         with pytest.raises(ConfigError, match=r"no device 'cuda:2'.*cuda, mps, cpu"):
-            module._device("cuda:2")
+            eye.find_device("cuda:2")
 
     @pytest.mark.parametrize("name", ["cuda", "mps", "tpu", "meta", "", "cpu:1"])
     def test_a_device_that_is_not_there(self, monkeypatch: pytest.MonkeyPatch, name: str) -> None:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from geocalib.calibration import Calibration, Failure
     from geocalib.calibrator import Calibrator
     from geocalib.cameras import Camera
+    from geocalib.crop import Crop
     from geocalib.errors import GeoCalibError
     from geocalib.fields import Fields, perspective_field
     from geocalib.horizon_curve import horizon
@@ -23,6 +24,7 @@ __all__ = [
     "Calibration",
     "Calibrator",
     "Camera",
+    "Crop",
     "Failure",
     "Fields",
     "FitOptions",
@@ -40,6 +42,7 @@ _HOMES = {
     "Calibration": "geocalib.calibration",
     "Calibrator": "geocalib.calibrator",
     "Camera": "geocalib.cameras",
+    "Crop": "geocalib.crop",
     "Failure": "geocalib.calibration",
     "Fields": "geocalib.fields",
     "GeoCalibError": "geocalib.errors",

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -24,6 +24,8 @@ from geocalib.solver import FitResult, Status
 if TYPE_CHECKING:
     from geocalib.imaging.read import ImageSource
     from geocalib.imaging.warp import Warped
+    from geocalib.lines.result import Lines
+    from geocalib.sensors.check import PriorCheck
 
 SCHEMA = "geocalib/1"
 """The layout of a record. A change that old readers would misread takes another number."""
@@ -34,6 +36,10 @@ RECORD_KEYS = (
     *("covariance", "parameters", "status", "warnings", "error"),
 )
 """What a record holds, in order."""
+
+
+OUTLIER = "outlier"
+"""The status of an image that does not show the camera which the others of its group show."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +81,10 @@ class Calibration:
     """Reasons to doubt the answer."""
     fields: Fields | None = field(default=None, repr=False)
     """What the network saw, at its resolution, where it was asked for; not in the record."""
+    lines: Lines | None = field(default=None, repr=False)
+    """The segments that sharpened the answer, if any did; not in the record."""
+    priors: tuple[PriorCheck, ...] = ()
+    """What sensors said, against the picture alone, where they were asked; in the record if so."""
 
     def __post_init__(self) -> None:
         camera, free = self.camera, len(self.parameters)
@@ -144,6 +154,47 @@ class Calibration:
             status=str(fit.status[index]),
             warnings=tuple(warnings),
             fields=fields,
+        )
+
+    @torch.inference_mode(False)
+    def moved(
+        self, camera: Camera, gravity: Tensor, covariance: Tensor, lines: Lines | None = None
+    ) -> Calibration:
+        """The same image's with a better estimate of the same free parameters.
+
+        camera: a batch of 1; gravity (3,); covariance (P, P). All sigmas follow from it. What is
+        not free stays exactly as it was.
+        """
+        camera, covariance = _own_camera(camera), _own(covariance)
+        gravity = _own(gravity)
+        names = self.parameters
+        if "pitch direction" not in names:
+            gravity = self.gravity
+        if "log f" not in names:
+            camera = replace(camera, f=self.camera.f)
+        if "cx" not in names:
+            camera = replace(camera, c=self.camera.c)
+        sigmas = dict(zip(names, covariance.diagonal().clamp(min=0).sqrt().tolist(), strict=True))
+        roll, pitch, largest = 0.0, 0.0, 0.0
+        if "pitch direction" in names:
+            # The tangent basis runs along roll, shortened by the cosine of the pitch, and pitch.
+            cos_pitch = max(math.hypot(*gravity[:2].tolist()), 1e-9)
+            roll, pitch = sigmas["roll direction"] / cos_pitch, sigmas["pitch direction"]
+            largest = math.sqrt(max(torch.linalg.eigvalsh(covariance[:2, :2])[1].item(), 0.0))
+        vfov_deg, hfov_deg = _view_sigmas_deg(camera, covariance, names)
+        sigma = Uncertainty(
+            roll_deg=math.degrees(roll),
+            pitch_deg=math.degrees(pitch),
+            gravity_deg=math.degrees(largest),
+            vfov_deg=vfov_deg,
+            hfov_deg=hfov_deg,
+            focal=camera.f.item() * sigmas.get("log f", 0.0),
+            distortion=tuple(sigmas.get(name, 0.0) for name in camera.model.parameters),
+            principal_point=(sigmas.get("cx", 0.0), sigmas.get("cy", 0.0)),
+        )
+        gravity = gravity / torch.linalg.vector_norm(gravity)
+        return replace(
+            self, camera=camera, gravity=gravity, sigma=sigma, covariance=covariance, lines=lines
         )
 
     @property
@@ -261,6 +312,8 @@ class Calibration:
             "warnings": self.warnings,
             "error": None,
         }
+        if self.priors:
+            values["priors"] = [asdict(prior) for prior in self.priors]
         return {key: _json_value(value) for key, value in values.items()}
 
     @classmethod
@@ -302,6 +355,8 @@ class Failure:
     """Pixels, if the image could be read."""
     error: str
     """Why, in one line."""
+    status: str | None = None
+    """``OUTLIER`` if the image was left out, as it does not show the camera of its group."""
 
     def __post_init__(self) -> None:
         if not self.error:

@@ -5,8 +5,6 @@ Image -> network -> fields -> fit -> calibration. Everything before and after is
 
 from __future__ import annotations
 
-import os
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -15,39 +13,33 @@ from typing import Literal, TypedDict, Unpack, overload
 
 import torch
 from torch import Tensor
-from torch.nn.utils import convert_conv2d_weight_memory_format
 
 from geocalib.calibration import Calibration, Failure, Outcome
 from geocalib.cameras import get_model
 from geocalib.cameras.base import CameraModel
 from geocalib.cameras.legacy import LegacySimpleRadial, without_legacy
 from geocalib.cameras.simple_radial import SimpleRadial
+from geocalib.clues import Clues, File, pulled, started
+from geocalib.crop import CropLike
 from geocalib.errors import ConfigError, CouplingError, ImageError
+from geocalib.eye import LARGEST_BATCH, Eye, Seen, find_device, path_of
 from geocalib.fields import Fields
-from geocalib.imaging import (
-    FocalHint,
-    ImageSource,
-    InputSpec,
-    NetworkInput,
-    Photo,
-    View,
-    is_blank,
-    prepare,
-    read_photo,
-)
-from geocalib.known import Given, Mapping, centres, focal_prior
+from geocalib.imaging import ImageSource, read_photo
+from geocalib.known import Given, Mapping
+from geocalib.lines.detect import SHORT_SIDE, detect
+from geocalib.lines.vanishing import TOO_FEW, calibrate_by_lines
 from geocalib.nets.weights import WeightCard, load_network
+from geocalib.sensors.check import check
+from geocalib.sets.joint import fit_turned
+from geocalib.sets.lines import refine_turned
+from geocalib.sets.plane import Plane
 from geocalib.solver import FitOptions, FitResult, Rig, fit
 from geocalib.solver.coupling import couple
 from geocalib.solver.priors import Known
-from geocalib.trust import BLANK, UNTRAINED, doubts
+from geocalib.trust import UNTRAINED, doubts
 
 Precision = Literal["float32", "bfloat16"]
-
-BATCH = {"cpu": 4}
-"""Images through the network at once, by device: a processor gains nothing from more."""
-LARGEST_BATCH = 32
-"""Images at once on other devices, and in a fit of images that share nothing."""
+LinesMode = Literal["auto", "off", "only"]
 
 
 class Options(TypedDict, total=False):
@@ -61,6 +53,11 @@ class Options(TypedDict, total=False):
     rig: Rig | None
     exif: bool
     keep_fields: bool
+    lines: LinesMode
+    sensors: bool
+    any_rotation: bool
+    free_principal_point: float | None
+    crop: CropLike
 
 
 @dataclass(frozen=True)
@@ -73,6 +70,7 @@ class _Task:
     camera: Tensor
     """(B,) integers, equal for images of one camera."""
     rig: Rig | None
+    clues: Clues
 
     def __getitem__(self, index: Sequence[int]) -> _Task:
         """A part of it."""
@@ -82,23 +80,8 @@ class _Task:
             camera, time = torch.as_tensor(rig.camera), torch.as_tensor(rig.time)
             rig = replace(rig, camera=camera[rows], time=time[rows])
         sources = [self.sources[i] for i in rows]
-        return _Task(sources, self.model, self.given[rows], self.camera[rows], rig)
-
-
-@dataclass(frozen=True)
-class _Seen:
-    """One image after the network. Its pixels are gone: there may be many of these."""
-
-    path: str | None
-    name: str
-    """What messages call it."""
-    size: tuple[int, int]
-    """(width, height) of the original."""
-    view: View
-    """What of the original the fields show."""
-    fields: Fields
-    hint: FocalHint | None
-    notes: tuple[str, ...]
+        given, camera, clues = self.given[rows], self.camera[rows], self.clues[rows]
+        return _Task(sources, self.model, given, camera, rig, clues)
 
 
 class Calibrator:
@@ -123,16 +106,10 @@ class Calibrator:
         """
         if precision not in ("float32", "bfloat16"):
             raise ConfigError(f"precision is {precision!r}; known: float32, bfloat16")
-        self.device = _device(device)
+        self.device = find_device(device)
         loaded = load_network(weights)
         self.card: WeightCard = loaded.card
-        network = loaded.network.to(self.device)
-        convert_conv2d_weight_memory_format(network, torch.channels_last)
-        self._spec = InputSpec(
-            self.card.short_side, network.multiple, self.card.largest_aspect, self.card.detail
-        )
-        self._network = torch.compile(network) if compile else network
-        self._precision = precision
+        self._eye = Eye(loaded, self.device, half=precision == "bfloat16", compile=compile)
 
     # A path, too, is a sequence of paths to a type checker; the first of the two is meant.
     @overload
@@ -158,6 +135,11 @@ class Calibrator:
         rig: Rig | None = None,
         exif: bool = False,
         keep_fields: bool = False,
+        lines: LinesMode = "auto",
+        sensors: bool = False,
+        any_rotation: bool = False,
+        free_principal_point: float | None = None,
+        crop: CropLike = None,
     ) -> Calibration | list[Outcome]:
         """The camera and gravity of a photograph, or of each of a list of any sizes.
 
@@ -171,9 +153,20 @@ class Calibrator:
         ``Prior(value, sigma)`` pulls it; one for all, or one per image. exif: takes the focal
         length that a file tells of as a soft prior where none is given.
         shared_intrinsics: True if one camera took all images, or an integer per image, equal
-        where the camera is; its images must have one size. rig: known rotations between the
-        cameras of the images. keep_fields: the calibrations hold what the network saw.
+        where the camera is; its images must have one size, portrait or landscape. rig: known
+        rotations between the cameras of the images. keep_fields: the calibrations hold what the
+        network saw.
+        lines: "auto" sharpens the network's answer with straight lines where there are enough,
+        "off" does not look for any, and "only" asks lines alone (``geocalib.lines.vanishing``).
+        sensors: as exif, and takes gravity from a drone's gimbal and from files beside the images
+        (``docs/priors.md``); ``Calibration.priors`` tells how well they agree with the pictures.
+        any_rotation: any side of an image may be up, and all four are tried. crop: where in a
+        larger picture, whose middle is the principal point, an image was cut out: a ``Crop`` or
+        its six numbers, one for all or one per image. free_principal_point: frees it around the
+        middle with this sigma, in units of the longer side of the (larger) picture.
         """
+        if lines not in ("auto", "off", "only"):
+            raise ConfigError(f"lines is {lines!r}; known: auto, off, only")
         # A path and the bytes of a file, too, are sequences.
         if isinstance(images, Sequence) and not isinstance(images, str | bytes):
             sources, alone = images, False
@@ -182,118 +175,154 @@ class Calibrator:
         model, count = get_model(camera_model), len(sources)
         if count == 0:
             return []
+        if lines == "only":
+            values = (focal, gravity, distortion, principal_point, rig, crop, free_principal_point)
+            flags = (exif, sensors, any_rotation, shared_intrinsics is not False)
+            if any(flags) or any(value is not None for value in values):
+                raise ConfigError('lines="only" takes images and a camera model, and nothing else')
+            outcomes = [_lines_only(source, model) for source in sources]
+            return _alone(outcomes) if alone else outcomes
         # What is wrong with the call is said before the network has seen the images.
         coupling = couple(count, _groups(shared_intrinsics, count), rig, torch.device("cpu"))
         given = Given.create(model, coupling, focal, gravity, distortion, principal_point)
-        task = _Task(sources, model, given, coupling.camera, rig)
+        if principal_point is not None and (crop is not None or free_principal_point is not None):
+            raise ConfigError(
+                "principal_point already says where it is; drop crop and free_principal_point"
+            )
+        clues = Clues.create(count, exif, sensors, crop, free_principal_point)
+        task = _Task(sources, model, given, coupling.camera, rig, clues)
         together = LARGEST_BATCH if coupling.separate else count
-        outcomes: list[Outcome] = []
+        outcomes = []
         for start in range(0, count, together):
             part = task[range(start, min(start + together, count))]
-            outcomes.extend(self._solve(part, exif, keep_fields))
-        if not alone:
-            return outcomes
-        if isinstance(outcomes[0], Failure):
-            raise ImageError(outcomes[0].error)
-        return outcomes[0]
+            outcomes.extend(self._solve(part, keep_fields, lines == "auto", any_rotation))
+        return _alone(outcomes) if alone else outcomes
 
-    def _solve(self, task: _Task, exif: bool, keep_fields: bool) -> list[Outcome]:
+    def calibrate_set(
+        self,
+        images: Sequence[ImageSource],
+        camera_model: str = "pinhole",
+        *,
+        cameras: Sequence[int] | None = None,
+        focal: Known = None,
+        gravity: Known = None,
+        distortion: Known = None,
+        exif: bool = False,
+        keep_fields: bool = False,
+        lines: Literal["auto", "off"] = "auto",
+        sensors: bool = False,
+        any_rotation: bool = False,
+        free_principal_point: float | None = None,
+        crop: CropLike = None,
+    ) -> Iterator[Outcome]:
+        """The outcomes of any number of photographs of few cameras, in order (``docs/sets.md``).
+
+        cameras: an integer per image, equal where the camera is; by default one took all. Images
+        of one camera are fitted together, portrait and landscape alike, in memory that hardly
+        grows with their number. One that does not show the camera of the others is left out: a
+        ``Failure`` whose status is "outlier". Everything else as in ``calibrate``.
+        """
+        from geocalib.sets.album import Method
+        from geocalib.sets.calibrate import fit_set
+
+        model, count = get_model(camera_model), len(images)
+        if count == 0:
+            return iter(())
+        groups = _groups(True if cameras is None else cameras, count)
+        coupling = couple(count, groups, None, torch.device("cpu"))
+        given = Given.create(model, coupling, focal, gravity, distortion)
+        if free_principal_point is not None:
+            raise ConfigError("the principal point of a set is fixed; drop free_principal_point")
+        clues = Clues.create(count, exif, sensors, crop, None)
+        method = Method(
+            self._fitted_model(model),
+            self.card.confidence_scale,
+            self.card.sigma_scale,
+            () if self.card.trained else (UNTRAINED,),
+            keep_fields,
+        )
+        sights = self._eye.see(images, lines == "auto", any_rotation)
+        return fit_set(sights, coupling.camera.tolist(), given, clues, method)
+
+    def _solve(
+        self, task: _Task, keep_fields: bool, with_lines: bool, any_rotation: bool
+    ) -> list[Outcome]:
         """The outcome of each image of a task."""
         outcomes: dict[int, Outcome] = {}
-        seen: dict[int, _Seen] = {}
-        for index, sight in enumerate(self._see(task.sources)):
-            if isinstance(sight, _Seen):
+        seen: dict[int, Seen] = {}
+        for index, sight in enumerate(self._eye.see(task.sources, with_lines, any_rotation)):
+            if isinstance(sight, Seen):
                 seen[index] = sight
             else:
                 outcomes[index] = sight
         # Fields of one size are fitted as one batch.
         order = sorted(seen, key=lambda index: seen[index].fields.size)
         if order:
-            answers = self._fit(task[order], [seen[index] for index in order], exif, keep_fields)
+            answers = self._fit(task[order], [seen[index] for index in order], keep_fields)
             outcomes.update(zip(order, answers, strict=True))
         return [outcomes[index] for index in range(len(task.sources))]
 
-    def _see(self, sources: Sequence[ImageSource]) -> Iterator[_Seen | Failure]:
-        """Each image through the network, or why not; a few at a time."""
-        count = BATCH.get(self.device.type, LARGEST_BATCH)
-        for start in range(0, len(sources), count):
-            yield from self._see_few(sources[start : start + count])
-
-    def _see_few(self, sources: Sequence[ImageSource]) -> list[_Seen | Failure]:
-        sights: dict[int, _Seen | Failure] = {}
-        inputs: dict[int, tuple[Photo, NetworkInput]] = {}
-        same_size: dict[tuple[int, int], list[int]] = defaultdict(list)
-        for index, source in enumerate(sources):
-            try:
-                photo = read_photo(source, self._spec.short_side)
-            except ImageError as error:
-                sights[index] = Failure(_path(source), None, None, str(error))
-                continue
-            given = prepare(photo, self._spec)
-            inputs[index] = photo, given
-            same_size[given.size].append(index)
-        for indices in same_size.values():
-            fields = self._predict(torch.stack([inputs[index][1].image for index in indices]))
-            for row, index in enumerate(indices):
-                photo, given = inputs[index]
-                blank = (BLANK,) if is_blank(photo.pixels) else ()
-                sights[index] = _Seen(
-                    _path(sources[index]),
-                    photo.name,
-                    photo.size,
-                    given.view,
-                    fields[row : row + 1],
-                    photo.focal_hint,
-                    (*photo.notes, *given.notes, *blank),
-                )
-        return [sights[index] for index in range(len(sources))]
-
-    def _predict(self, images: Tensor) -> Fields:
-        """The fields of (B, 3, H, W) images, where the fit runs."""
-        half = self._precision == "bfloat16"
-        with (
-            torch.inference_mode(),
-            torch.autocast(self.device.type, torch.bfloat16, enabled=half),
-        ):
-            images = images.to(self.device, memory_format=torch.channels_last)
-            prediction = self._network(images)
-        # The fit needs double precision, which mps does not have.
-        place = "cpu" if self.device.type == "mps" else self.device
-        return Fields(*(value.float().to(place).clone() for value in prediction))
-
-    def _fit(
-        self, task: _Task, sights: Sequence[_Seen], exif: bool, keep_fields: bool
-    ) -> Iterator[Outcome]:
+    def _fit(self, task: _Task, sights: Sequence[Seen], keep_fields: bool) -> Iterator[Outcome]:
         """The outcomes of images that the network has seen, sorted by the size of their fields."""
-        sizes = [sight.size for sight in sights]
-        cameras: list[int] = task.camera.tolist()
-        _check_sizes(sights, cameras)
-        given = task.given
-        if given.focal is None and exif:
-            hints = [sight.hint for sight in sights]
-            given = replace(given, focal=focal_prior(hints, sizes, cameras))
-        if given.principal_point is None:
-            given = replace(given, principal_point=centres(sizes))
+        files, cameras = [sight.file for sight in sights], task.camera.tolist()
+        given = task.clues.placed(task.given, files)
+        _check_sizes(files, cameras, given, task.rig is not None)
+        readings = task.clues.readings(given, files)
+        informed = pulled(given, readings, files, cameras)
+        outcomes = self._answers(task, sights, informed, keep_fields)
+        alone = outcomes if informed is given else self._answers(task, sights, given, False)
+        untrained = () if self.card.trained else (UNTRAINED,)
+        for row, (outcome, blind, sight) in enumerate(zip(outcomes, alone, sights, strict=True)):
+            if isinstance(outcome, Calibration):
+                checks = check(readings[row], blind) if isinstance(blind, Calibration) else ()
+                notes = (*task.clues.notes(sight.notes, row), *readings[row].notes)
+                wrong = (str(prior) for prior in checks if prior.contradicts)
+                told = (*untrained, *notes, *wrong, *doubts(outcome))
+                outcome = replace(outcome, warnings=told, priors=checks)
+            yield outcome
+
+    def _answers(
+        self, task: _Task, sights: Sequence[Seen], given: Given, keep_fields: bool
+    ) -> list[Outcome]:
+        """The outcomes without their warnings, by what is given."""
+        given = started(given, [sight.down for sight in sights])
         mapping = Mapping.create([s.view for s in sights], [s.fields.size for s in sights])
-        result = self._fit_fields([s.fields for s in sights], task, mapping, given)
+        sizes = [sight.file.size for sight in sights]
+        result = self._fit_fields([s.fields for s in sights], sizes, task, mapping, given)
+        outcomes: list[Outcome] = []
         for row, sight in enumerate(sights):
+            file = sight.file
             if result.status[row].failed:
-                error = f"{sight.name}: {result.status[row]}"
-                yield Failure(sight.path, *sight.size, error)
+                error = f"{file.name}: {result.status[row]}"
+                outcomes.append(Failure(file.path, *file.size, error))
                 continue
-            camera = sight.view.to_original(result.camera[row], sight.size)
+            camera = sight.view.to_original(result.camera[row], file.size)
             camera = given.restored(camera, row)
             kept = sight.fields.to("cpu") if keep_fields else None
-            answer = Calibration.from_fit(result, row, camera, sight.path, fields=kept)
-            untrained = () if self.card.trained else (UNTRAINED,)
-            yield replace(answer, warnings=(*untrained, *sight.notes, *doubts(answer)))
+            answer = Calibration.from_fit(result, row, camera, file.path, fields=kept)
+            outcomes.append(answer)
+        return _sharpened(outcomes, sights, task)
+
+    def _fitted_model(self, model: CameraModel) -> CameraModel:
+        """The model to fit to the network's fields."""
+        legacy = self.card.legacy_up_field and isinstance(model, SimpleRadial)
+        return LegacySimpleRadial() if legacy else model
 
     def _fit_fields(
-        self, fields: Sequence[Fields], task: _Task, mapping: Mapping, given: Given
+        self,
+        fields: Sequence[Fields],
+        sizes: Sequence[tuple[int, int]],
+        task: _Task,
+        mapping: Mapping,
+        given: Given,
     ) -> FitResult:
-        model = task.model
-        if self.card.legacy_up_field and isinstance(model, SimpleRadial):
-            model = LegacySimpleRadial()
+        model = self._fitted_model(task.model)
+        options = FitOptions(confidence_scale=self.card.confidence_scale)
+        if _some_turned(sizes, task.camera.tolist()):
+            assert isinstance(given.principal_point, Tensor)
+            plane = Plane.create(mapping, sizes, given.principal_point)
+            result = fit_turned(fields, plane, given, model, task.camera, options)
+            return self._calibrated_sigmas(result)
         known = mapping.to_fields(given)
         # In double precision the fit takes fewer steps and no longer.
         batches = [
@@ -310,15 +339,51 @@ class Calibrator:
             task.camera,
             task.rig,
             aspect=mapping.aspect,
-            options=FitOptions(confidence_scale=self.card.confidence_scale),
+            options=options,
         )
-        if isinstance(model, LegacySimpleRadial):
+        return self._calibrated_sigmas(result)
+
+    def _calibrated_sigmas(self, result: FitResult) -> FitResult:
+        """As the weights' card corrects them, of a camera that users know."""
+        if isinstance(result.camera.model, LegacySimpleRadial):
             result = replace(result, camera=without_legacy(result.camera))
         return result.with_sigmas_scaled(**self.card.sigma_scale)
 
 
-def _path(source: ImageSource) -> str | None:
-    return os.fspath(source) if isinstance(source, str | os.PathLike) else None
+def _sharpened(outcomes: Sequence[Outcome], sights: Sequence[Seen], task: _Task) -> list[Outcome]:
+    """The outcomes with what straight lines say, where segments were asked for."""
+    answers = list(outcomes)
+    found = {
+        row: (outcome, segments)
+        for row, (outcome, sight) in enumerate(zip(outcomes, sights, strict=True))
+        if isinstance(outcome, Calibration) and (segments := sight.segments) is not None
+    }
+    if found:
+        part = task[list(found)]
+        calibrations, every = zip(*found.values(), strict=True)
+        refined = refine_turned(calibrations, every, part.camera, part.rig)
+        for row, answer in zip(found, refined, strict=True):
+            answers[row] = answer
+    return answers
+
+
+def _lines_only(source: ImageSource, model: CameraModel) -> Outcome:
+    """What straight lines alone say of one image."""
+    try:
+        photo = read_photo(source, SHORT_SIDE)
+    except ImageError as error:
+        return Failure(path_of(source), None, None, str(error))
+    answer = calibrate_by_lines(detect(photo), photo.size, model, path_of(source))
+    if answer is None:
+        return Failure(path_of(source), *photo.size, f"{photo.name}: {TOO_FEW}")
+    return replace(answer, warnings=(*photo.notes, *doubts(answer)))
+
+
+def _alone(outcomes: Sequence[Outcome]) -> Calibration:
+    """The answer for a single image."""
+    if isinstance(outcomes[0], Failure):
+        raise ImageError(outcomes[0].error)
+    return outcomes[0]
 
 
 def _groups(shared: bool | Sequence[int], count: int) -> Sequence[int] | None:
@@ -332,35 +397,20 @@ def _groups(shared: bool | Sequence[int], count: int) -> Sequence[int] | None:
     return shared
 
 
-def _check_sizes(sights: Sequence[_Seen], cameras: Sequence[int]) -> None:
-    """One camera takes pictures of one size."""
-    first: dict[int, _Seen] = {}
-    for sight, camera in zip(sights, cameras, strict=True):
-        other = first.setdefault(camera, sight)
-        if sight.size != other.size:
-            sizes = ["x".join(map(str, seen.size)) for seen in (sight, other)]
+def _check_sizes(files: Sequence[File], cameras: Sequence[int], given: Given, rig: bool) -> None:
+    """One camera takes pictures of one size; turned by a quarter, if nothing else turns along."""
+    may_turn = isinstance(given.principal_point, Tensor) and not rig
+    first: dict[int, File] = {}
+    for file, camera in zip(files, cameras, strict=True):
+        other = first.setdefault(camera, file)
+        if file.size != other.size and not (may_turn and file.size == other.size[::-1]):
+            sizes = ["x".join(map(str, seen.size)) for seen in (file, other)]
             raise CouplingError(
-                f"{sight.name} is {sizes[0]} pixels, but {other.name}, of the same camera, "
+                f"{file.name} is {sizes[0]} pixels, but {other.name}, of the same camera, "
                 f"{sizes[1]}; resize them alike, or give them cameras of their own"
             )
 
 
-def _device(name: str) -> torch.device:
-    """The device of a name; "auto" is the fastest kind there is."""
-    counts = {
-        "cuda": torch.cuda.device_count() if torch.cuda.is_available() else 0,
-        "mps": int(torch.backends.mps.is_available()),
-        "cpu": 1,
-    }
-    there = [kind for kind, count in counts.items() if count]
-    if name == "auto":
-        return torch.device(there[0])
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        device = None
-    if device is None or (device.index or 0) >= counts.get(device.type, 0):
-        raise ConfigError(
-            f"there is no device {name!r} here; use auto or one of: {', '.join(there)}"
-        )
-    return device
+def _some_turned(sizes: Sequence[tuple[int, int]], cameras: Sequence[int]) -> bool:
+    """Whether a camera took both portrait and landscape pictures."""
+    return len(set(zip(cameras, sizes, strict=True))) > len(set(cameras))

@@ -24,7 +24,12 @@ from geocalib.nets.weights import WEIGHT_NAMES
 
 TESTS = Path(__file__).parents[1]
 PAGE = TESTS.parent / "docs" / "command-line.md"
-COMMANDS = ("calibrate", "show", "undistort", "upright", "rectify", "info")
+COMMANDS = (
+    *("calibrate", "show", "undistort", "upright", "rectify", "info"),
+    *("eval", "train", "dataset", "video", "rig", "localize"),
+)
+OTHER_PAGES = {"video": "video.md", "rig": "rig.md", "localize": "localization.md"}
+"""Where the options of commands are told that have a page of their own."""
 
 REAL = textwrap.dedent(
     f"""
@@ -166,8 +171,10 @@ def test_printable() -> None:
 
 
 def test_the_page_names_every_option(run: Run) -> None:
-    page = PAGE.read_text()
     for command in COMMANDS:
+        page = PAGE.read_text()
         assert f"geocalib {command}" in page
+        if command in OTHER_PAGES:
+            page += (PAGE.parent / OTHER_PAGES[command]).read_text()
         for option in re.findall(r"--[a-z-]+", run(command, "--help").stdout):
             assert option in page or option == "--help"

@@ -153,7 +153,7 @@ def test_images_of_one_camera_are_fitted_together(run: Run, calibrator: FakeCali
     run("calibrate", "photos", "--shared")
     ((images, known),) = calibrator.calls
     assert len(images) == 10
-    assert known["shared_intrinsics"] is True
+    assert known["cameras"] == [0] * 10
 
 
 def test_a_list_of_paths_on_standard_input(run: Run) -> None:

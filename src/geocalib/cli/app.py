@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from geocalib.cli.options import CameraModel, Format, Network, Request, chosen_format
+from geocalib.cli import dataset, evaluate, localize, rig, train, video
+from geocalib.cli.clues import (
+    AnyRotation,
+    Asked,
+    FreePrincipalPoint,
+    PriorReport,
+    Sensors,
+    Window,
+    window,
+)
+from geocalib.cli.options import CameraModel, Format, Lines, Network, Request, chosen_format
 from geocalib.errors import ConfigError, GeoCalibError
 
 if TYPE_CHECKING:
@@ -112,6 +122,10 @@ Roll = Annotated[
 Pitch = Annotated[
     float | None, typer.Option(metavar="DEG", help="Known pitch of the camera, with --roll.")
 ]
+LinesOption = Annotated[
+    Lines,
+    typer.Option("--lines", help="Sharpen with straight lines, or not, or ask them alone."),
+]
 Weights = Annotated[
     str, typer.Option(metavar="NAME|PATH", help="The network's weights; see geocalib info.")
 ]
@@ -153,11 +167,25 @@ def calibrate(
     exif: Exif = False,
     roll: Roll = None,
     pitch: Pitch = None,
-    shared: Annotated[bool, typer.Option("--shared", help="One camera took all photos.")] = False,
+    shared: Annotated[
+        bool, typer.Option("--shared", help="Photos of one camera, by EXIF and size, share it.")
+    ] = False,
+    cameras: Annotated[
+        str | None,
+        typer.Option(
+            metavar="all|CSV", help="With --shared: one for all, or columns image and camera."
+        ),
+    ] = None,
     overlay: Annotated[
         str | None, typer.Option(metavar="DIR", help="Draw what was seen in each photo there.")
     ] = None,
     recursive: Recursive = False,
+    lines: LinesOption = Lines.AUTO,
+    sensors: Sensors = False,
+    prior_report: PriorReport = False,
+    any_rotation: AnyRotation = False,
+    free_principal_point: FreePrincipalPoint = False,
+    crop: Window = None,
     weights: Weights = "lean",
     device: Device = "auto",
 ) -> None:
@@ -166,7 +194,10 @@ def calibrate(
     Roll, pitch, field of view, focal length and distortion, each with one sigma: as a table, or in
     a format for programs.
     """
-    request = Request(camera_model, focal, fov, exif, roll, pitch, shared)
+    asked = Asked(sensors, any_rotation, free_principal_point, window(crop))
+    request = Request(camera_model, focal, fov, exif, roll, pitch, shared, lines, cameras, asked)
+    if prior_report and not (exif or sensors):
+        raise ConfigError("--prior-report needs priors to report on: add --sensors or --exif")
     chosen = chosen_format(json, csv, format, output)
     found = _find(paths, recursive)
     from geocalib.cli import calibrate as command
@@ -174,7 +205,8 @@ def calibrate(
     from geocalib.cli.pictures import folder_places
 
     drawings = {} if overlay is None else folder_places(found.images, overlay, DRAWING)
-    job = command.Job(found.images, found.missing, request, Network(weights, device), drawings)
+    network = Network(weights, device)
+    job = command.Job(found.images, found.missing, request, network, drawings, prior_report)
     complete = command.run(job, chosen, output)
     _finish(complete and not found.problems)
 
@@ -195,14 +227,21 @@ def show(
     exif: Exif = False,
     roll: Roll = None,
     pitch: Pitch = None,
+    lines: LinesOption = Lines.AUTO,
+    sensors: Sensors = False,
+    any_rotation: AnyRotation = False,
+    free_principal_point: FreePrincipalPoint = False,
+    crop: Window = None,
     weights: Weights = "lean",
     device: Device = "auto",
 ) -> None:
     """Draw what was seen in a photo.
 
-    One picture of the horizon, of lines of equal latitude, of the up-vectors, and of the numbers.
+    One picture of the horizon, of lines of equal latitude, of the up-vectors, of the straight lines
+    that were used, and of the numbers.
     """
-    request = Request(camera_model, focal, fov, exif, roll, pitch)
+    asked = Asked(sensors, any_rotation, free_principal_point, window(crop))
+    request = Request(camera_model, focal, fov, exif, roll, pitch, lines=lines, asked=asked)
     found = _find([photo])
     from geocalib.cli import show as command
     from geocalib.cli.inputs import DRAWING
@@ -283,3 +322,11 @@ def info() -> None:
     from geocalib.cli import info as command
 
     command.run()
+
+
+app.command("eval")(evaluate.command)
+app.command("train")(train.command)
+app.add_typer(dataset.app, name="dataset")
+app.command("video")(video.command)
+app.command("localize")(localize.command)
+app.command("rig")(rig.command)

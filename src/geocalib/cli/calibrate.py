@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from geocalib.calibration import Calibration, Failure, Outcome
+from geocalib.calibration import OUTLIER, Calibration, Failure, Outcome
 from geocalib.cameras import Camera, to_colmap, to_opencv
-from geocalib.cli import report
+from geocalib.cli import prior_report, report
 from geocalib.cli.engine import calibrated
 from geocalib.cli.journal import convert, journal_path, resume
 from geocalib.cli.options import CameraModel, Format, Network, Request
@@ -35,6 +35,8 @@ class Job:
     network: Network
     drawings: Mapping[str, Path]
     """Where to draw what was seen in an image; none at all, or one for each."""
+    prior_report: bool = False
+    """Whether to tell how well sensors and pictures agree."""
 
 
 @dataclass(frozen=True)
@@ -43,12 +45,15 @@ class Tally:
 
     good: int
     doubtful: int
+    outliers: int
     failed: int
 
     def __str__(self) -> str:
         parts = [f"{report.count(self.good + self.doubtful, 'image')} calibrated"]
         if self.doubtful:
             parts.append(f"{self.doubtful} of them with warnings")
+        if self.outliers:
+            parts.append(f"{report.count(self.outliers, 'outlier')} left out")
         if self.failed:
             parts.append(f"{self.failed} failed")
         return ", ".join(parts)
@@ -57,7 +62,7 @@ class Tally:
 def run(job: Job, format: Format | None, output: str | None) -> bool:
     """Calibrate, show or write the answers, and say whether every image has one."""
     if format is None:
-        return _stream(job, _table()).failed == 0
+        return _stream(job, _table(), beside_data=False).failed == 0
     _check_format(format, job.request.camera_model)
     if output is not None:
         return _to_disk(job, format, output)
@@ -70,12 +75,19 @@ def run(job: Job, format: Format | None, output: str | None) -> bool:
     return tally.failed == 0
 
 
-def _stream(job: Job, sink: AbstractContextManager[Take], hide_bar: bool = False) -> Tally:
+def _stream(
+    job: Job,
+    sink: AbstractContextManager[Take],
+    hide_bar: bool = False,
+    beside_data: bool = True,
+) -> Tally:
     """Hand every answer on as it comes; failures are listed in the end, one line each."""
     answers = calibrated(
         job.images, job.missing, job.request, job.network, keep_fields=bool(job.drawings)
     )
     failures: list[Failure] = []
+    outliers: list[Failure] = []
+    priors: list[prior_report.Row] = []
     good = doubtful = 0
     try:
         with sink as take, report.progress(len(job.images), "calibrating", hide_bar) as advance:
@@ -85,15 +97,19 @@ def _stream(job: Job, sink: AbstractContextManager[Take], hide_bar: bool = False
                     _draw(image, outcome, job.drawings[image])
                 take(outcome)
                 advance()
+                priors.extend(prior_report.rows(outcome) if job.prior_report else ())
                 if isinstance(outcome, Failure):
-                    failures.append(outcome)
+                    (outliers if outcome.status == OUTLIER else failures).append(outcome)
                 elif outcome.trusted:
                     good += 1
                 else:
                     doubtful += 1
     finally:
+        report.outliers(outliers)
         report.failures(failures)
-    return Tally(good, doubtful, len(failures))
+        if job.prior_report:
+            prior_report.print_table(priors, beside_data)
+    return Tally(good, doubtful, len(outliers), len(failures))
 
 
 @contextmanager

@@ -14,7 +14,7 @@ import torch
 from geocalib.calibration import Failure, Outcome
 from geocalib.cli import report
 from geocalib.cli.inputs import chunks
-from geocalib.cli.options import Network, Request
+from geocalib.cli.options import ALL_IMAGES, Lines, Network, Request
 from geocalib.errors import ImageError
 from geocalib.formats import json_lines
 from geocalib.formats.record import read_outcome
@@ -66,7 +66,7 @@ def _answers(
     images: Sequence[str], request: Request, network: Network, keep_fields: bool
 ) -> Iterator[Outcome]:
     calibrator = load(network)
-    # Images of one camera are fitted together, however many there are.
+    # Who shares a camera is known when all images are.
     size = CHUNK.get(calibrator.device.type, LARGEST_CHUNK)
     for chunk in chunks(images, len(images) if request.shared else size):
         yield from _chunk(calibrator, chunk, request, keep_fields)
@@ -74,26 +74,49 @@ def _answers(
 
 def _chunk(
     calibrator: Calibrator, images: Sequence[str], request: Request, keep_fields: bool
-) -> list[Outcome]:
+) -> Iterator[Outcome]:
     failures: dict[str, Failure] = {}
     focal: float | list[float] | None = request.focal
     if request.vfov_deg is not None:
         focal, failures = _focals(images, request.vfov_deg)
     readable = [image for image in images if image not in failures]
     answers: Iterator[Outcome] = iter(())
-    if readable:
+    if readable and request.shared:
+        answers = calibrator.calibrate_set(
+            readable,
+            str(request.camera_model),
+            cameras=_cameras(readable, request.cameras),
+            focal=focal,
+            gravity=_gravity(request),
+            exif=request.exif,
+            keep_fields=keep_fields,
+            lines="off" if request.lines is Lines.OFF else "auto",
+            **request.asked.keywords,
+        )
+    elif readable:
         answers = iter(
             calibrator.calibrate(
                 readable,
                 str(request.camera_model),
                 focal=focal,
                 gravity=_gravity(request),
-                shared_intrinsics=request.shared,
                 exif=request.exif,
                 keep_fields=keep_fields,
+                lines=request.lines.value,
+                **request.asked.keywords,
             )
         )
-    return [failures[image] if image in failures else next(answers) for image in images]
+    for image in images:
+        yield failures[image] if image in failures else next(answers)
+
+
+def _cameras(images: Sequence[str], told: str | None) -> list[int]:
+    """An integer per image, equal where the camera is."""
+    from geocalib.sets.grouping import group_by_exif, group_by_file
+
+    if told is None:
+        return group_by_exif(images)
+    return [0] * len(images) if told == ALL_IMAGES else group_by_file(images, told)
 
 
 def _focals(images: Sequence[str], vfov_deg: float) -> tuple[list[float], dict[str, Failure]]:

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from geocalib.calibration import Outcome
+from geocalib.calibration import OUTLIER, Outcome
 from geocalib.cli.options import Format, Request
 from geocalib.errors import ConfigError
 from geocalib.formats import FORMATS, json_lines
@@ -29,8 +29,8 @@ def journal_path(output: str, format: Format) -> Path:
 def resume(journal: Path, images: Iterable[str], request: Request) -> set[str]:
     """The images that need no more work; what a journal says of the others is removed from it.
 
-    Failed images are tried again. Images that share a camera are done all or none. Lines of
-    other images stay.
+    Failed images are tried again, but not outliers. Images that share a camera are done all or
+    none. Lines of other images stay.
     """
     if not journal.exists():
         return set()
@@ -41,7 +41,9 @@ def resume(journal: Path, images: Iterable[str], request: Request) -> set[str]:
         image, model = record.get("image"), record.get("camera_model")
         if image not in asked:
             continue
-        if record.get("error") is not None:
+        if record.get("status") == OUTLIER:
+            done.add(image)
+        elif record.get("error") is not None:
             again.add(image)
         elif model != request.camera_model:
             raise ConfigError(

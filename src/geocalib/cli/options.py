@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
+from geocalib.cli.clues import Asked
 from geocalib.errors import ConfigError
 
 VFOV_RANGE_DEG = (5.0, 150.0)
 """What the solver can answer."""
+
+
+ALL_IMAGES = "all"
+"""Says that one camera took all images."""
 
 
 class CameraModel(StrEnum):
@@ -27,6 +32,14 @@ class CameraModel(StrEnum):
     def wide(self) -> bool:
         """Whether the field of view depends on more than the focal length."""
         return self in (self.KANNALA_BRANDT, self.EUCM, self.DOUBLE_SPHERE)
+
+
+class Lines(StrEnum):
+    """What straight lines are used for."""
+
+    AUTO = "auto"
+    OFF = "off"
+    ONLY = "only"
 
 
 class Format(StrEnum):
@@ -65,9 +78,16 @@ class Request:
     roll_deg: float | None = None
     pitch_deg: float | None = None
     shared: bool = False
-    """Whether one camera took all images."""
+    """Whether images of one camera share its intrinsics."""
+    lines: Lines = Lines.AUTO
+    cameras: str | None = None
+    """Which images are of one camera: ``ALL_IMAGES`` or a CSV file; None: as EXIF says."""
+    asked: Asked = field(default_factory=Asked)
+    """What may speak beside the pixels."""
 
     def __post_init__(self) -> None:
+        if self.cameras is not None and not self.shared:
+            raise ConfigError("--cameras says which photos share a camera; add --shared")
         given = {"--focal": self.focal, "--fov": self.vfov_deg, "--exif": self.exif or None}
         sources = [name for name, value in given.items() if value is not None]
         if len(sources) > 1:
@@ -82,6 +102,9 @@ class Request:
                 f"--fov alone does not give the focal length of {self.camera_model}, whose field "
                 "of view also depends on its distortion; give --focal"
             )
+        told = sources or self.roll_deg is not None or self.shared or self.asked != Asked()
+        if self.lines is Lines.ONLY and told:
+            raise ConfigError("--lines only asks lines alone; drop what else is known")
         angles = {"--roll": self.roll_deg, "--pitch": self.pitch_deg}
         absent = [name for name, value in angles.items() if value is None]
         if len(absent) == 1:

@@ -64,6 +64,12 @@ def failures(failed: Iterable[Failure]) -> None:
         fail(failure.error if failure.error.startswith(name) else f"{name}: {failure.error}")
 
 
+def outliers(found: Iterable[Failure]) -> None:
+    """One line for each image that does not belong to its group."""
+    for outlier in found:
+        warn(f"outlier: {outlier.error}")
+
+
 def _say(line: str, style: str) -> None:
     from rich.text import Text
 
@@ -115,7 +121,7 @@ def row(outcome: Outcome) -> Row:
 
     name = Text(printable(outcome.image or ""))
     if isinstance(outcome, Failure):
-        return (name, *[Text()] * 5, Text("failed", "red"))
+        return (name, *[Text()] * 5, Text(outcome.status or "failed", "red"))
     sigma = outcome.sigma
     names = outcome.camera.model.parameters
     distortion = zip(names, outcome.distortion, sigma.distortion, strict=True)

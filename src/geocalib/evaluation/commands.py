@@ -175,8 +175,9 @@ def _studies(asked: _Asked, name: str, samples: Sequence[Sample], plan: Plan) ->
     if plan.images_per_fit:
         studies.append(joint_study(name, samples, plan.images_per_fit, ask))
     if plan.rig:
-        with asked.bar(f"{name}, rigs", samples) as done:
-            studies.append(rig_study(name, samples, ask, asked.calibrator, plan.camera_model, done))
+        alone = ask(mounted(samples), Setting())
+        with asked.bar(f"{name}, rigs", alone.samples) as done:
+            studies.append(rig_study(alone, asked.calibrator, done))
     if plan.initial:
         with asked.bar(f"{name}, starts", samples) as done:
             studies.append(

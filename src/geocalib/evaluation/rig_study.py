@@ -12,8 +12,8 @@ from geocalib.calibration import Outcome
 from geocalib.errors import ConfigError
 from geocalib.evaluation.datasets import Sample
 from geocalib.evaluation.report import Report
-from geocalib.evaluation.run import Calibrates, Setting, default_model
-from geocalib.evaluation.studies import Ask, Study
+from geocalib.evaluation.run import Calibrates
+from geocalib.evaluation.studies import Study
 from geocalib.imaging import ImageSource
 from geocalib.localize.rotation import from_quaternion
 from geocalib.solver import Rig
@@ -33,34 +33,29 @@ def mounted(samples: Sequence[Sample]) -> list[Sample]:
 
 
 def rig_study(
-    name: str,
-    samples: Sequence[Sample],
-    ask: Ask,
-    calibrator: Calibrates,
-    camera_model: str | None = None,
-    done: Callable[[], None] = lambda: None,
+    alone: Report, calibrator: Calibrates, done: Callable[[], None] = lambda: None
 ) -> Study:
-    """The photographs of rigs alone, with one gravity for each shot, and, where a camera took
-    several, with one lens for each camera as well.
+    """The photographs of rigs alone, as in the report, with one gravity for each shot, and, where a
+    camera took several, with one lens for each camera as well.
 
-    done: called after each photograph of the rows but the first.
+    done: called after each photograph with one gravity.
     """
-    chosen = mounted(samples)
-    model = camera_model or default_model(chosen)
-    rows = [("alone", ask(chosen, Setting()))]
-    ways = {GRAVITY: _own_lenses(chosen)}
-    if len(set(_lenses(chosen))) < len(chosen):
-        ways[LENSES] = _lenses(chosen)
+    samples = mounted(alone.samples)
+    ways = {GRAVITY: _own_lenses(samples)}
+    if len(set(_lenses(samples))) < len(samples):
+        ways[LENSES] = _lenses(samples)
+    rows = [("alone", alone)]
     for label, lenses in ways.items():
         outcomes: dict[int, Outcome] = {}
-        for part in _connected(chosen, lenses):
-            answers = _fit(calibrator, chosen, part, lenses, model)
+        for part in _connected(samples, lenses):
+            answers = _fit(calibrator, samples, part, lenses, alone.camera_model)
             outcomes.update(zip(part, answers, strict=True))
             for _ in part:
                 done()
-        ordered = [outcomes[i] for i in range(len(chosen))]
-        rows.append((label, Report.create(name, calibrator.card, model, chosen, ordered)))
-    return Study(f"{name}: rigs", "fit", tuple(rows))
+        ordered = [outcomes[i] for i in range(len(samples))]
+        report = Report.create(alone.name, calibrator.card, alone.camera_model, samples, ordered)
+        rows.append((label, report))
+    return Study(f"{alone.name}: rigs", "fit", tuple(rows))
 
 
 def _own_lenses(samples: Sequence[Sample]) -> list[str]:

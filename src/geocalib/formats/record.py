@@ -13,6 +13,7 @@ import torch
 from geocalib.calibration import SCHEMA, Calibration, Failure, Outcome, Uncertainty
 from geocalib.cameras import Camera, get_model
 from geocalib.errors import CameraError, FormatError
+from geocalib.sensors.check import PriorCheck
 
 UNIT_TOLERANCE = 1e-6
 """How far from 1 the length of a gravity vector may be."""
@@ -37,7 +38,8 @@ def read_outcome(record: Mapping[str, Any], source: str) -> Outcome:
     image = None if values["image"] is None else values.text("image")
     if values["error"] is not None:
         width, height = (None if values[k] is None else values.pixels(k) for k in _SIZE)
-        return Failure(image, width, height, values.text("error"))
+        status = None if values["status"] is None else values.text("status")
+        return Failure(image, width, height, values.text("error"), status)
     camera = _camera(values)
     gravity = values.numbers("gravity", 3)
     if abs(math.hypot(*gravity) - 1) > UNIT_TOLERANCE:
@@ -52,6 +54,7 @@ def read_outcome(record: Mapping[str, Any], source: str) -> Outcome:
         parameters=parameters,
         status=values.text("status"),
         warnings=values.texts("warnings"),
+        priors=_priors(values) if "priors" in record else (),
     )
 
 
@@ -195,4 +198,28 @@ def _sigma(values: _Values, distortions: int) -> Uncertainty:
         focal=values.known("focal"),
         distortion=tuple(values.knowns("distortion", distortions)),
         principal_point=(cx, cy),
+    )
+
+
+def _priors(values: _Values) -> tuple[PriorCheck, ...]:
+    """What sensors said, which only records of calibrations that asked them hold."""
+    if not isinstance(values["priors"], list):
+        values.fail("priors", "a list")
+    parts = {f"priors[{i}]": part for i, part in enumerate(values["priors"])}
+    every = _Values(parts, values.source)
+    return tuple(_prior(every.part(key)) for key in parts)
+
+
+def _prior(values: _Values) -> PriorCheck:
+    count = {"focal": 1, "gravity": 3}.get(quantity := values.text("quantity"))
+    if count is None:
+        values.fail("quantity", "focal or gravity")
+    return PriorCheck(
+        quantity="focal" if quantity == "focal" else "gravity",
+        source=values.text("source"),
+        prior=tuple(values.numbers("prior", count)),
+        prior_sigma=values.number("prior_sigma"),
+        estimate=tuple(values.numbers("estimate", count)),
+        estimate_sigma=values.known("estimate_sigma"),
+        tension=values.known("tension"),
     )

@@ -3,7 +3,7 @@
 ``geocalib.imaging.warp`` needs OpenCV and is imported by its own name.
 """
 
-from geocalib.imaging.exif import FocalHint
+from geocalib.imaging.exif import FocalHint, Metadata
 from geocalib.imaging.prepare import PUBLISHED, InputSpec, NetworkInput, View, prepare
 from geocalib.imaging.read import ImageSource, Photo, is_blank, read_photo
 
@@ -12,6 +12,7 @@ __all__ = [
     "FocalHint",
     "ImageSource",
     "InputSpec",
+    "Metadata",
     "NetworkInput",
     "Photo",
     "View",

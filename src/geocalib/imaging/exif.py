@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from PIL import Image
 from PIL.ExifTags import IFD, Base
+
+from geocalib.sensors.sizes import sensor_size
 
 FULL_FRAME_DIAGONAL = math.hypot(36.0, 24.0)
 """Millimetres: 35 mm equivalents are counted by the diagonal of the image."""
@@ -21,7 +23,7 @@ EQUIVALENT_SIGMA = 0.05
 """Relative. Equivalents are whole millimetres, and some makers compare widths and not diagonals,
 which for 4:3 images differ by 4%."""
 
-FOCAL_PLANE_SIGMA = 0.03
+SENSOR_SIGMA = 0.03
 """Relative. Lenses are engraved with rounded focal lengths, true at infinity only."""
 
 DISAGREEMENT = 0.15
@@ -34,6 +36,44 @@ MILLIMETRES: dict[float, float] = {2: 25.4, 3: 10.0, 4: 1.0, 5: 0.001}
 """Of the FocalPlaneResolutionUnit: inch, centimetre, millimetre, micrometre."""
 
 VFOV_RANGE_DEG = (5.0, 150.0)
+
+CROPPED_NOTE = "cropped after it was taken, so its EXIF focal length was ignored"
+
+FOCAL_TAGS = frozenset(
+    {
+        Base.Model,
+        Base.FocalLength,
+        Base.FocalLengthIn35mmFilm,
+        Base.FocalPlaneXResolution,
+        Base.FocalPlaneResolutionUnit,
+        Base.DigitalZoomRatio,
+        Base.ExifImageWidth,
+        Base.ExifImageHeight,
+    }
+)
+"""What ``focal_hint`` looks at."""
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """What a file holds beside its pixels, as far as it tells of the camera."""
+
+    orientation: int = 1
+    """By EXIF, 1 to 8: how the stored picture is turned to be upright."""
+    tags: Mapping[int, Any] = field(default_factory=dict)
+    """EXIF tags about the lens."""
+    xmp: bytes | None = None
+    """The XMP packet."""
+
+    @classmethod
+    def create(cls, orientation: int, tags: Mapping[int, Any], xmp: object) -> Metadata:
+        """Of all tags of a file, and of what an image has as its packet."""
+        packet = xmp.encode() if isinstance(xmp, str) else xmp
+        return cls(
+            orientation,
+            {tag: value for tag, value in tags.items() if tag in FOCAL_TAGS},
+            packet if isinstance(packet, bytes) else None,
+        )
 
 
 @dataclass(frozen=True)
@@ -76,9 +116,10 @@ def focal_hint(
 
     FocalLengthIn35mmFilm counts by diagonals: f = diagonal / 43.27 mm. FocalLength with
     FocalPlaneXResolution is a little better, if it was written for the pixel size that EXIF
-    states, and a resize since then keeps the field of view. Where both exist and contradict each
-    other, the first, which rests on a single tag, is kept. Everything here is the same for
-    portrait and landscape.
+    states, and a resize since then keeps the field of view; so is FocalLength with the size of the
+    sensor, where the model is known (``geocalib.sensors.sizes``). Where one of these exists and
+    contradicts the first, that one, which rests on a single tag, is kept. Everything here is the
+    same for portrait and landscape.
     """
     diagonal = math.hypot(*size)
     written = _written_size(tags)
@@ -97,17 +138,20 @@ def focal_hint(
     if equivalent is not None:
         equivalent *= diagonal / FULL_FRAME_DIAGONAL
     equivalent = checked(equivalent, "FocalLengthIn35mmFilm")
-    focal_plane = checked(_focal_plane(tags, diagonal, written), "FocalLength")
-    if equivalent is None and focal_plane is None:
+    engraved, source = _focal_plane(tags, diagonal, written), "FocalPlaneXResolution"
+    if engraved is None:
+        engraved, source = _on_known_sensor(tags, size), "the size of the sensor"
+    engraved = checked(engraved, "FocalLength")
+    if equivalent is None and engraved is None:
         return None, tuple(notes)
     if written is not None and _was_cropped(written, size):
-        notes.append("cropped after it was taken, so its EXIF focal length was ignored")
+        notes.append(CROPPED_NOTE)
         return None, tuple(notes)
-    if focal_plane is not None and (
-        equivalent is None or abs(math.log(focal_plane / equivalent)) < DISAGREEMENT
+    if engraved is not None and (
+        equivalent is None or abs(math.log(engraved / equivalent)) < DISAGREEMENT
     ):
-        source = "FocalLength and FocalPlaneXResolution"
-        return FocalHint(focal_plane, FOCAL_PLANE_SIGMA * focal_plane, source), tuple(notes)
+        hint = FocalHint(engraved, SENSOR_SIGMA * engraved, f"FocalLength and {source}")
+        return hint, tuple(notes)
     assert equivalent is not None
     return (
         FocalHint(equivalent, EQUIVALENT_SIGMA * equivalent, "FocalLengthIn35mmFilm"),
@@ -129,6 +173,18 @@ def _focal_plane(
     if focal is None or resolution is None or unit is None or written is None or zoom > 1:
         return None
     return focal * resolution / unit * diagonal / math.hypot(*written)
+
+
+def _on_known_sensor(tags: Mapping[int, Any], size: tuple[int, int]) -> float | None:
+    """The focal length in pixels by the size of the model's sensor, None if unknown.
+
+    A picture of another shape than the sensor's is as large a part of it as can be.
+    """
+    focal, sensor = _number(tags, Base.FocalLength), sensor_size(tags.get(Base.Model))
+    zoom = _number(tags, Base.DigitalZoomRatio) or 1.0
+    if focal is None or sensor is None or zoom > 1:
+        return None
+    return focal * max(max(size) / sensor[0], min(size) / sensor[1])
 
 
 def _written_size(tags: Mapping[int, Any]) -> tuple[float, float] | None:

@@ -7,7 +7,7 @@ import os
 import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import IO, Any, TypeAlias
 
 import numpy as np
@@ -16,7 +16,7 @@ from PIL import Image
 from torch import Tensor
 
 from geocalib.errors import ImageError
-from geocalib.imaging.exif import FocalHint, focal_hint, read_tags
+from geocalib.imaging.exif import FocalHint, Metadata, focal_hint, read_tags
 
 SMALLEST_SIDE = 32
 LARGEST_IMAGE = 16384 * 12288
@@ -55,6 +55,8 @@ class Photo:
     focal_hint: FocalHint | None = None
     notes: tuple[str, ...] = ()
     """What its user should know, in plain words."""
+    metadata: Metadata = field(default_factory=Metadata, repr=False)
+    """Of the file it comes from."""
 
 
 def read_photo(source: ImageSource, short_side: int | None = 320) -> Photo:
@@ -89,6 +91,13 @@ def read_photo(source: ImageSource, short_side: int | None = 320) -> Photo:
         f"an image must be a path, bytes, a PIL image, an array or a tensor, "
         f"got {type(source).__name__}"
     )
+
+
+def read_header(path: str | os.PathLike[str]) -> tuple[tuple[int, int], dict[int, Any]]:
+    """(width, height) as stored and the EXIF tags by number of a file, without its pixels."""
+    with _opened(name := os.fspath(path)) as file:
+        image = _identified(file, name)
+        return image.size, read_tags(image)[1]
 
 
 def is_blank(pixels: npt.NDArray[np.uint8]) -> bool:
@@ -214,6 +223,7 @@ def _photo(
     """
     size, shown = size or image.size, shown or image.size
     orientation, tags, exif_notes = read_tags(image)
+    metadata = Metadata.create(orientation, tags, image.info.get("xmp"))
     try:
         image, colour_notes = _eight_bit_rgb(image)
     except ValueError as cause:
@@ -224,7 +234,8 @@ def _photo(
     pixels, box = _upright(np.asarray(image), shown, orientation)
     size = size[::-1] if orientation > 4 else size
     hint, focal_notes = focal_hint(tags, size)
-    return Photo(pixels, size, box, name, hint, (*notes, *colour_notes, *exif_notes, *focal_notes))
+    told = (*notes, *colour_notes, *exif_notes, *focal_notes)
+    return Photo(pixels, size, box, name, hint, told, metadata)
 
 
 def _upright(

@@ -35,7 +35,8 @@ def overlay(photo: ImageSource, calibration: Calibration) -> Image.Image:
 def show(photo: ImageSource, calibration: Calibration) -> Image.Image:
     """All of a calibration in one picture of up to 1600 pixels.
 
-    The photo, enlarged if it is small, as ``overlay`` draws it, with a box standing on the ground;
+    The photo, enlarged if it is small, as ``overlay`` draws it, with a box standing on the ground
+    and, if straight lines had their say, these in the colours of their directions;
     beside or below it the numbers with their sigmas, the warnings, and, if the calibration holds
     its fields, what the network saw and how sure it was.
     """
@@ -46,4 +47,5 @@ def show(photo: ImageSource, calibration: Calibration) -> Image.Image:
     size = photo_size(calibration)
     image = load(photo, calibration, size)
     box = place_box(drawn_camera(calibration, size), calibration.gravity)
-    return arrange(annotate(image, calibration, box), calibration, with_box=box is not None)
+    drawn = annotate(image, calibration, box, calibration.lines)
+    return arrange(drawn, calibration, with_box=box is not None)

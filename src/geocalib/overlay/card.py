@@ -25,6 +25,7 @@ from geocalib.draw import (
 )
 from geocalib.fields import Fields
 from geocalib.overlay import LONGEST_SIDE
+from geocalib.overlay.lines import colours as line_colours
 from geocalib.overlay.photo import BOX, FONT, blank, rendered, write
 
 PAPER = "#fafaf8"
@@ -68,7 +69,7 @@ def photo_size(calibration: Calibration) -> tuple[int, int]:
 def arrange(photo: Image.Image, calibration: Calibration, with_box: bool) -> Image.Image:
     """The annotated photo with the card below or beside it."""
     fields = calibration.fields
-    title, table, legend = _title(calibration), _table(calibration), _legend(with_box)
+    title, table, legend = _title(calibration), _table(calibration), _legend(calibration, with_box)
     if _card_below(calibration):
         columns = [_stacked([title, legend]), table]
         room = photo.width - len(columns) * (COLUMN + GAP) - 2 * GAP
@@ -158,7 +159,7 @@ def _table(calibration: Calibration) -> Image.Image:
     return _block(COLUMN, draw)
 
 
-def _legend(with_box: bool) -> Image.Image:
+def _legend(calibration: Calibration, with_box: bool) -> Image.Image:
     """What the colours mean, in two columns."""
     above, below = latitude_colours(np.array([20.0, -20.0]))
     entries = [
@@ -168,6 +169,11 @@ def _legend(with_box: bool) -> Image.Image:
         (below, 1.8, "below it"),
         (BOX, 3.4, "box on the ground"),
     ][: 5 if with_box else 4]
+    if calibration.lines is not None:
+        vertical = calibration.lines.vertical.tolist()
+        names = ["vertical line" if is_vertical else "level line" for is_vertical in vertical]
+        found = dict.fromkeys(zip(line_colours(calibration.lines), names, strict=True))
+        entries += [(colour, 2.4, name) for colour, name in found]
 
     def draw(axes: Axes) -> float:
         for i, (colour, width, text) in enumerate(entries):

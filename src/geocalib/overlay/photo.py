@@ -21,8 +21,10 @@ from geocalib.draw import HORIZON, Array, array, draw_arrows, latitude_colours, 
 from geocalib.errors import ImageError
 from geocalib.horizon_curve import horizon
 from geocalib.imaging.read import ImageSource, read_photo
+from geocalib.lines.result import Lines
 from geocalib.overlay import curves
 from geocalib.overlay.box import Box
+from geocalib.overlay.lines import draw_lines
 
 FONT = "DejaVu Sans"
 """Comes with matplotlib, so that the pictures are the same everywhere."""
@@ -73,11 +75,19 @@ def drawn_camera(calibration: Calibration, size: tuple[int, int]) -> Camera:
     return calibration.camera.resize(*size)
 
 
-def annotate(image: Image.Image, calibration: Calibration, box: Box | None = None) -> Image.Image:
-    """The image with the calibration's horizon, latitudes and up-vectors, and the box if given."""
+def annotate(
+    image: Image.Image,
+    calibration: Calibration,
+    box: Box | None = None,
+    lines: Lines | None = None,
+) -> Image.Image:
+    """The image with the calibration's horizon, latitudes and up-vectors, and the box and the
+    straight lines if given."""
     camera, gravity = drawn_camera(calibration, image.size), calibration.gravity
     point = max(LEAST_POINT, max(image.size) / POINTS_ACROSS)
     figure, axes = blank(image.size, point)
+    if lines is not None:
+        draw_lines(axes, lines, camera, image.size[0] / calibration.width)
     labels = _draw_latitudes(axes, camera, gravity, point)
     spacing = max(max(image.size) / MOST_ARROWS, LEAST_SPACING)
     points, up = curves.up_arrows(camera, gravity, spacing)

@@ -105,8 +105,8 @@ def _sandwich(M: Arrow, V: Arrow, coupling: Coupling) -> Tensor:
         slot = coupling.camera_slot[coupling.camera]
         component = coupling.camera_component[coupling.camera]
         times = times[coupling.time]
-        side = side.reshape(len(side), -1, coupling.slots, own)[coupling.time, :, slot]
-        split = cameras.reshape(-1, coupling.slots, own, coupling.slots, own)
+        side = side.reshape(len(side), side.shape[1], coupling.slots, own)[coupling.time, :, slot]
+        split = cameras.reshape(len(cameras), coupling.slots, own, coupling.slots, own)
         cameras = split[component, slot, :, slot]
     top = torch.cat([times, side], 2)
     blocks = torch.cat([top, torch.cat([side.transpose(1, 2), cameras], 2)], 1)

@@ -56,11 +56,11 @@ def fit(
     model = get_model(camera_model)
     parts = [fields] if isinstance(fields, Fields) else list(fields)
     device, dtype = _common(parts)
-    cleaned, faults = _clean(parts)
+    cleaned, faults = clean_fields(parts)
     images = len(faults)
     coupling = couple(images, groups, rig, device)
     priors = gather_priors(model, coupling, focal, gravity, distortion, principal_point)
-    frame = Frame.create(model, *_shapes(parts, aspect, coupling), _free(model, priors))
+    frame = Frame.create(model, *_shapes(parts, aspect, coupling), free_parameters(model, priors))
     # Inference mode is cheaper than no_grad; the answer is made outside it, as plain tensors.
     with torch.inference_mode(options.gradient == "none"):
         observations = concatenate([observe(part, options.cells) for part in cleaned])
@@ -71,10 +71,11 @@ def fit(
             state = initial_state(options.initial, cleaned, observations, frame, coupling, priors)
         solution = search(problem, state, options)
         uncertainty = estimate_uncertainty(problem, solution.state.detach())
-    return _result(problem, solution, uncertainty, faults, dtype)
+    return gather_result(problem, solution, uncertainty, faults, dtype)
 
 
-def _free(model: CameraModel, priors: Priors) -> Free:
+def free_parameters(model: CameraModel, priors: Priors) -> Free:
+    """What is not fixed beforehand."""
     every = tuple(range(len(model.parameters)))
     return Free(
         gravity=not priors.gravity.hard,
@@ -122,7 +123,7 @@ def _shapes(
     return of_camera[:, :2], of_camera[:, 2]
 
 
-def _clean(parts: list[Fields]) -> tuple[list[Fields], list[Status | None]]:
+def clean_fields(parts: list[Fields]) -> tuple[list[Fields], list[Status | None]]:
     """The fields without what cannot be used, and the fault of each image, if any."""
     cleaned: list[Fields] = []
     faults: list[Status | None] = []
@@ -165,13 +166,14 @@ def _clean(parts: list[Fields]) -> tuple[list[Fields], list[Status | None]]:
     return cleaned, faults
 
 
-def _result(
+def gather_result(
     problem: Problem,
     solution: Solution,
     uncertainty: Uncertainty,
     faults: list[Status | None],
     dtype: torch.dtype,
 ) -> FitResult:
+    """What a fit found, with NaN for the images that failed."""
     coupling, frame = problem.coupling, problem.frame
     camera, gravity, _ = frame.images(solution.state, coupling, torch.float64)
     component = coupling.camera_component[coupling.camera]

@@ -1,0 +1,69 @@
+"""The table of --prior-report: what sensors said, what the pictures alone say, how far apart."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import torch
+
+from geocalib.calibration import Calibration, Outcome
+from geocalib.cli import report
+from geocalib.gravity import to_roll_pitch
+from geocalib.sensors.check import CONTRADICTION
+
+if TYPE_CHECKING:
+    from geocalib.sensors.check import PriorCheck
+
+Row = tuple[str, "PriorCheck"]
+
+HEADERS = ("image", "source", "prior", "picture alone", "tension")
+
+
+def rows(outcome: Outcome) -> list[Row]:
+    """The lines of an image."""
+    if not isinstance(outcome, Calibration):
+        return []
+    return [(report.printable(outcome.image or ""), prior) for prior in outcome.priors]
+
+
+def print_table(every: Sequence[Row], beside_data: bool) -> None:
+    """The table: on standard output, or on standard error where data go to the other."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
+    if not every:
+        report.note("no sensor says anything about these photos")
+        return
+    caption = f"tension is in sigmas; beyond {CONTRADICTION:g} the prior or the answer is wrong"
+    table = Table(
+        box=SIMPLE_HEAD, padding=(0, 1, 0, 0), caption=Text(caption), caption_justify="left"
+    )
+    for header in HEADERS:
+        table.add_column(header, justify="right" if header == "tension" else "left")
+    for image, prior in every:
+        table.add_row(
+            Text(image),
+            Text(prior.source),
+            Text(_value(prior.quantity, prior.prior, prior.prior_sigma)),
+            Text(_value(prior.quantity, prior.estimate, prior.estimate_sigma)),
+            Text(f"{prior.tension:.1f}", "red" if prior.contradicts else "green"),
+        )
+    console = report.standard_error() if beside_data else report.standard_output()
+    console.print(table)
+
+
+def _value(quantity: str, value: Sequence[float], sigma: float) -> str:
+    """For people, with one sigma."""
+    if quantity == "focal":
+        return f"f {value[0]:.0f} ± {_number(sigma, '.0f')} px"
+    angles = torch.stack(to_roll_pitch(torch.tensor(value, dtype=torch.float64)))
+    # Adding 0 takes the sign off a rounded -0.
+    roll, pitch = (angles.rad2deg().round(decimals=1) + 0.0).tolist()
+    return f"roll {roll:+.1f}, pitch {pitch:+.1f} ± {_number(sigma, '.1f')} °"
+
+
+def _number(value: float, form: str) -> str:
+    return f"{value:{form}}" if math.isfinite(value) else "?"

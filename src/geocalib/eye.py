@@ -1,0 +1,153 @@
+"""``Eye``: photographs through the network, one by one or many."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.utils import convert_conv2d_weight_memory_format
+
+from geocalib.calibration import Failure
+from geocalib.clues import File
+from geocalib.errors import ConfigError, ImageError
+from geocalib.fields import Fields
+from geocalib.imaging import (
+    ImageSource,
+    InputSpec,
+    NetworkInput,
+    Photo,
+    View,
+    is_blank,
+    prepare,
+    read_photo,
+)
+from geocalib.lines.detect import find_segments
+from geocalib.lines.segments import Segments
+from geocalib.nets.weights import LoadedNetwork
+from geocalib.trust import BLANK
+from geocalib.turns import UNSURE, Look, look_all_ways
+
+BATCH = {"cpu": 4}
+"""Images through the network at once, by device: a processor gains nothing from more."""
+LARGEST_BATCH = 32
+"""Images at once on other devices, and in a fit of images that share nothing."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One image after the network. Its pixels are gone: there may be many of these."""
+
+    file: File
+    view: View
+    """What of the original the fields show."""
+    fields: Fields
+    down: Tensor | None
+    """(3,) where to look for gravity first, where any side may be up."""
+    notes: tuple[str, ...]
+    segments: Segments | None
+    """Straight ones at full resolution, where they were asked for."""
+
+
+class Eye:
+    """A network on a device, and all that lies between a photograph and its fields."""
+
+    def __init__(
+        self, loaded: LoadedNetwork, device: torch.device, *, half: bool, compile: bool
+    ) -> None:
+        """half: the network in bfloat16. compile: with torch.compile."""
+        network, card = loaded.network.to(device), loaded.card
+        convert_conv2d_weight_memory_format(network, torch.channels_last)
+        self.device = device
+        self.network = torch.compile(network) if compile else network
+        self._half = half
+        self._spec = InputSpec(card.short_side, network.multiple, card.largest_aspect, card.detail)
+        self._confidence_scale = card.confidence_scale
+
+    def see(
+        self, sources: Sequence[ImageSource], with_lines: bool, any_rotation: bool
+    ) -> Iterator[Seen | Failure]:
+        """Each image through the network, or why not; a few at a time."""
+        count = BATCH.get(self.device.type, LARGEST_BATCH)
+        for start in range(0, len(sources), count):
+            yield from self._see_few(sources[start : start + count], with_lines, any_rotation)
+
+    def _see_few(
+        self, sources: Sequence[ImageSource], with_lines: bool, any_rotation: bool
+    ) -> list[Seen | Failure]:
+        sights: dict[int, Seen | Failure] = {}
+        inputs: dict[int, tuple[Photo, NetworkInput]] = {}
+        same_size: dict[tuple[int, int], list[int]] = defaultdict(list)
+        for index, source in enumerate(sources):
+            try:
+                photo = read_photo(source, self._spec.short_side)
+            except ImageError as error:
+                sights[index] = Failure(path_of(source), None, None, str(error))
+                continue
+            given = prepare(photo, self._spec)
+            inputs[index] = photo, given
+            same_size[given.size].append(index)
+        for indices in same_size.values():
+            look = self._look([inputs[index][1] for index in indices], any_rotation)
+            for row, index in enumerate(indices):
+                photo, given = inputs[index]
+                blank = (BLANK,) if is_blank(photo.pixels) else ()
+                unsure = (UNSURE,) if look.unsure and look.unsure[row] else ()
+                sights[index] = Seen(
+                    File(path_of(sources[index]), photo.name, photo.size, photo.metadata),
+                    given.view,
+                    look.fields[row : row + 1],
+                    None if look.down is None else look.down[row],
+                    (*photo.notes, *given.notes, *blank, *unsure),
+                    find_segments(sources[index], photo) if with_lines else None,
+                )
+        return [sights[index] for index in range(len(sources))]
+
+    def _look(self, inputs: Sequence[NetworkInput], any_rotation: bool) -> Look:
+        """What is seen in inputs of one size."""
+        images = torch.stack([given.image for given in inputs])
+        if not any_rotation:
+            return Look(self._predict(images))
+        aspect = [given.aspect for given in inputs]
+        return look_all_ways(images, aspect, self._predict, self._confidence_scale)
+
+    def _predict(self, images: Tensor) -> Fields:
+        """The fields of (B, 3, H, W) images, where the fit runs."""
+        with (
+            torch.inference_mode(),
+            torch.autocast(self.device.type, torch.bfloat16, enabled=self._half),
+        ):
+            images = images.to(self.device, memory_format=torch.channels_last)
+            prediction = self.network(images)
+        # The fit needs double precision, which mps does not have.
+        place = "cpu" if self.device.type == "mps" else self.device
+        return Fields(*(value.float().to(place).clone() for value in prediction))
+
+
+def path_of(source: ImageSource) -> str | None:
+    """Where an image came from, if it has a path."""
+    return os.fspath(source) if isinstance(source, str | os.PathLike) else None
+
+
+def find_device(name: str) -> torch.device:
+    """The device of a name; "auto" is the fastest kind there is."""
+    counts = {
+        "cuda": torch.cuda.device_count() if torch.cuda.is_available() else 0,
+        "mps": int(torch.backends.mps.is_available()),
+        "cpu": 1,
+    }
+    there = [kind for kind, count in counts.items() if count]
+    if name == "auto":
+        return torch.device(there[0])
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        device = None
+    if device is None or (device.index or 0) >= counts.get(device.type, 0):
+        raise ConfigError(
+            f"there is no device {name!r} here; use auto or one of: {', '.join(there)}"
+        )
+    return device

@@ -1,0 +1,120 @@
+"""Straight segments found in a photo at full resolution (OpenCV's line segment detector)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from geocalib.imaging.read import ImageSource, Photo, read_photo
+from geocalib.lines.segments import Segments
+
+Ends = npt.NDArray[np.float64]
+"""(N, 2, 2) pixels: both ends, x and y."""
+
+LONGEST_SIDE = 2000
+"""Pixels: larger photos are shrunk to it, which also takes their noise away."""
+SHORT_SIDE = 500
+"""Half the pixels across the shorter side of which at least that many are decoded."""
+NOISE = 0.35
+"""Pixels: one sigma of an end of a segment, across it."""
+SHORTEST = 0.015
+"""Of the diagonal: shorter segments say little, and there are many."""
+SAG = 1.0
+"""Pixels by which a segment may leave its chord."""
+ROUGH = 0.15
+"""Pixels by which what was measured of an arc may differ from one."""
+LEAST_BENT = 40.0
+"""Pixels: shorter ones are not looked at for a bend."""
+ALONG, REACH = 13, 5
+"""Places along a segment, and pixels to either side, where its edge is looked for."""
+MOST = 500
+"""Segments kept, the longest."""
+SCALE = 0.8
+"""At which the detector works, inside: it smooths away the stairs of slanted edges."""
+
+
+def find_segments(source: ImageSource, photo: Photo) -> Segments:
+    """The longest straight segments of an image, of which a possibly smaller photo was read."""
+    width, height = photo.size
+    if photo.pixels.shape[:2] != (height, width):
+        photo = read_photo(source, SHORT_SIDE)
+    return detect(photo)
+
+
+def detect(photo: Photo) -> Segments:
+    """The longest straight segments of a photo, in pixels of the original."""
+    import cv2
+
+    left, top, right, bottom = photo.shown
+    per_pixel = photo.size[0] / (right - left), photo.size[1] / (bottom - top)
+    grey = cv2.cvtColor(photo.pixels, cv2.COLOR_RGB2GRAY)
+    shrink = min(1.0, LONGEST_SIDE / max(grey.shape))
+    if shrink < 1:
+        size = round(shrink * grey.shape[1]), round(shrink * grey.shape[0])
+        scale = np.array([grey.shape[1] / size[0], grey.shape[0] / size[1]])
+        grey = cv2.resize(grey, size, interpolation=cv2.INTER_AREA)
+    else:
+        scale = np.ones(2)
+    found = straight_pieces(grey, _detect(grey))
+    unit = scale * per_pixel
+    ends = (found * scale - (left, top)) * per_pixel
+    least = SHORTEST * float(np.hypot(*photo.size))
+    length = np.linalg.norm(ends[:, 1] - ends[:, 0], axis=-1)
+    kept = torch.from_numpy(ends[length >= least])
+    return Segments(kept, NOISE * float(unit.mean())).longest(MOST)
+
+
+def _detect(grey: npt.NDArray[Any]) -> Ends:
+    """(N, 2, 2) ends of the segments of a grey picture."""
+    import cv2
+
+    lines = cv2.createLineSegmentDetector(scale=SCALE).detect(grey)[0]
+    if lines is None:
+        return np.zeros((0, 2, 2))
+    # The detector counts from the centre of the first pixel of its own, smaller picture.
+    return np.asarray(lines.reshape(-1, 2, 2), np.float64) + 0.5 / SCALE
+
+
+def straight_pieces(grey: npt.NDArray[Any], ends: Ends) -> Ends:
+    """Segments (N, 2, 2), those cut in two that leave their chord by more than ``SAG`` in between.
+
+    A lens bends edges. The detector bridges a gentle bend with one segment, whose middle is then
+    off the edge.
+    """
+    import cv2
+
+    first, last = ends[:, :1], ends[:, 1:]
+    length = np.linalg.norm(last - first, axis=-1)
+    long = length[:, 0] >= LEAST_BENT
+    if not long.any():
+        return ends
+    along = np.linspace(0, 1, ALONG)[1:-1, None]
+    places = first[long] + along * (last - first)[long]
+    direction = (last - first)[long] / length[long][..., None]
+    normal = np.stack([-direction[..., 1], direction[..., 0]], -1)
+    across = np.arange(-REACH, REACH + 1.0)
+    points = places[:, :, None] + across[:, None] * normal[:, :, None]
+    # Pixel centres are at half-integers here, at integers in OpenCV.
+    x, y = (np.ascontiguousarray(points[..., i] - 0.5, np.float32) for i in (0, 1))
+    shape = x.shape
+    values = cv2.remap(
+        grey, x.reshape(shape[0], -1), y.reshape(shape[0], -1), cv2.INTER_LINEAR
+    ).reshape(shape)
+    step = np.abs(np.diff(values.astype(np.float64), axis=-1))
+    offset = (step * (across[1:] - 0.5)).sum(-1) / step.sum(-1).clip(min=1.0)
+    # Of a constant, a slope and an arc, the arc is the bend; what runs beside an edge adds to the
+    # other two only.
+    bump = 4 * along[:, 0] * (1 - along[:, 0])
+    terms = np.stack([np.ones_like(bump), 2 * along[:, 0] - 1, bump], -1)
+    constant, slope, sag = found = np.linalg.pinv(terms) @ offset.T
+    # Texture beside a straight edge looks bent at times, but not smoothly.
+    rough = np.sqrt(np.mean((offset.T - terms @ found) ** 2, 0))
+    bent = (np.abs(sag) > SAG) & (rough < ROUGH)
+    shifts = np.stack([constant - slope, constant + sag, constant + slope], -1)[bent]
+    start, end = ends[long][bent].swapaxes(0, 1)
+    path = np.stack([start, 0.5 * (start + end), end], 1) + shifts[..., None] * normal[bent]
+    whole = np.delete(ends, np.flatnonzero(long)[bent], 0)
+    return np.concatenate([whole, path[:, :2], path[:, 1:]])

@@ -1,0 +1,144 @@
+"""Rigs from files: our own layout, kalibr's and COLMAP's; what a file holds is told by its content.
+
+Our own layout, as JSON or YAML, is a mapping ``cameras`` of names to what is known of each:
+
+    cameras:
+      left: {yaw_deg: -30, pitch_deg: 5}
+      right: {camera_from_rig: [0.966, 0, -0.259, 0], images: right_*.png, intrinsics: left}
+
+How a camera is turned is told by ``yaw_deg``, ``pitch_deg`` and ``roll_deg`` (0 where not given) or
+by ``camera_from_rig``: a quaternion w, x, y, z, or the rows of a matrix.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from geocalib.errors import FormatError
+from geocalib.rig import colmap, kalibr
+from geocalib.rig.description import (
+    RigCamera,
+    RigDescription,
+    folder_pattern,
+    from_angles,
+    parse_rotation,
+    text,
+)
+from geocalib.rig.layouts import LAYOUTS
+
+ANGLES = ("yaw_deg", "pitch_deg", "roll_deg")
+ROTATION = "camera_from_rig"
+KEYS = (*ANGLES, ROTATION, "images", "intrinsics")
+"""What may be said of a camera."""
+
+KINDS = "a mapping of cameras, kalibr's camchain, or the list of rigs of COLMAP's rig_config"
+
+
+def read_rig(path: str | Path) -> RigDescription:
+    """The rig of a file (.json, .yaml, .yml, or rigs.txt of COLMAP), of the folder of a COLMAP
+    model, or of a word: cube or stereo."""
+    file = Path(path)
+    if file.is_dir():
+        return colmap.read_model_rigs(_in_model(file))
+    if not file.exists() and str(path) in LAYOUTS:
+        return LAYOUTS[str(path)]()
+    if file.suffix.lower() == ".txt":
+        return colmap.read_model_rigs(file)
+    content = _load(file)
+    source = str(file)
+    if isinstance(content, list) and content:
+        return colmap.read_config(content, source)
+    if isinstance(content, Mapping):
+        if isinstance(content.get("cameras"), Mapping):
+            return _read_own(content["cameras"], source)
+        if kalibr.is_camchain(content):
+            return kalibr.read_camchain(content, source)
+    raise FormatError(f"{file}: holds no rig; a rig is {KINDS}")
+
+
+def _in_model(folder: Path) -> Path:
+    file = folder / colmap.FILE
+    if file.exists():
+        return file
+    if file.with_suffix(".bin").exists():
+        raise FormatError(
+            f"{file.with_suffix('.bin')}: rigs are read from text; convert the model with colmap "
+            "model_converter --output_type TXT"
+        )
+    raise FormatError(f"{folder}: holds no {colmap.FILE}; name the file of the rig")
+
+
+def _load(file: Path) -> Any:
+    """The values of a JSON or YAML file."""
+    suffix = file.suffix.lower()
+    if suffix not in (".json", ".yaml", ".yml"):
+        known = f".json, .yaml or .txt, or one of the words {', '.join(LAYOUTS)}"
+        raise FormatError(f"{file}: rigs are read from {known}")
+    try:
+        content = file.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise FormatError(f"{file} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise FormatError(f"{file} is no text, so no rig either") from None
+    if suffix == ".json":
+        try:
+            return json.loads(content)
+        except json.JSONDecodeError as error:
+            raise FormatError(f"{file}, line {error.lineno}: is no JSON: {error.msg}") from None
+    return _load_yaml(content, file)
+
+
+def _load_yaml(content: str, file: Path) -> Any:
+    try:
+        yaml = importlib.import_module("yaml")
+    except ImportError:
+        raise FormatError(
+            f"{file}: YAML needs PyYAML (pip install pyyaml); or give the rig as JSON"
+        ) from None
+    # Some programs that read kalibr's files want OpenCV's directive, which YAML does not know.
+    lines = ["" if line.startswith("%YAML:") else line for line in content.split("\n")]
+    try:
+        return yaml.safe_load("\n".join(lines))
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f", line {mark.line + 1}" if mark else ""
+        why = getattr(error, "problem", None) or "it cannot be parsed"
+        raise FormatError(f"{file}{place}: is no YAML: {why}") from None
+
+
+def _read_own(cameras: Mapping[Any, Any], source: str) -> RigDescription:
+    found = []
+    for key, entry in cameras.items():
+        name = text(key, f"{source}: a camera's name")
+        where = f"{source}, camera {name}"
+        entry = {} if entry is None else entry
+        if not isinstance(entry, Mapping):
+            raise FormatError(f"{where}: is {entry!r}, not a mapping of {', '.join(KEYS)}")
+        if unknown := next((word for word in entry if word not in KEYS), None):
+            raise FormatError(f"{where}: {unknown!r} is not known; known: {', '.join(KEYS)}")
+        images = text(entry.get("images", folder_pattern(name)), f"{where}: images")
+        intrinsics = text(entry.get("intrinsics", name), f"{where}: intrinsics")
+        found.append(RigCamera(name, _own_rotation(entry, where), images, intrinsics))
+    return RigDescription(tuple(found), source)
+
+
+def _own_rotation(entry: Mapping[Any, Any], where: str) -> Tensor:
+    given = [name for name in ANGLES if name in entry]
+    if ROTATION not in entry:
+        return from_angles(**{name: _degrees(entry[name], f"{where}: {name}") for name in given})
+    if given:
+        raise FormatError(f"{where}: {ROTATION} and {given[0]} say the same; give one of them")
+    return parse_rotation(entry[ROTATION], f"{where}: {ROTATION}")
+
+
+def _degrees(value: object, where: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise FormatError(f"{where} is {value!r}, not a number of degrees")
+    return float(value)

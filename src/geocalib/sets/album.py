@@ -1,0 +1,222 @@
+"""The pictures of one camera: gathered one by one, then fitted together.
+
+What the network saw in a picture is pooled, moved to the camera's plane and written to a file as
+soon as it is there; what stays in memory of a picture is its name and a few numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from geocalib.calibration import OUTLIER, Calibration, Failure, Outcome
+from geocalib.cameras.base import CameraModel
+from geocalib.cameras.legacy import LegacySimpleRadial, without_legacy
+from geocalib.clues import File
+from geocalib.fields import Fields
+from geocalib.imaging.prepare import View
+from geocalib.known import Given
+from geocalib.known import Mapping as PixelMapping
+from geocalib.lines.segments import Segments
+from geocalib.sets.joint import Evidence, Opinions, fit_from, opinions
+from geocalib.sets.lines import refine_turned
+from geocalib.sets.outliers import Verdict, judge, silent
+from geocalib.sets.plane import Plane, alike
+from geocalib.sets.store import Store
+from geocalib.solver.fit import clean_fields
+from geocalib.solver.observations import observe
+from geocalib.solver.options import FitOptions
+from geocalib.solver.result import FitResult
+
+MANY = 1000
+"""Pictures of one camera beyond which their fields are pooled more."""
+CELLS, FEWER_CELLS = 48, 24
+"""Cells along the shorter side of a field, for few pictures and for many."""
+MOST_WITH_LINES = 64
+"""Pictures of one camera up to which straight lines sharpen the answer: they are searched for
+together, at a cost that many would notice and an accuracy that many do not need."""
+
+
+class Sight(Protocol):
+    """A picture after the network."""
+
+    @property
+    def file(self) -> File: ...
+    @property
+    def view(self) -> View: ...
+    @property
+    def fields(self) -> Fields: ...
+    @property
+    def down(self) -> Tensor | None: ...
+    @property
+    def notes(self) -> tuple[str, ...]: ...
+    @property
+    def segments(self) -> Segments | None: ...
+
+
+@dataclass(frozen=True)
+class Method:
+    """How the pictures of a set are fitted."""
+
+    model: CameraModel
+    confidence_scale: float | None
+    """s^2 of the network."""
+    sigma_scale: Mapping[str, float]
+    """Factors on the sigmas, as ``FitResult.with_sigmas_scaled`` takes them."""
+    warnings: tuple[str, ...]
+    """What is to be said of every answer."""
+    keep_fields: bool
+    """Whether the answers hold what the network saw. It is then held in memory."""
+
+    def options(self, cells: int) -> FitOptions:
+        return FitOptions(cells=cells, confidence_scale=self.confidence_scale)
+
+
+@dataclass(frozen=True)
+class Page:
+    """What stays in memory of a picture."""
+
+    index: int
+    """Among all pictures of the set."""
+    file: File
+    down: Tensor | None
+    """(3,) where to look for gravity first, where any side may be up."""
+    notes: tuple[str, ...]
+    segments: Segments | None
+    fields: Fields | None
+
+
+class Album:
+    """Pictures of one camera."""
+
+    def __init__(self, file: Path, expected: int, method: Method) -> None:
+        """expected: how many pictures will be added."""
+        self.method = method
+        self._cells = CELLS if expected <= MANY else FEWER_CELLS
+        # Wide models need double precision, as their parameters can nearly replace each other.
+        self._store = Store(file, torch.float64 if method.model.wide else torch.float32)
+        self.pages: list[Page] = []
+        self._planes: list[Plane] = []
+
+    def add(self, index: int, sight: Sight, centre: Tensor) -> Failure | None:
+        """Add a picture with its principal point (1, 2); why not, if its fields are unusable."""
+        file = sight.file
+        (fields,), (fault,) = clean_fields([sight.fields.to("cpu")])
+        if fault is not None:
+            return Failure(file.path, *file.size, f"{file.name}: {fault}")
+        mapping = PixelMapping.create([sight.view], [sight.fields.size])
+        plane = Plane.create(mapping, [file.size], centre)
+        self._store.append(plane.place(observe(fields.to(torch.float64), self._cells)))
+        self._planes.append(plane)
+        kept = fields if self.method.keep_fields else None
+        self.pages.append(Page(index, file, sight.down, sight.notes, sight.segments, kept))
+        return None
+
+    def outcomes(self, known: Given) -> list[Outcome]:
+        """The outcome of each picture, given what is known of them in their pixels."""
+        plane = Plane.concatenate(self._planes)
+        evidence = Evidence(
+            self._store.load(),
+            plane.shape,
+            plane.known(known),
+            self.method.model,
+            FitOptions(cells=self._cells, confidence_scale=self.method.confidence_scale),
+        )
+        misshapen, usual = _misshapen([page.file.size for page in self.pages])
+        evidence.leave_out(misshapen)
+        said = opinions(evidence)
+        verdict = judge(*_scaled(said, self.method.sigma_scale, misshapen))
+        mute = silent(evidence.confidence) & ~misshapen
+        odd = verdict.outlier | misshapen | mute
+        evidence.leave_out(odd)
+        result = self._joint(evidence, said, verdict)
+        camera = plane.originals(result.camera)
+        others = len(self.pages) - int(odd.sum())
+        answers: list[Outcome] = []
+        for row, page in enumerate(self.pages):
+            file = page.file
+            if misshapen[row]:
+                why = f"is {_by(file.size)} pixels, but its camera takes pictures of {_by(usual)}"
+                answers.append(_outlier(file, why))
+            elif mute[row]:
+                answers.append(_outlier(file, f"shows no camera, as the {others} others do"))
+            elif odd[row]:
+                answers.append(_outlier(file, _disagreement(row, said, verdict, plane, others)))
+            elif result.status[row].failed:
+                error = f"{file.name}: {result.status[row]}"
+                answers.append(Failure(file.path, *file.size, error))
+            else:
+                own = known.restored(camera[row], row)
+                answers.append(
+                    Calibration.from_fit(result, row, own, file.path, fields=page.fields)
+                )
+        return self._sharpened(answers)
+
+    def _joint(self, evidence: Evidence, said: Opinions, verdict: Verdict) -> FitResult:
+        result = fit_from(evidence, said.gravity, verdict.consensus)
+        if isinstance(result.camera.model, LegacySimpleRadial):
+            result = replace(result, camera=without_legacy(result.camera))
+        result = result.with_sigmas_scaled(**self.method.sigma_scale)
+        # Pictures that disagree more than their sigmas allow are less sure of what they share.
+        wider = max(1.0, verdict.spread)
+        return result.with_sigmas_scaled(focal=wider, distortion=wider)
+
+    def _sharpened(self, answers: list[Outcome]) -> list[Outcome]:
+        """With what straight lines say, where segments were asked for and the pictures are few
+        and not resized."""
+        found = {
+            row: (answer, segments)
+            for row, answer in enumerate(answers)
+            if isinstance(answer, Calibration)
+            and (segments := self.pages[row].segments) is not None
+        }
+        one_size = len({max(size := self.pages[row].file.size, size[::-1]) for row in found}) == 1
+        if one_size and len(found) <= MOST_WITH_LINES:
+            calibrations, every = zip(*found.values(), strict=True)
+            refined = refine_turned(calibrations, every, [0] * len(found))
+            for row, answer in zip(found, refined, strict=True):
+                answers[row] = answer
+        return answers
+
+
+def _misshapen(sizes: Sequence[tuple[int, int]]) -> tuple[Tensor, tuple[int, int]]:
+    """Which pictures (B,) are not of the shape that most have, and the most frequent size."""
+    counts = Counter(max(size, size[::-1]) for size in sizes)
+    usual = counts.most_common(1)[0][0]
+    return torch.tensor([not alike(size, usual) for size in sizes]), usual
+
+
+def _scaled(said: Opinions, scale: Mapping[str, float], unheard: Tensor) -> tuple[Tensor, Tensor]:
+    """Opinions (B, P) and their covariances (B, P, P) with calibrated sigmas; NaN if unheard."""
+    kinds = ["focal" if name == "log f" else "distortion" for name in said.parameters]
+    factor = torch.tensor([scale.get(kind, 1.0) for kind in kinds], dtype=torch.float64)
+    opinion = torch.where(unheard[:, None], torch.nan, said.intrinsics)
+    return opinion, factor[:, None] * said.covariance * factor
+
+
+def _outlier(file: File, why: str) -> Failure:
+    return Failure(file.path, *file.size, f"{file.name} {why}", OUTLIER)
+
+
+def _disagreement(row: int, said: Opinions, verdict: Verdict, plane: Plane, others: int) -> str:
+    """Why a picture is an outlier, in words."""
+    off = f"{verdict.distance[row].item():.1f} sigmas off"
+    own, usual = said.intrinsics[row].tolist(), verdict.consensus.tolist()
+    if said.parameters[0] != "log f":
+        return f"looks as if the lens bent it otherwise than the {others} others ({off})"
+    pixels = [plane.unit[row].item() * math.exp(log_f[0]) for log_f in (own, usual)]
+    return (
+        f"looks as if taken at a focal length of {pixels[0]:.0f} pixels, and the {others} others "
+        f"of its camera at {pixels[1]:.0f} ({off})"
+    )
+
+
+def _by(size: tuple[int, int]) -> str:
+    return "x".join(map(str, size))

@@ -1,0 +1,108 @@
+"""What may speak beside the pixels, asked for on the command line."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from fake_calibrator import FakeCalibrator, Run
+from geocalib.calibration import Calibration, Outcome
+from geocalib.sensors.check import PriorCheck
+
+PRIORS = (
+    PriorCheck("focal", "EXIF FocalLengthIn35mmFilm", (1200.0,), 60.0, (700.0,), 35.0, 6.4),
+    PriorCheck("gravity", "gimbal in XMP", (0.0, 1.0, 0.0), 1.0, (0.0, 0.6, 0.8), 2.0, 0.3),
+)
+
+OPTIONS = {"sensors", "any_rotation", "free_principal_point", "crop"}
+
+
+@pytest.fixture
+def told(calibrator: FakeCalibrator, monkeypatch: pytest.MonkeyPatch) -> FakeCalibrator:
+    """The first photo's sensors say something."""
+    plain = calibrator._one
+
+    def one(image: str, camera_model: str) -> Outcome:
+        outcome = plain(image, camera_model)
+        speaks = isinstance(outcome, Calibration) and image.endswith("1.png")
+        return replace(outcome, priors=PRIORS) if speaks else outcome  # type: ignore[arg-type]
+
+    monkeypatch.setattr(calibrator, "_one", one)
+    return calibrator
+
+
+@pytest.mark.parametrize(
+    ("words", "keywords"),
+    [
+        ([], {}),
+        (["--sensors"], {"sensors": True}),
+        (["--any-rotation"], {"any_rotation": True}),
+        (["--free-principal-point"], {"free_principal_point": 0.1}),
+        (["--crop", "1,2,32,24,64,48.5"], {"crop": (1, 2, 32, 24, 64, 48.5)}),
+    ],
+)
+def test_options_reach_the_calibrator(
+    run: Run,
+    calibrator: FakeCalibrator,
+    photos: list[str],
+    words: list[str],
+    keywords: dict[str, Any],
+) -> None:
+    assert run("calibrate", photos[0], *words).exit_code == 0
+    ((_, known),) = calibrator.calls
+    assert {name: known[name] for name in OPTIONS & known.keys()} == keywords
+
+
+def test_show_takes_them_too(run: Run, calibrator: FakeCalibrator, photos: list[str]) -> None:
+    flags = ("--sensors", "--any-rotation", "--free-principal-point")
+    assert run("show", photos[0], *flags, "--crop", "0,0,64,48,128,96").exit_code == 0
+    ((_, known),) = calibrator.calls
+    assert known.keys() >= OPTIONS
+
+
+def test_the_report(run: Run, told: FakeCalibrator, photos: list[str]) -> None:
+    result = run("calibrate", *photos[:2], "--sensors", "--prior-report")
+    assert result.exit_code == 0
+    lines = result.stdout.splitlines()
+    (focal,) = [line for line in lines if "FocalLengthIn35mmFilm" in line]
+    assert "f 1200 ± 60 px" in focal
+    assert "f 700 ± 35 px" in focal
+    assert focal.rstrip().endswith("6.4")
+    (gravity,) = [line for line in lines if "gimbal" in line]
+    assert "roll +0.0, pitch +0.0 ± 1.0 °" in gravity
+    assert "roll +0.0, pitch -53.1 ± 2.0 °" in gravity
+
+
+def test_beside_data_the_report_goes_to_standard_error(
+    run: Run, told: FakeCalibrator, photos: list[str]
+) -> None:
+    result = run("calibrate", photos[0], "--exif", "--prior-report", "--json")
+    (record,) = map(json.loads, result.stdout.splitlines())
+    assert [prior["tension"] for prior in record["priors"]] == [6.4, 0.3]
+    assert "gimbal in XMP" in result.stderr
+
+
+def test_silent_sensors(run: Run, calibrator: FakeCalibrator, photos: list[str]) -> None:
+    result = run("calibrate", photos[0], "--sensors", "--prior-report")
+    assert "no sensor says anything" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--prior-report"], "add --sensors or --exif"),
+        (["--crop", "1,2,3"], "--crop takes six numbers"),
+        (["--crop", "a,b,c,d,e,f"], "--crop takes six numbers"),
+        (["--lines", "only", "--any-rotation"], "--lines only asks lines alone"),
+    ],
+)
+def test_what_cannot_be_asked(
+    run: Run, calibrator: FakeCalibrator, photos: list[str], words: list[str], says: str
+) -> None:
+    result = run("calibrate", photos[0], *words)
+    assert result.exit_code == 2
+    assert says in result.stderr
+    assert calibrator.calls == []

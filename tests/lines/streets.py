@@ -1,0 +1,117 @@
+"""Segments of streets that do not exist, as any camera would see them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from calibrations import one
+from geocalib import gravity as sphere
+from geocalib.calibration import Calibration
+from geocalib.cameras import MODELS, Camera
+from geocalib.lines.segments import Segments
+
+SIZE = (1000, 750)
+FOCAL = {"wide": 330.0, "perspective": 800.0}
+PARAMETERS = {
+    "pinhole": (),
+    "simple_radial": (-0.12,),
+    "radial": (-0.12, 0.02),
+    "division": (-0.1,),
+    "kannala_brandt": (0.02, -0.01, 0.0, 0.0),
+    "eucm": (0.6, 1.1),
+    "double_sphere": (-0.2, 0.55),
+}
+
+
+def camera_of(model: str) -> Camera:
+    kind = "wide" if MODELS[model].wide else "perspective"
+    f = torch.tensor(FOCAL[kind], dtype=torch.float64)
+    return Camera.create(model, f, SIZE, PARAMETERS[model])
+
+
+def gravity_of(roll_deg: float, pitch_deg: float) -> Tensor:
+    angles = torch.tensor([roll_deg, pitch_deg], dtype=torch.float64)
+    return sphere.from_roll_pitch(*torch.deg2rad(angles))
+
+
+def headings_of(gravity: Tensor, degrees: Sequence[float]) -> Tensor:
+    """(Y, 3) level directions in the camera frame; 0 is to the right, 90 ahead."""
+    angles = torch.deg2rad(torch.tensor(degrees, dtype=torch.float64))
+    level = torch.stack([torch.cos(angles), torch.zeros_like(angles), torch.sin(angles)], -1)
+    return level @ sphere.world_from_camera(gravity)
+
+
+def segments_along(
+    camera: Camera,
+    directions: Tensor,
+    each: int = 60,
+    clutter: int = 0,
+    noise: float = 0.0,
+    length: float = 30.0,
+    seed: int = 0,
+) -> Segments:
+    """Of lines of the world along each direction (K, 3), and some that point anywhere."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def uniform(*shape: int) -> Tensor:
+        return torch.rand(*shape, generator=generator, dtype=torch.float64)
+
+    parts = []
+    for d in directions:
+        middle = (0.05 + 0.9 * uniform(each, 2)) * camera.size[0]
+        rays, valid = camera.unproject(middle[None])
+        rays = rays[0][valid[0]]
+        # A step that is seen as half a segment's length.
+        small = 1e-4
+        moved, _ = camera.project((rays + small * d)[None])
+        start, _ = camera.project(rays[None])
+        speed = torch.linalg.vector_norm(moved - start, dim=-1)[0, :, None] / small
+        pieces = length * (0.5 + uniform(len(rays), 1)) / speed
+        keep = pieces[:, 0] < 0.3  # Next to a vanishing point there is nothing to see.
+        ends = [rays[keep] + side * pieces[keep] * d for side in (-0.5, 0.5)]
+        seen = [camera.project(end[None]) for end in ends]
+        both = torch.stack([pixels[0] for pixels, _ in seen], 1)
+        parts.append(both[seen[0][1][0] & seen[1][1][0]])
+    middle = uniform(clutter, 1, 2) * camera.size[0]
+    angle = math.pi * uniform(clutter, 1)
+    half = 0.5 * length * torch.stack([torch.cos(angle), torch.sin(angle)], -1)
+    parts.append(torch.cat([middle - half, middle + half], 1))
+    ends = torch.cat(parts)
+    ends = ends + noise * torch.randn(ends.shape, generator=generator, dtype=torch.float64)
+    order = torch.randperm(len(ends), generator=generator)
+    return Segments(ends[order], max(noise, 0.05)).longest(len(ends))
+
+
+def prior_of(
+    camera: Camera,
+    gravity: Tensor,
+    gravity_off_deg: tuple[float, float] = (1.0, -1.5),
+    log_f_off: float = 0.0,
+    sigma_deg: float = 2.0,
+    sigma_log_f: float = 0.3,
+    sigma_distortion: float = 0.05,
+) -> Calibration:
+    """What a network might say of a camera and gravity: off by that much, and that unsure."""
+    off = torch.deg2rad(torch.tensor(gravity_off_deg, dtype=torch.float64))
+    names = camera.model.parameters
+    f = camera.f.item() * math.exp(log_f_off)
+    start = one(
+        camera.model.name,
+        f=f,
+        size=SIZE,
+        c=(SIZE[0] / 2, SIZE[1] / 2),
+        distortion=camera.distortion,
+    )
+    sigmas = [math.radians(sigma_deg)] * 2 + [sigma_log_f] + [sigma_distortion] * len(names)
+    covariance = torch.diag(torch.tensor(sigmas, dtype=torch.float64) ** 2)
+    return start.moved(start.camera, sphere.move(gravity, off), covariance)
+
+
+def errors_of(answer: Calibration, camera: Camera, gravity: Tensor) -> tuple[float, float]:
+    """Degrees of gravity, and relative error of the focal length."""
+    angle = sphere.angle_between(answer.gravity, gravity)
+    return math.degrees(angle.item()), abs(answer.fy / camera.f.item() - 1)

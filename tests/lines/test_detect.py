@@ -1,0 +1,75 @@
+"""Segments found in pictures."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image, ImageDraw
+
+from geocalib.imaging import read_photo
+from geocalib.lines.detect import LONGEST_SIDE, MOST, detect, find_segments, straight_pieces
+
+
+def _halves(width: int, height: int, edge: int) -> Image.Image:
+    pixels = np.zeros((height, width, 3), np.uint8)
+    pixels[:, edge:] = 220
+    return Image.fromarray(pixels)
+
+
+def test_an_edge_is_found_where_it_is() -> None:
+    """Between the pixels 199 and 200 lies x = 200."""
+    segments = detect(read_photo(_halves(640, 480, 200)))
+    assert len(segments) >= 1
+    assert torch.allclose(segments.ends[0, :, 0], torch.full((2,), 200.0).double(), atol=0.05)
+    assert segments.length[0] > 470
+
+
+@pytest.mark.parametrize("factor", [2, 4])
+def test_large_photos_are_shrunk_and_counted_in_their_own_pixels(factor: int) -> None:
+    size = factor * LONGEST_SIDE // 2, factor * LONGEST_SIDE // 4
+    picture = _halves(*size, size[0] // 5)
+    segments = find_segments(picture, read_photo(picture))
+    expected = torch.full((2,), size[0] / 5).double()
+    assert torch.allclose(segments.ends[0, :, 0], expected, atol=0.1 * factor)
+    small = detect(read_photo(_halves(640, 480, 200)))
+    assert segments.noise == pytest.approx(small.noise * factor / 2, rel=0.01)
+
+
+def test_slanted_lines() -> None:
+    picture = Image.new("RGB", (1600, 1200), "white")
+    ImageDraw.Draw(picture).line((100, 200, 1500, 900), fill="black", width=16)
+    picture = picture.resize((800, 600), Image.Resampling.LANCZOS)
+    segments = detect(read_photo(picture))
+    along = segments.ends[:2, 1] - segments.ends[:2, 0]
+    slope = along[:, 1] / along[:, 0]
+    assert torch.allclose(slope, torch.full((2,), 0.5).double(), atol=0.003)
+
+
+def test_nothing_in_a_blank_picture() -> None:
+    assert len(detect(read_photo(Image.new("RGB", (640, 480), "gray")))) == 0
+
+
+def test_the_longest_come_first_and_no_more_than_enough() -> None:
+    noise = np.random.default_rng(0).integers(0, 2, (60, 80)).astype(np.uint8) * 255
+    picture = Image.fromarray(noise).resize((1600, 1200), Image.Resampling.NEAREST)
+    segments = detect(read_photo(picture))
+    assert len(segments) == MOST
+    assert bool((segments.length.diff() <= 0).all())
+
+
+@pytest.mark.parametrize(("sag", "pieces"), [(2.5, 2), (-1.8, 2), (0.4, 1)])
+def test_edges_that_a_lens_has_bent_are_cut_in_two(sag: float, pieces: int) -> None:
+    y, x = np.mgrid[:400, :600] + 0.5
+    edge = 200 + sag * (1 - ((x - 300) / 150) ** 2)
+    grey = (255 / (1 + np.exp(-(y - edge) / 0.7))).astype(np.uint8)
+    chord = np.array([[[150.0, 200.0], [450.0, 200.0]]])
+    found = straight_pieces(grey, chord)
+    assert len(found) == pieces
+    if pieces == 1:
+        assert np.array_equal(found, chord)
+    else:
+        first, second = found
+        path = np.stack([first[0], first[1], second[1]])
+        assert np.allclose(first[1], second[0])
+        assert np.allclose(path, [(150, 200), (300, 200 + sag), (450, 200)], atol=0.4)

@@ -1,0 +1,201 @@
+"""What lines make of a network's answer."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+from streets import camera_of, errors_of, gravity_of, headings_of, prior_of, segments_along
+
+from geocalib import gravity as sphere
+from geocalib.lines.refine import refine
+from geocalib.lines.segments import Segments
+from geocalib.solver import Rig
+from samples import ALL_MODELS
+
+GRAVITY = gravity_of(4.0, 12.0)
+CROSSED = torch.cat([GRAVITY[None], headings_of(GRAVITY, [25.0, 115.0])])
+
+
+@pytest.mark.parametrize("model", ALL_MODELS)
+def test_exact_recovery_among_clutter(model: str) -> None:
+    camera = camera_of(model)
+    segments = segments_along(camera, CROSSED, each=120, clutter=120, length=24.0)
+    prior = prior_of(camera, GRAVITY, log_f_off=0.08, sigma_log_f=0.2, sigma_distortion=0.02)
+    (answer,) = refine([prior], [segments])
+    angle, focal = errors_of(answer, camera, GRAVITY)
+    before, focal_before = errors_of(prior, camera, GRAVITY)
+    assert angle < 0.05
+    assert focal < 0.01
+    assert angle < 0.1 * before
+    assert focal < 0.2 * focal_before
+
+
+def test_a_focal_length_that_is_far_off() -> None:
+    camera = camera_of("pinhole")
+    segments = segments_along(camera, CROSSED, each=80, clutter=80, noise=0.3)
+    for off in (-0.6, 0.6):
+        (answer,) = refine([prior_of(camera, GRAVITY, log_f_off=off, sigma_log_f=0.6)], [segments])
+        angle, focal = errors_of(answer, camera, GRAVITY)
+        assert angle < 0.3
+        assert focal < 0.03
+
+
+def test_sigmas_shrink_where_lines_speak() -> None:
+    camera = camera_of("pinhole")
+    prior = prior_of(camera, GRAVITY, log_f_off=0.1)
+    (answer,) = refine([prior], [segments_along(camera, CROSSED, each=80, noise=0.3)])
+    assert answer.sigma.roll_deg < 0.3 * prior.sigma.roll_deg
+    assert answer.sigma.vfov_deg < 0.3 * prior.sigma.vfov_deg
+    assert torch.linalg.eigvalsh(answer.covariance)[0] > 0
+
+
+@pytest.mark.parametrize("count", [0, 1, 5])
+def test_few_segments_change_nothing(count: int) -> None:
+    camera = camera_of("pinhole")
+    prior = prior_of(camera, GRAVITY)
+    segments = segments_along(camera, CROSSED)[:count]
+    (answer,) = refine([prior], [segments])
+    assert answer is prior
+
+
+def test_clutter_changes_nothing() -> None:
+    camera = camera_of("pinhole")
+    prior = prior_of(camera, GRAVITY, sigma_log_f=0.6)
+    for seed in range(3):
+        segments = segments_along(camera, CROSSED[:0], clutter=400, seed=seed)
+        (answer,) = refine([prior], [segments])
+        assert answer is prior
+
+
+def test_parallel_verticals_fix_gravity_but_not_the_focal_length() -> None:
+    camera = camera_of("pinhole")
+    level = gravity_of(3.0, 0.0)
+    prior = prior_of(camera, level, log_f_off=0.2)
+    (answer,) = refine([prior], [segments_along(camera, level[None], each=200, noise=0.3)])
+    roll, _ = sphere.to_roll_pitch(answer.gravity)
+    assert abs(math.degrees(roll.item()) - 3.0) < 0.1
+    assert answer.sigma.roll_deg < 0.3 * prior.sigma.roll_deg
+    assert answer.sigma.vfov_deg > 0.8 * prior.sigma.vfov_deg
+
+
+def test_a_facade_seen_straight_on_says_nothing_about_the_focal_length() -> None:
+    camera = camera_of("pinhole")
+    level = gravity_of(0.0, 0.0)
+    facade = torch.cat([level[None], headings_of(level, [0.0])])
+    prior = prior_of(camera, level, log_f_off=0.2)
+    (answer,) = refine([prior], [segments_along(camera, facade, each=150, noise=0.3)])
+    assert answer.lines is not None
+    assert answer.sigma.roll_deg < 0.3
+    assert answer.sigma.vfov_deg > 0.8 * prior.sigma.vfov_deg
+    assert abs(answer.fy / prior.fy - 1) < 0.1
+
+
+@pytest.mark.parametrize("degrees", [(10.0, 50.0, 110.0), (20.0, 65.0, 95.0)])
+def test_streets_of_several_directions(degrees: tuple[float, ...]) -> None:
+    """Gravity gets better, and no false right angle spoils the focal length."""
+    camera = camera_of("pinhole")
+    streets = torch.cat([GRAVITY[None], headings_of(GRAVITY, degrees)])
+    prior = prior_of(camera, GRAVITY, log_f_off=0.05, sigma_log_f=0.3)
+    segments = segments_along(camera, streets, each=100, clutter=50, noise=0.3)
+    (answer,) = refine([prior], [segments])
+    angle, focal = errors_of(answer, camera, GRAVITY)
+    assert angle < 0.3
+    assert focal < 0.05
+    assert answer.lines is not None
+    assert len(answer.lines.directions) >= 3
+
+
+def test_two_streets_that_a_sure_network_knows_not_to_cross_squarely() -> None:
+    camera = camera_of("pinhole")
+    streets = torch.cat([GRAVITY[None], headings_of(GRAVITY, [20.0, 85.0])])
+    prior = prior_of(camera, GRAVITY, sigma_log_f=0.03)
+    segments = segments_along(camera, streets, each=100, noise=0.3)
+    (answer,) = refine([prior], [segments])
+    angle, focal = errors_of(answer, camera, GRAVITY)
+    assert angle < 0.3
+    assert focal < 0.03
+
+
+def test_segments_are_told_apart() -> None:
+    camera = camera_of("pinhole")
+    parts = [segments_along(camera, CROSSED[i : i + 1], each=70, seed=i) for i in range(3)]
+    parts.append(segments_along(camera, CROSSED[:0], clutter=30, seed=9))
+    segments = Segments(torch.cat([part.ends for part in parts]), 0.3)
+    (answer,) = refine([prior_of(camera, GRAVITY)], [segments])
+    lines = answer.lines
+    assert lines is not None
+    assert lines.vertical.tolist() == [True, False, False]
+    start = 0
+    for part in parts[:3]:
+        kinds = lines.kind[start : start + len(part)]
+        start += len(part)
+        (most,) = kinds.mode().values[None]
+        assert (kinds == most).float().mean() > 0.9
+    truth = CROSSED @ lines.directions.T
+    assert torch.allclose(truth.abs().amax(1), torch.ones(3, dtype=torch.float64), atol=1e-4)
+
+
+def test_what_is_fixed_stays_fixed() -> None:
+    camera = camera_of("pinhole")
+    segments = segments_along(camera, CROSSED, each=80, noise=0.2)
+    prior = prior_of(camera, GRAVITY, log_f_off=0.1)
+    names, covariance = prior.parameters, prior.covariance
+    no_focal = replace(prior, parameters=names[:2], covariance=covariance[:2, :2])
+    (answer,) = refine([no_focal], [segments])
+    assert answer.fy == no_focal.fy
+    no_gravity = replace(prior, parameters=names[2:], covariance=covariance[2:, 2:])
+    (answer,) = refine([no_gravity], [segments])
+    assert torch.equal(answer.gravity, no_gravity.gravity)
+    nothing = replace(prior, parameters=(), covariance=covariance[:0, :0])
+    (answer,) = refine([nothing], [segments])
+    assert answer is nothing
+
+
+def test_images_of_one_camera_are_refined_together() -> None:
+    """A facade seen straight on learns its focal length from the other images."""
+    camera = camera_of("pinhole")
+    level = gravity_of(0.0, 0.0)
+    facade = torch.cat([level[None], headings_of(level, [0.0])])
+    segments = [
+        segments_along(camera, CROSSED, each=80, noise=0.2),
+        segments_along(camera, facade, each=80, noise=0.2),
+    ]
+    priors = [prior_of(camera, g, log_f_off=0.15) for g in (GRAVITY, level)]
+    answers = refine(priors, segments, groups=[0, 0])
+    assert answers[0].fy == answers[1].fy
+    for answer, gravity in zip(answers, (GRAVITY, level), strict=True):
+        angle, focal = errors_of(answer, camera, gravity)
+        assert angle < 0.2
+        assert focal < 0.02
+        assert answer.sigma.vfov_deg < 0.5 * priors[0].sigma.vfov_deg
+    apart = refine(priors, segments)
+    assert errors_of(apart[1], camera, level)[1] > 0.05
+
+
+def test_a_rig_shares_gravity() -> None:
+    camera = camera_of("pinhole")
+    angle = torch.tensor(math.radians(60.0), dtype=torch.float64)
+    zero, one = torch.zeros_like(angle), torch.ones_like(angle)
+    turn = torch.stack(
+        [angle.cos(), zero, -angle.sin(), zero, one, zero, angle.sin(), zero, angle.cos()]
+    ).reshape(3, 3)
+    rotations = torch.stack([torch.eye(3, dtype=torch.float64), turn])
+    gravities = (rotations @ GRAVITY[:, None])[..., 0]
+    segments = [
+        segments_along(camera, CROSSED, each=80, noise=0.2),
+        segments_along(camera, CROSSED[:0], clutter=100),
+    ]
+    priors = [prior_of(camera, g, (0.0, 0.0), log_f_off=0.1) for g in gravities]
+    # Both say the same of the rig: gravity is off in the frame of the rig.
+    off = sphere.move(GRAVITY, torch.tensor([0.02, -0.02], dtype=torch.float64))
+    priors = [
+        p.moved(p.camera, rotation @ off, p.covariance)
+        for p, rotation in zip(priors, rotations, strict=True)
+    ]
+    answers = refine(priors, segments, rig=Rig(rotations, [0, 1], [0, 0]))
+    for answer, gravity in zip(answers, gravities, strict=True):
+        assert math.degrees(sphere.angle_between(answer.gravity, gravity).item()) < 0.2
+    assert errors_of(answers[0], camera, gravities[0])[1] < 0.02
