@@ -199,3 +199,17 @@ def test_a_rig_shares_gravity() -> None:
     for answer, gravity in zip(answers, gravities, strict=True):
         assert math.degrees(sphere.angle_between(answer.gravity, gravity).item()) < 0.2
     assert errors_of(answers[0], camera, gravities[0])[1] < 0.02
+
+
+def test_bent_lines_of_a_pinhole_change_nothing() -> None:
+    """A lens with distortion that is taken for a pinhole: its lines would mislead."""
+    bent = camera_of("simple_radial")
+    segments = segments_along(bent, CROSSED, each=150, clutter=60, noise=0.3)
+    prior = prior_of(camera_of("pinhole"), GRAVITY, sigma_log_f=0.1)
+    (answer,) = refine([prior], [segments])
+    assert answer is prior
+    # Where the lens may bend, the same lines are believed.
+    allowed = prior_of(bent, GRAVITY, log_f_off=0.05, sigma_log_f=0.1)
+    (answer,) = refine([allowed], [segments])
+    assert answer.lines is not None
+    assert errors_of(answer, bent, GRAVITY)[0] < 0.2

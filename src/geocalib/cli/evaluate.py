@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, get_args
 
 import typer
 
-from geocalib.cli.options import CameraModel, Network
+from geocalib.cli.options import CameraModel, Lines, Network
 from geocalib.errors import ConfigError
 
 # The words of ``geocalib.evaluation``, here again as importing that takes seconds.
@@ -56,6 +56,9 @@ def command(
         int | None,
         typer.Option(metavar="PX", help="Also with so many pixels of detail across the photos."),
     ] = None,
+    lines: Annotated[
+        Lines, typer.Option(help="Use straight lines, or measure the network alone, or them alone.")
+    ] = Lines.OFF,
     out: Annotated[
         Path, typer.Option(metavar="DIR", help="Report, tables, plots. Run it again to resume.")
     ] = Path("evaluation"),
@@ -77,7 +80,7 @@ def command(
     from geocalib.evaluation.commands import Plan, run
 
     model = None if camera_model is None else str(camera_model)
-    plan = Plan(dataset, model, limit, blur, told, counts, starts, splits, rig)
+    plan = Plan(dataset, model, limit, blur, told, counts, starts, splits, rig, lines.value)
     plan.read()
     try:
         evaluation = run(load(Network(weights, device)), plan, out)

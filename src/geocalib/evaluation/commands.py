@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from geocalib.calibration import Failure
-from geocalib.calibrator import Calibrator
+from geocalib.calibrator import Calibrator, LinesMode
 from geocalib.cli import report as people
 from geocalib.errors import ConfigError
 from geocalib.evaluation import tables
@@ -50,6 +50,8 @@ class Plan:
     split_by: Sequence[Split] = ("magnification",)
     rig: bool = False
     """Also with the cameras of each rig together."""
+    lines: LinesMode = "off"
+    """What straight lines are used for, except in the studies."""
 
     def __post_init__(self) -> None:
         if self.limit is not None and self.limit < 1:
@@ -104,12 +106,14 @@ def run(calibrator: Calibrates, plan: Plan, out: Path | None = None) -> Evaluati
         if plan.rig:
             mounted(samples)
     asked = _Asked(calibrator, plan.camera_model, out)
-    reports = [asked.about(name, samples) for name, samples in sets.items()]
+    plain = Setting(lines=plan.lines)
+    reports = [asked.about(name, samples, plain) for name, samples in sets.items()]
     for report in reports:
         people.failures(o for o in report.outcomes if isinstance(o, Failure))
     shown = tables.error_tables(reports, plan.split_by)
     if plan.blur is not None:
-        soft = [asked.about(n, samples, Setting(blur=plan.blur)) for n, samples in sets.items()]
+        blurred = replace(plain, blur=plan.blur)
+        soft = [asked.about(n, samples, blurred) for n, samples in sets.items()]
         moved = [(a, plan.blur, leak(a, b)) for a, b in zip(reports, soft, strict=True)]
         shown.append(tables.leak_table(moved))
     studies = {name: _studies(asked, name, samples, plan) for name, samples in sets.items()}

@@ -22,6 +22,7 @@ from geocalib.lines.residuals import directions_of
 from geocalib.lines.result import CLUTTER, Lines
 from geocalib.lines.search import MOST, Landscape, peaks, survey
 from geocalib.lines.segments import Bundle, Segments
+from geocalib.lines.straightness import BEND, bendable
 from geocalib.lines.worlds import unlocked, with_extra
 from geocalib.solver.coupling import Coupling, Rig, couple
 from geocalib.solver.state import State
@@ -49,6 +50,10 @@ RIGHT_ANGLES = 15.0
 CAUTION = 6.0
 """By how much less sure than the likelihood the answer is: segments of one edge, of one facade or
 of one texture are wrong together. What it leaves of the errors is in ``docs/lines.md``."""
+
+
+MOST_BENT = 2.2
+"""Sigmas by which lines may be bent that are taken for straight."""
 
 
 def refine(
@@ -79,7 +84,10 @@ def refine(
 def refined_from(calibration: Calibration, segments: Segments, starts: Guess) -> Calibration:
     """The calibration of one image refined from given starts; itself if the lines tell nothing."""
     problem = _problem([calibration], [segments], couple(1, None, None, torch.device("cpu")))
-    return _finished([calibration], [segments], problem, _best(problem, starts))[0]
+    problem, guess = _minimum(problem, _best(problem, starts))
+    if not bool(problem.active.any()):
+        return calibration
+    return _answers([calibration], [segments], problem, guess)[0]
 
 
 def _refine(
@@ -94,7 +102,12 @@ def _refine(
         survey(*network_prior([calibration], alone), problem.bundle[[i]], REPEATS)
         for i, calibration in enumerate(calibrations)
     ]
-    return _finished(calibrations, segments, problem, _best(problem, _starts(problem, landscapes)))
+    problem, guess = _minimum(problem, _best(problem, _starts(problem, landscapes)))
+    if not bool(problem.active.any()):
+        return calibrations
+    if _bend(calibrations, segments, problem, guess) > MOST_BENT:
+        return calibrations
+    return _answers(calibrations, segments, problem, guess)
 
 
 def _problem(
@@ -106,17 +119,31 @@ def _problem(
     return Problem(Bundle.create(segments), crossed, coupling, frame, prior, REPEATS)
 
 
-def _finished(
-    calibrations: list[Calibration], segments: list[Segments], problem: Problem, guess: Guess
-) -> list[Calibration]:
-    """The answers that the minimum near a guess gives."""
+def _minimum(problem: Problem, guess: Guess) -> tuple[Problem, Guess]:
+    """With the directions that the data support, which may be none, the minimum near a guess."""
     for width, iterations in LAST_ROUNDS:
         guess = minimise(problem, guess, problem.noise(guess, width), iterations)
     problem, guess = _supported(problem, guess)
     if not bool(problem.active.any()):
-        return calibrations
-    problem, guess = _without_right_angles(problem, guess)
-    return _answers(calibrations, segments, problem, guess)
+        return problem, guess
+    return _without_right_angles(problem, guess)
+
+
+def _bend(
+    calibrations: list[Calibration], segments: list[Segments], problem: Problem, guess: Guess
+) -> float:
+    """The largest distortion that lines see in lenses which are taken for pinholes, in sigmas."""
+    if calibrations[0].camera.model.parameters or not problem.frame.free.focal:
+        return 0.0
+    wide = [bendable(calibration) for calibration in calibrations]
+    bent = replace(_problem(wide, segments, problem.coupling), active=problem.active)
+    state = replace(guess.state, distortion=torch.zeros_like(guess.state.c[:, :1]))
+    found = _settled(bent, Guess(state, guess.headings))
+    cautious = replace(bent, repeats=CAUTION * REPEATS)
+    blocks = covariance(cautious, found, bent.noise(found, WAYWARDNESS))
+    place = wide[0].parameters.index(BEND)
+    k1 = found.state.distortion[problem.coupling.camera, 0]
+    return float((k1.abs() / blocks[:, place, place].sqrt()).max())
 
 
 def _without_right_angles(problem: Problem, guess: Guess) -> tuple[Problem, Guess]:
