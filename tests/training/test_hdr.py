@@ -82,7 +82,7 @@ def test_every_kind_is_found_and_decoded(probe: Path, tmp_path: Path) -> None:
 
 def test_what_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "a.hdr"
-    with pytest.raises(PanoramaError, match=r"a\.hdr: it is missing, damaged"):
+    with pytest.raises(PanoramaError, match=r"a\.hdr: it is missing or damaged"):
         read_hdr(file)
     assert cv2.imwrite(str(file), np.ones((8, 8, 3), np.float32))
     with pytest.raises(PanoramaError, match=r"a\.hdr is 8x8; a panorama is twice as wide"):
@@ -90,3 +90,22 @@ def test_what_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setitem(sys.modules, "cv2", None)
     with pytest.raises(PanoramaError, match="needs OpenCV to be read"):
         read_hdr(file)
+
+
+@pytest.mark.parametrize("name", ["RGB", "RGBA", "Y"])
+def test_exr(tmp_path: Path, name: str) -> None:
+    openexr = pytest.importorskip("OpenEXR")
+    shape = {"RGB": (16, 32, 3), "RGBA": (16, 32, 4), "Y": (16, 32)}[name]
+    light = np.random.default_rng(0).lognormal(0, 2, shape).astype(np.float32)
+    header = {"compression": openexr.ZIP_COMPRESSION, "type": openexr.scanlineimage}
+    with openexr.File(header, {name: light}) as file:
+        file.write(str(tmp_path / "probe.exr"))
+    colours = np.repeat(light[..., None], 3, -1) if name == "Y" else light[..., :3]
+    np.testing.assert_array_equal(read_hdr(tmp_path / "probe.exr"), tone_map(colours))
+
+
+def test_a_damaged_exr(tmp_path: Path) -> None:
+    pytest.importorskip("OpenEXR")
+    (tmp_path / "probe.exr").write_bytes(b"v/1\x01 and no more")
+    with pytest.raises(PanoramaError, match=r"cannot read panorama .*probe\.exr"):
+        read_hdr(tmp_path / "probe.exr")

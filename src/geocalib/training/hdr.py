@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import numpy as np
@@ -29,8 +28,13 @@ Light = NDArray[np.float32]
 
 def read_hdr(path: Path) -> NDArray[np.uint8]:
     """(H, W, 3) RGB of a file of linear light, tone-mapped."""
-    # OpenCV reads EXR only if it is told to, before it is first used.
-    os.environ.setdefault("OPENCV_IO_ENABLE_OPENEXR", "1")
+    light = _read_exr(path) if path.suffix.lower() == ".exr" else _read_radiance(path)
+    if light.ndim == 2:
+        light = np.repeat(light[..., None], 3, -1)
+    return tone_map(np.ascontiguousarray(light[..., :3], dtype=np.float32))
+
+
+def _read_radiance(path: Path) -> Light:
     try:
         import cv2
     except ImportError:
@@ -42,14 +46,29 @@ def read_hdr(path: Path) -> NDArray[np.uint8]:
     except cv2.error as error:
         raise PanoramaError(f"cannot read panorama {path}: {error.err}") from error
     if light is None:
-        # Some builds of OpenCV come without OpenEXR.
+        raise PanoramaError(f"cannot read panorama {path}: it is missing or damaged")
+    return np.asarray(light[..., ::-1] if light.ndim == 3 else light, dtype=np.float32)
+
+
+def _read_exr(path: Path) -> Light:
+    try:
+        import OpenEXR
+    except ImportError:
         raise PanoramaError(
-            f"cannot read panorama {path}: it is missing, damaged, or of a kind that this OpenCV "
-            f"{cv2.__version__} does not know; convert it to .hdr or .png"
-        )
-    if light.ndim == 2:
-        light = np.repeat(light[..., None], 3, -1)
-    return tone_map(np.ascontiguousarray(light[..., 2::-1], dtype=np.float32))
+            f"{path} needs OpenEXR to be read: pip install 'geocalib[exr]'"
+        ) from None
+    try:
+        with OpenEXR.File(str(path)) as file:
+            channels = {name: channel.pixels for name, channel in file.channels().items()}
+    except (RuntimeError, OSError, ValueError) as error:
+        reason = str(error).splitlines()[0]
+        raise PanoramaError(f"cannot read panorama {path}: {reason}") from error
+    for name in ("RGB", "RGBA", "Y"):
+        if name in channels:
+            return np.asarray(channels[name], dtype=np.float32)
+    raise PanoramaError(
+        f"{path} has the channels {', '.join(channels)}, and none of RGB, RGBA and Y"
+    )
 
 
 def tone_map(light: Light) -> NDArray[np.uint8]:
