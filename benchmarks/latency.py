@@ -36,7 +36,7 @@ from torch.nn import functional
 
 from geocalib import Calibrator, Camera, Fields, fit
 from geocalib import gravity as sphere
-from geocalib.imaging import prepare, read_photo
+from geocalib.imaging import InputSpec, prepare, read_photo
 from geocalib.nets.cost import measure_cost
 from geocalib.nets.folding import fold_batch_norm
 from geocalib.nets.lean import LeanConfig, LeanNetwork
@@ -147,13 +147,18 @@ def take_photo(path: Path, size: tuple[int, int]) -> None:
 
 def time_lean(photo: Path, repeat: int) -> dict[str, Spent]:
     """The steps, and the Calibrator's own answer, by name."""
-    calibrator, look = Calibrator(device="cpu"), _looking(load_network("lean").network)
+    loaded = load_network("lean")
+    card, network = loaded.card, loaded.network
+    spec = InputSpec(card.short_side, network.multiple, card.largest_aspect, card.detail)
+    calibrator, look = Calibrator(device="cpu"), _looking(network)
     clock = Clock()
     for _ in range(WARM_UP + repeat):
         with clock.timed("calibrate"):
+            calibrator.calibrate(photo, lines="off")
+        with clock.timed("with lines"):
             calibrator.calibrate(photo)
         with clock.timed("decode"):
-            image = prepare(read_photo(photo)).image[None]
+            image = prepare(read_photo(photo, spec.short_side), spec).image[None]
         with clock.timed("network"):
             fields = look(image)
         with clock.timed("fit"):
@@ -230,7 +235,7 @@ def cost_table() -> None:
 def image_table(photos: dict[str, Path], threads: list[int], repeat: int) -> None:
     sizes = (f"{name} of {path.stat().st_size / 1e6:.1f} MB" for name, path in photos.items())
     print(f"\nOne JPEG ({', '.join(sizes)}), wall / CPU in ms, median of {repeat}")
-    header("threads", "photo", "network", *STEPS, "sum", "`calibrate(photo)`")
+    header("threads", "photo", "network", *STEPS, "sum", "calibrate, no lines", "with lines")
     for count in threads:
         answers = []
         for name, photo in photos.items():
@@ -239,12 +244,13 @@ def image_table(photos: dict[str, Path], threads: list[int], repeat: int) -> Non
             ours, theirs = ([spent[step] for step in STEPS] for spent in (lean, published))
             for steps in (ours, theirs):
                 steps.append(steps[0] + steps[1] + steps[2])
-            row(count, name, "lean", *ours, lean["calibrate"])
-            row(count, name, "published", *theirs, "")
+            row(count, name, "lean", *ours, lean["calibrate"], lean["with lines"])
+            row(count, name, "published", *theirs, "", "")
             ratios = (a.over(b) for a, b in zip(ours, theirs, strict=True))
-            row(count, name, "lean / published", *ratios, "")
-            answers.append(lean["calibrate"])
-        row(count, f"{LARGE} - {SMALL}", "lean", "", "", "", "", answers[1] - answers[0])
+            row(count, name, "lean / published", *ratios, "", "")
+            answers.append((lean["calibrate"], lean["with lines"]))
+        more = (large - small for small, large in zip(*answers, strict=True))
+        row(count, f"{LARGE} - {SMALL}", "lean", "", "", "", "", *more)
 
 
 def folder_table(photo: Path, threads: list[int], repeat: int) -> None:

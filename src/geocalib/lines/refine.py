@@ -37,7 +37,7 @@ LAST_ROUNDS = ((math.radians(0.4), 6), (WAYWARDNESS, 10))
 """Of the best one, with all segments."""
 FEW_ITERATIONS = 4
 """Of a comparison."""
-STARTS = 6
+STARTS = 3
 FEWEST = 6
 """Segments below which nothing is tried."""
 LEAST_SUPPORT = 12.0
