@@ -52,8 +52,9 @@ CAUTION = 6.0
 of one texture are wrong together. What it leaves of the errors is in ``docs/lines.md``."""
 
 
-MOST_BENT = 2.2
-"""Sigmas by which lines may be bent that are taken for straight."""
+MOST_BARREL, MOST_PINCUSHION = 1.5, 2.2
+"""Sigmas by which lines may be bent that are taken for straight: outwards, as most lenses that bend
+do, so that less is enough to believe it, and inwards."""
 
 
 def refine(
@@ -84,10 +85,10 @@ def refine(
 def refined_from(calibration: Calibration, segments: Segments, starts: Guess) -> Calibration:
     """The calibration of one image refined from given starts; itself if the lines tell nothing."""
     problem = _problem([calibration], [segments], couple(1, None, None, torch.device("cpu")))
-    problem, guess = _minimum(problem, _best(problem, starts))
+    problem, guess = _supported_minimum(problem, _best(problem, starts))
     if not bool(problem.active.any()):
         return calibration
-    return _answers([calibration], [segments], problem, guess)[0]
+    return _answers([calibration], [segments], *_without_right_angles(problem, guess))[0]
 
 
 def _refine(
@@ -102,12 +103,11 @@ def _refine(
         survey(*network_prior([calibration], alone), problem.bundle[[i]], REPEATS)
         for i, calibration in enumerate(calibrations)
     ]
-    problem, guess = _minimum(problem, _best(problem, _starts(problem, landscapes)))
-    if not bool(problem.active.any()):
+    problem, guess = _supported_minimum(problem, _best(problem, _starts(problem, landscapes)))
+    # Before more headings are tried, which would take bent lines for lines of several directions.
+    if not bool(problem.active.any()) or _bent(calibrations, segments, problem, guess):
         return calibrations
-    if _bend(calibrations, segments, problem, guess) > MOST_BENT:
-        return calibrations
-    return _answers(calibrations, segments, problem, guess)
+    return _answers(calibrations, segments, *_without_right_angles(problem, guess))
 
 
 def _problem(
@@ -119,22 +119,19 @@ def _problem(
     return Problem(Bundle.create(segments), crossed, coupling, frame, prior, REPEATS)
 
 
-def _minimum(problem: Problem, guess: Guess) -> tuple[Problem, Guess]:
+def _supported_minimum(problem: Problem, guess: Guess) -> tuple[Problem, Guess]:
     """With the directions that the data support, which may be none, the minimum near a guess."""
     for width, iterations in LAST_ROUNDS:
         guess = minimise(problem, guess, problem.noise(guess, width), iterations)
-    problem, guess = _supported(problem, guess)
-    if not bool(problem.active.any()):
-        return problem, guess
-    return _without_right_angles(problem, guess)
+    return _supported(problem, guess)
 
 
-def _bend(
+def _bent(
     calibrations: list[Calibration], segments: list[Segments], problem: Problem, guess: Guess
-) -> float:
-    """The largest distortion that lines see in lenses which are taken for pinholes, in sigmas."""
+) -> bool:
+    """Whether lines see distortion in lenses that are taken for pinholes."""
     if calibrations[0].camera.model.parameters or not problem.frame.free.focal:
-        return 0.0
+        return False
     wide = [bendable(calibration) for calibration in calibrations]
     bent = replace(_problem(wide, segments, problem.coupling), active=problem.active)
     state = replace(guess.state, distortion=torch.zeros_like(guess.state.c[:, :1]))
@@ -143,7 +140,8 @@ def _bend(
     blocks = covariance(cautious, found, bent.noise(found, WAYWARDNESS))
     place = wide[0].parameters.index(BEND)
     k1 = found.state.distortion[problem.coupling.camera, 0]
-    return float((k1.abs() / blocks[:, place, place].sqrt()).max())
+    sigmas = k1 / blocks[:, place, place].sqrt()
+    return bool(((sigmas < -MOST_BARREL) | (sigmas > MOST_PINCUSHION)).any())
 
 
 def _without_right_angles(problem: Problem, guess: Guess) -> tuple[Problem, Guess]:
