@@ -20,7 +20,16 @@ from geocalib.cli.clues import (
     Window,
     window,
 )
-from geocalib.cli.options import CameraModel, Format, Lines, Network, Request, chosen_format
+from geocalib.cli.options import (
+    CameraModel,
+    Device,
+    Format,
+    Lines,
+    Network,
+    Request,
+    Weights,
+    chosen_format,
+)
 from geocalib.errors import ConfigError, GeoCalibError
 
 if TYPE_CHECKING:
@@ -126,10 +135,6 @@ LinesOption = Annotated[
     Lines,
     typer.Option("--lines", help="Sharpen with straight lines, or not, or ask them alone."),
 ]
-Weights = Annotated[
-    str, typer.Option(metavar="NAME|PATH", help="The network's weights; see geocalib info.")
-]
-Device = Annotated[str, typer.Option(metavar="NAME", help="auto, cpu, cuda, cuda:1, mps.")]
 
 
 def _version(asked: bool) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from geocalib.cli.options import Network
+from geocalib.cli.options import Device, Network, Weights
 from geocalib.errors import ConfigError, PanoramaError
 
 if TYPE_CHECKING:
@@ -86,12 +86,8 @@ def check(
     out: Annotated[
         Path, typer.Option(metavar="CSV", help="Table to write. Run it again to resume.")
     ] = Path("levels.csv"),
-    weights: Annotated[
-        str, typer.Option(metavar="NAME|PATH", help="The network's weights; see geocalib info.")
-    ] = "lean",
-    device: Annotated[
-        str, typer.Option(metavar="NAME", help="auto, cpu, cuda, cuda:1, mps.")
-    ] = "auto",
+    weights: Weights = "lean",
+    device: Device = "auto",
 ) -> None:
     """Tell whether panoramas are level.
 

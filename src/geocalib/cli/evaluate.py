@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, get_args
 
 import typer
 
-from geocalib.cli.options import CameraModel, Lines, Network
+from geocalib.cli.options import CameraModel, Device, Lines, Network, Weights
 from geocalib.errors import ConfigError
 
 # The words of ``geocalib.evaluation``, here again as importing that takes seconds.
@@ -22,9 +22,7 @@ def command(
         list[Path],
         typer.Option(metavar="DIR", help="Folder or table with truth; may be given several times."),
     ],
-    weights: Annotated[
-        str, typer.Option(metavar="NAME|PATH", help="The network's weights; see geocalib info.")
-    ] = "lean",
+    weights: Weights = "lean",
     camera_model: Annotated[
         CameraModel | None,
         typer.Option(help="What kind of lens; by default what suits the set.", show_default=False),
@@ -62,9 +60,7 @@ def command(
     out: Annotated[
         Path, typer.Option(metavar="DIR", help="Report, tables, plots. Run it again to resume.")
     ] = Path("evaluation"),
-    device: Annotated[
-        str, typer.Option(metavar="NAME", help="auto, cpu, cuda, cuda:1, mps.")
-    ] = "auto",
+    device: Device = "auto",
 ) -> None:
     """Measure the answers for photographs with ground truth.
 

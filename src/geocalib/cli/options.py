@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Annotated
+
+import typer
 
 from geocalib.cli.clues import Asked
 from geocalib.errors import ConfigError
@@ -12,6 +15,11 @@ from geocalib.errors import ConfigError
 VFOV_RANGE_DEG = (5.0, 150.0)
 """What the solver can answer."""
 
+
+Weights = Annotated[
+    str, typer.Option(metavar="NAME|PATH", help="The network's weights; see geocalib info.")
+]
+Device = Annotated[str, typer.Option(metavar="NAME", help="auto, cpu, cuda, cuda:1, mps.")]
 
 ALL_IMAGES = "all"
 """Says that one camera took all images."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from geocalib.cli.options import CameraModel, Format, Lines, Network, chosen_format
+from geocalib.cli.options import CameraModel, Device, Format, Lines, Network, Weights, chosen_format
 from geocalib.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -60,12 +60,8 @@ def command(
         bool, typer.Option("--exif", help="Take the focal lengths in the EXIF data as hints.")
     ] = False,
     lines: Annotated[Lines, typer.Option(help="Sharpen with straight lines, or not.")] = Lines.AUTO,
-    weights: Annotated[
-        str, typer.Option(metavar="NAME|PATH", help="The network's weights; see geocalib info.")
-    ] = "lean",
-    device: Annotated[
-        str, typer.Option(metavar="NAME", help="auto, cpu, cuda, cuda:1, mps.")
-    ] = "auto",
+    weights: Weights = "lean",
+    device: Device = "auto",
 ) -> None:
     """Find the cameras of a rig.
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from geocalib.cli.options import CameraModel, Network, Request
+from geocalib.cli.options import CameraModel, Device, Network, Request, Weights
 from geocalib.errors import ConfigError, FormatError, VideoError
 
 if TYPE_CHECKING:
@@ -67,12 +67,8 @@ def command(
     fov: Annotated[
         float | None, typer.Option(metavar="DEG", help="Known vertical field of view.")
     ] = None,
-    weights: Annotated[
-        str, typer.Option(metavar="NAME|PATH", help="The network's weights; see geocalib info.")
-    ] = "lean",
-    device: Annotated[
-        str, typer.Option(metavar="NAME", help="auto, cpu, cuda, cuda:1, mps.")
-    ] = "auto",
+    weights: Weights = "lean",
+    device: Device = "auto",
 ) -> None:
     """Find the camera of a video over time.
 
