@@ -10,8 +10,9 @@ import torch
 from hypothesis import strategies as st
 
 from geocalib import gravity as sphere
-from geocalib.calibration import Calibration, Failure, Outcome, Uncertainty
+from geocalib.calibration import Calibration, Failure, Outcome
 from geocalib.cameras import MODELS, Camera
+from geocalib.uncertainty import Uncertainty
 from samples import ALL_MODELS, PARAMETERS
 
 SIZE = (640, 480)

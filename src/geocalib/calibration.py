@@ -20,6 +20,7 @@ from geocalib.errors import CameraError, FormatError
 from geocalib.fields import Fields
 from geocalib.horizon_curve import horizon as horizon_points
 from geocalib.solver import FitResult, Status
+from geocalib.uncertainty import Uncertainty
 
 if TYPE_CHECKING:
     from geocalib.imaging.read import ImageSource
@@ -40,24 +41,6 @@ RECORD_KEYS = (
 
 OUTLIER = "outlier"
 """The status of an image that does not show the camera which the others of its group show."""
-
-
-@dataclass(frozen=True)
-class Uncertainty:
-    """One sigma of each quantity: 0 for what was held fixed, NaN for what is not known."""
-
-    roll_deg: float
-    pitch_deg: float
-    gravity_deg: float
-    """Along the most uncertain direction."""
-    vfov_deg: float
-    hfov_deg: float
-    focal: float
-    """Of fy, pixels."""
-    distortion: tuple[float, ...]
-    """In the unit of each parameter."""
-    principal_point: tuple[float, float]
-    """Pixels."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,26 +112,13 @@ class Calibration:
                 units[fit.parameters.index(name)] = factor
         covariance = units[:, None] * _own(fit.covariance[index]) * units
         gravity = _own(fit.gravity[index])
-        sigma = {name: value[index].tolist() for name, value in vars(fit.sigma).items()}
-        vfov_deg, hfov_deg = _view_sigmas_deg(camera, covariance, fit.parameters)
+        # A unit vector in single precision is not quite one in double precision.
+        gravity = gravity / torch.linalg.vector_norm(gravity)
         return cls(
             image=image,
             camera=camera,
-            # A unit vector in single precision is not quite one in double precision.
-            gravity=gravity / torch.linalg.vector_norm(gravity),
-            sigma=Uncertainty(
-                roll_deg=sigma["roll_deg"],
-                pitch_deg=sigma["pitch_deg"],
-                gravity_deg=sigma["gravity_deg"],
-                vfov_deg=vfov_deg,
-                hfov_deg=hfov_deg,
-                focal=sigma["focal"] * scale[1],
-                distortion=tuple(sigma["distortion"]),
-                principal_point=(
-                    sigma["principal_point"][0] * scale[0],
-                    sigma["principal_point"][1] * scale[1],
-                ),
-            ),
+            gravity=gravity,
+            sigma=Uncertainty.of(camera, gravity, covariance, fit.parameters),
             covariance=covariance,
             parameters=fit.parameters,
             status=str(fit.status[index]),
@@ -174,25 +144,8 @@ class Calibration:
             camera = replace(camera, f=self.camera.f)
         if "cx" not in names:
             camera = replace(camera, c=self.camera.c)
-        sigmas = dict(zip(names, covariance.diagonal().clamp(min=0).sqrt().tolist(), strict=True))
-        roll, pitch, largest = 0.0, 0.0, 0.0
-        if "pitch direction" in names:
-            # The tangent basis runs along roll, shortened by the cosine of the pitch, and pitch.
-            cos_pitch = max(math.hypot(*gravity[:2].tolist()), 1e-9)
-            roll, pitch = sigmas["roll direction"] / cos_pitch, sigmas["pitch direction"]
-            largest = math.sqrt(max(torch.linalg.eigvalsh(covariance[:2, :2])[1].item(), 0.0))
-        vfov_deg, hfov_deg = _view_sigmas_deg(camera, covariance, names)
-        sigma = Uncertainty(
-            roll_deg=math.degrees(roll),
-            pitch_deg=math.degrees(pitch),
-            gravity_deg=math.degrees(largest),
-            vfov_deg=vfov_deg,
-            hfov_deg=hfov_deg,
-            focal=camera.f.item() * sigmas.get("log f", 0.0),
-            distortion=tuple(sigmas.get(name, 0.0) for name in camera.model.parameters),
-            principal_point=(sigmas.get("cx", 0.0), sigmas.get("cy", 0.0)),
-        )
         gravity = gravity / torch.linalg.vector_norm(gravity)
+        sigma = Uncertainty.of(camera, gravity, covariance, names)
         return replace(
             self, camera=camera, gravity=gravity, sigma=sigma, covariance=covariance, lines=lines
         )
@@ -393,27 +346,6 @@ def _own(value: Tensor) -> Tensor:
 def _own_camera(camera: Camera) -> Camera:
     parts = (camera.f, camera.c, camera.distortion, camera.size, camera.aspect)
     return Camera(camera.model, *map(_own, parts))
-
-
-def _view_sigmas_deg(
-    camera: Camera, covariance: Tensor, parameters: Sequence[str]
-) -> tuple[float, float]:
-    """One sigma of the vertical and the horizontal field of view of one camera, degrees."""
-    names = ("log f", *camera.model.parameters, "cx", "cy")
-    with torch.enable_grad():
-        values = torch.cat([camera.f.log(), camera.distortion[0], camera.c[0]]).requires_grad_()
-        f, distortion, c = values[:1].exp(), values[None, 1:-2], values[None, -2:]
-        moved = Camera(camera.model, f, c, distortion, camera.size, camera.aspect)
-        views = torch.cat([moved.vfov, moved.hfov])
-        slopes = [torch.autograd.grad(view, values, retain_graph=True)[0] for view in views]
-    sigmas = []
-    for view, slope in zip(views.tolist(), slopes, strict=True):
-        by_name = dict(zip(names, slope.tolist(), strict=True))
-        gradient = covariance.new_tensor([by_name.get(name, 0.0) for name in parameters])
-        variance = max((gradient @ covariance @ gradient).item(), 0.0)
-        # Without a view there is no slope either.
-        sigmas.append(math.degrees(math.sqrt(variance)) if math.isfinite(view) else math.nan)
-    return sigmas[0], sigmas[1]
 
 
 def _json_value(value: Any) -> Any:

@@ -2,34 +2,23 @@
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import Tensor
 
-from geocalib.calibration import Calibration, Uncertainty
+from geocalib.calibration import Calibration
 from geocalib.cameras import Camera
 from geocalib.evaluation.datasets import Sample
 from geocalib.solver import Status
+from geocalib.uncertainty import Uncertainty
 
 
 def without_sigmas(image: str | None, camera: Camera, gravity: Tensor) -> Calibration:
     """The calibration of a camera (a batch of 1) and gravity (3,), whose sigmas nobody knows."""
-    unknown = math.nan
     return Calibration(
         image=image,
         camera=camera.to("cpu", torch.float64),
         gravity=gravity.to("cpu", torch.float64),
-        sigma=Uncertainty(
-            roll_deg=unknown,
-            pitch_deg=unknown,
-            gravity_deg=unknown,
-            vfov_deg=unknown,
-            hfov_deg=unknown,
-            focal=unknown,
-            distortion=(unknown,) * len(camera.model.parameters),
-            principal_point=(unknown, unknown),
-        ),
+        sigma=Uncertainty.unknown(camera),
         covariance=torch.zeros(0, 0, dtype=torch.float64),
         parameters=(),
         status=str(Status.CONVERGED),

@@ -10,10 +10,11 @@ from typing import Any, NoReturn
 
 import torch
 
-from geocalib.calibration import SCHEMA, Calibration, Failure, Outcome, Uncertainty
+from geocalib.calibration import SCHEMA, Calibration, Failure, Outcome
 from geocalib.cameras import Camera, get_model
 from geocalib.errors import CameraError, FormatError
 from geocalib.sensors.check import PriorCheck
+from geocalib.uncertainty import Uncertainty
 
 UNIT_TOLERANCE = 1e-6
 """How far from 1 the length of a gravity vector may be."""

@@ -11,7 +11,7 @@ import math
 import torch
 from torch import Tensor
 
-from geocalib.calibration import Calibration, Uncertainty
+from geocalib.calibration import Calibration
 from geocalib.cameras import Camera
 from geocalib.cameras.base import CameraModel
 from geocalib.conventions import TRIVIAL_FOCAL
@@ -22,6 +22,7 @@ from geocalib.lines.search import likelihood_ratios
 from geocalib.lines.segments import Bundle, Segments
 from geocalib.solver import Status
 from geocalib.solver.state import State
+from geocalib.uncertainty import Uncertainty
 
 TOO_FEW = "too few straight lines to tell the camera from; let the network look (lines auto)"
 
@@ -61,11 +62,9 @@ def _vague(size: tuple[int, int], model: CameraModel, image: str | None) -> Cali
     names = ("roll direction", "pitch direction", "log f", *model.parameters)
     sigmas = [GRAVITY_SIGMA] * 2 + [LOG_FOCAL_SIGMA] + [DISTORTION_SIGMA] * len(model.parameters)
     covariance = torch.diag(torch.tensor(sigmas, dtype=torch.float64) ** 2)
-    unknown = (math.nan,) * len(model.parameters)
-    sigma = Uncertainty(*(math.nan,) * 6, unknown, (0.0, 0.0))
     gravity = torch.tensor([0.0, 1.0, 0.0], dtype=torch.float64)
-    start = Calibration(image, camera, gravity, sigma, covariance, names, str(Status.CONVERGED))
-    return start.moved(camera, gravity, covariance)
+    sigma = Uncertainty.of(camera, gravity, covariance, names)
+    return Calibration(image, camera, gravity, sigma, covariance, names, str(Status.CONVERGED))
 
 
 def _sample(segments: Segments, camera: Camera) -> Guess | None:

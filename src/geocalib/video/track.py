@@ -9,20 +9,16 @@ from itertools import groupby
 from typing import Literal
 
 import torch
-from torch import Tensor
 
 from geocalib import gravity as sphere
-from geocalib.calibration import Calibration, Failure, Outcome, Uncertainty
-from geocalib.cameras import Camera
+from geocalib.calibration import Calibration, Failure, Outcome
+from geocalib.uncertainty import Uncertainty
 from geocalib.video.intrinsics import Lens, LensFilter
 from geocalib.video.motion import MotionFilter, Pose, Sight, smooth
 from geocalib.video.rivals import Rivals
 
 Status = Literal["ok", "outlier", "failed"]
 """Of a frame: used; left out as it contradicts its neighbours; without an answer of its own."""
-
-SLOPE_STEP = 1e-5
-"""Of a parameter of the lens, for the derivative of the field of view."""
 
 
 @dataclass(frozen=True)
@@ -164,48 +160,8 @@ def combined(like: Calibration, lens: Lens | None, pose: Pose, image: str | None
             distortion=torch.tensor([distortion], dtype=torch.float64),
         )
         covariance[2:, 2:] = lens.covariance
-    sigma = _uncertainty(camera, pose, covariance, like.parameters)
+    sigma = Uncertainty.of(camera, pose.gravity, covariance, like.parameters)
     return Calibration(image, camera, pose.gravity, sigma, covariance, like.parameters, "converged")
-
-
-def _uncertainty(
-    camera: Camera, pose: Pose, covariance: Tensor, parameters: Sequence[str]
-) -> Uncertainty:
-    """One sigma of everything."""
-    roll, pitch = pose.covariance.diagonal().clamp(min=0).sqrt().rad2deg().tolist()
-    # The roll direction is shorter than the roll, by the cosine of the pitch.
-    level = max(math.hypot(*pose.gravity[:2].tolist()), 1e-9)
-    sigma = dict(zip(parameters, covariance.diagonal().clamp(min=0).sqrt().tolist(), strict=True))
-    slopes = [_view_slope(camera, name) for name in parameters[2:]]
-    slope = torch.tensor(slopes, dtype=torch.float64).reshape(-1, 2)
-    views = (slope.T @ covariance[2:, 2:] @ slope).diagonal().sqrt().rad2deg().tolist()
-    return Uncertainty(
-        roll_deg=roll / level,
-        pitch_deg=pitch,
-        gravity_deg=math.degrees(math.sqrt(float(torch.linalg.eigvalsh(pose.covariance)[-1]))),
-        vfov_deg=views[0],
-        hfov_deg=views[1],
-        focal=camera.f.item() * sigma.get("log f", 0.0),
-        distortion=tuple(sigma.get(name, 0.0) for name in camera.model.parameters),
-        principal_point=(0.0, 0.0),
-    )
-
-
-def _view_slope(camera: Camera, name: str) -> list[float]:
-    """The derivatives of the vertical and the horizontal field of view by a parameter."""
-
-    def views(step: float) -> Tensor:
-        if name == "log f":
-            moved = replace(camera, f=camera.f * math.exp(step))
-        else:
-            at = camera.model.parameters.index(name)
-            offset = torch.zeros_like(camera.distortion)
-            offset[0, at] = step
-            moved = replace(camera, distortion=camera.distortion + offset)
-        return torch.cat([moved.vfov, moved.hfov])
-
-    slope: list[float] = ((views(SLOPE_STEP) - views(-SLOPE_STEP)) / (2 * SLOPE_STEP)).tolist()
-    return slope
 
 
 def _filled(segments: Sequence[int | None]) -> list[int]:
