@@ -235,3 +235,13 @@ def test_a_tilted_panorama_is_looked_up_where_the_world_is() -> None:
     torch.testing.assert_close(tilted.panorama_from_camera, expected)
     # What is down in the picture is what the truth says, not what the panorama shows.
     assert torch.equal(tilted.gravity, level.gravity)
+
+
+def test_from_above_cameras_look_down() -> None:
+    bank = bank_of(["world__0", "world__1"], ["synthetic_desk", "synthetic_room"])
+    for config in (PUBLISHED, PEOPLE):
+        views = draw(replace(config, steep_pitch_deg=(-60.0, 0.0)), bank=bank)
+        pitch = torch.rad2deg(to_roll_pitch(views.gravity)[1])
+        above = views.index == 0
+        assert uniform_p(pitch[above], -60, 0) > 0.01
+        assert pitch[~above].mean().abs() < 2

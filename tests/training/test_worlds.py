@@ -7,7 +7,9 @@ import torch
 from torch import Tensor
 
 from geocalib.errors import PanoramaError
-from geocalib.training.worlds import panoramas
+from geocalib.training.worlds import panoramas, things
+from geocalib.training.worlds.aloft import aloft
+from geocalib.training.worlds.desks import desk
 from geocalib.training.worlds.generator import MAKERS, render_world, sphere_rays
 from geocalib.training.worlds.scene import Scene, surface
 from geocalib.training.worlds.shading import cast_shadows, lit
@@ -191,6 +193,13 @@ class TestWorlds:
             for thing in world.solids:
                 assert thing.holds(world.eye, 0.1) == (thing.shape is Shape.ROOM)
 
+    @pytest.mark.parametrize("maker", [desk, aloft])
+    def test_the_same_numbers_make_the_same_world(self, library: Library, maker) -> None:
+        first, again, other = (maker(library, random.Random(seed)) for seed in (4, 4, 5))
+        assert (first.eye, first.light, first.sky) == (again.eye, again.light, again.sky)
+        assert [s.centre for s in first.solids] == [s.centre for s in again.solids]
+        assert first.eye != other.eye
+
     def test_rows_do_not_depend_on_how_many_are_done_at_once(
         self, library: Library, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -199,6 +208,81 @@ class TestWorlds:
         monkeypatch.setattr("geocalib.training.worlds.generator.RAYS_AT_ONCE", 128 * 2 * 10)
         parts = render_world(world, library, 128, 2)
         assert (whole.int() - parts.int()).abs().max() <= 1
+
+
+THINGS = dict.fromkeys(
+    thing
+    for kinds in (things.OFFICE, things.KITCHEN, things.WORKSHOP, things.NURSERY)
+    for thing, _ in kinds
+)
+
+
+class TestThings:
+    @pytest.mark.parametrize("thing", [*THINGS, things.screen], ids=lambda thing: thing.__name__)
+    def test_stand_on_their_surface(self, library: Library, thing: things.Thing) -> None:
+        for seed in range(10):
+            stage = Stage(library, random.Random(seed))
+            thing(stage.at(0.3, -0.2, 0.7), stage.rng, 0.75)
+            # Balls may be pressed in, and thin rods may dip with an edge.
+            firm = [s.corners() for s in stage.solids if s.shape is not Shape.BALL]
+            heights = -np.concatenate(firm or [stage.solids[0].corners()])[:, 1]
+            assert heights.min() > 0.75 - 0.01
+            assert 0 < heights.max() - 0.75 < 0.75
+
+    def test_keep_apart_and_within(self, library: Library) -> None:
+        stage = Stage(library, random.Random(2))
+        things.scatter(stage.at(0, 0), stage.rng, (1.0, 0.6), 0.7, 60, [(things.bottle, 0.08)])
+        feet = [s for s in stage.solids if s.corners()[:, 1].max() == pytest.approx(-0.7)]
+        places = np.array([foot.centre for foot in feet])
+        assert len(feet) > 8
+        assert (np.abs(places[:, [0, 2]]) <= [0.5, 0.3]).all()
+        gaps = np.linalg.norm(places[:, None] - places, axis=-1) + np.eye(len(feet))
+        assert gaps.min() > 0.1
+
+
+def below_horizon(library: Library, world: World, degrees: int) -> Tensor:
+    """Distances (WIDTH,) to what is seen so far below the horizon."""
+    distance, _ = traced(library, list(world.solids), world.eye)
+    return distance[HEIGHT // 2 + degrees]
+
+
+class TestDesks:
+    def test_things_are_within_reach(self, library: Library) -> None:
+        worlds = [desk(library, random.Random(seed)) for seed in range(6)]
+        near = torch.stack([below_horizon(library, world, 50) for world in worlds]) < 1.3
+        assert near.any(1).all()
+        assert near.float().mean() > 0.4
+
+    def test_the_room_is_upright(self, library: Library) -> None:
+        for seed in range(6):
+            room = desk(library, random.Random(seed)).solids[0]
+            assert room.shape is Shape.ROOM
+            assert room.axes[[0, 2], 1].tolist() == [0, 0]
+            assert room.axes[1, [0, 2]].tolist() == [0, 0]
+
+    def test_are_full_of_things_at_all_angles(self, library: Library) -> None:
+        for seed in range(6):
+            world = desk(library, random.Random(seed))
+            away = [np.linalg.norm(np.subtract(s.centre, world.eye)) for s in world.solids]
+            near = [s for s, metres in zip(world.solids, away, strict=True) if metres < 1.5]
+            yaws = {round(math.degrees(math.atan2(s.axes[0, 2], s.axes[2, 2]))) for s in near}
+            assert len(near) > 20
+            assert len(yaws) > 6
+
+
+class TestAloft:
+    def test_the_horizon_is_level_and_free(self, library: Library) -> None:
+        for seed in range(6):
+            world = aloft(library, random.Random(seed))
+            distance, _ = traced(library, list(world.solids), world.eye)
+            assert torch.isfinite(distance[HEIGHT // 2 :]).all()
+            assert torch.isinf(distance[HEIGHT // 2 - 1]).float().mean() > 0.25
+
+    def test_the_ground_is_far_below(self, library: Library) -> None:
+        heights = [-aloft(library, random.Random(seed)).eye[1] for seed in range(40)]
+        assert min(heights) >= 10
+        assert max(heights) > 50
+        assert max(heights) < 120
 
 
 class TestPanoramas:

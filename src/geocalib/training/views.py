@@ -19,6 +19,9 @@ from geocalib.errors import PanoramaError
 from geocalib.gravity import from_roll_pitch, world_from_camera
 from geocalib.training.panorama import SYNTHETIC_SCENE, PanoramaBank
 
+STEEP_SCENES = (f"{SYNTHETIC_SCENE}_desk", f"{SYNTHETIC_SCENE}_aloft")
+"""Rendered worlds with the eye above what there is to see."""
+
 MONOTONE_SHARE = 0.98
 """How near to folding over at its corner a distorted view may come."""
 
@@ -37,6 +40,8 @@ class ViewConfig:
     people_pitch_deg: float = 12.0
     """Standard deviation of their pitch."""
     people_vfov_deg: tuple[float, float] = (25.0, 80.0)
+    steep_pitch_deg: tuple[float, float] = (-70.0, 10.0)
+    """The pitch of views from above (``STEEP_SCENES``), of either kind, is uniform in between."""
     distorted_share: float = 0.3
     """Part of the views with radial distortion."""
     distortion_sigma: float = 0.07
@@ -102,6 +107,8 @@ def sample_views(
     tilt = config.published_tilt_deg
     roll = torch.where(published, uniform(-tilt, tilt), normal(config.people_roll_deg))
     pitch = torch.where(published, uniform(-tilt, tilt), normal(config.people_pitch_deg))
+    steep = _shows(bank, STEEP_SCENES)[index]
+    pitch = torch.where(steep, uniform(*config.steep_pitch_deg), pitch)
     gravity = from_roll_pitch(torch.deg2rad(roll), torch.deg2rad(pitch))
 
     ends = zip(config.people_vfov_deg, config.published_vfov_deg, strict=True)
@@ -123,6 +130,12 @@ def sample_views(
     first, last = config.coarser
     coarser = uniform(first, last + 1).floor().clamp(max=last) * ~bank.synthetic[index]
     return Views(index, camera, gravity, rotation.to(f.dtype), distorted, coarser)
+
+
+def _shows(bank: PanoramaBank, scenes: tuple[str, ...]) -> Tensor:
+    """(N,) whether each panorama shows one of the scenes."""
+    kinds = [name in scenes for name in bank.scene_names]
+    return torch.tensor(kinds, device=bank.device)[bank.scene]
 
 
 def _draw_weights(bank: PanoramaBank, config: ViewConfig) -> Tensor:

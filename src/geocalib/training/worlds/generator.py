@@ -10,6 +10,8 @@ import torch
 from torch import Tensor
 
 from geocalib.errors import PanoramaError
+from geocalib.training.worlds.aloft import aloft
+from geocalib.training.worlds.desks import desk
 from geocalib.training.worlds.nature import nature
 from geocalib.training.worlds.rooms import hall, room
 from geocalib.training.worlds.scene import Rays, Scene
@@ -20,7 +22,13 @@ from geocalib.training.worlds.textures import Library
 from geocalib.training.worlds.tracing import nearest
 from geocalib.training.worlds.windows import sphere_windows
 
-MAKERS = (room, room, room, hall, street, street, street, plaza, nature, nature)
+MAKERS = (
+    *(room, room, room, hall),
+    *(street, street, street, plaza),
+    *(nature, nature),
+    *(desk, desk),
+    aloft,
+)
 """The kinds of worlds, each as often as it is drawn."""
 
 WORLDS_PER_LIBRARY = 24

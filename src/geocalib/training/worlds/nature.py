@@ -31,7 +31,7 @@ def nature(library: Library, rng: random.Random) -> World:
     else:
         stage.ground(soil)
         if rng.random() < 0.6:
-            _hills(place, rng)
+            hills(place, rng)
     if rng.random() < 0.5:
         track = stage.look(["gravel", "sand", "asphalt", "plank"])
         place.at(0, 0, rng.uniform(-0.5, 0.5)).box(
@@ -63,7 +63,7 @@ def nature(library: Library, rng: random.Random) -> World:
     )
 
 
-def _hills(place: Place, rng: random.Random) -> None:
+def hills(place: Place, rng: random.Random) -> None:
     """Rolling ground: wide, flat mounds half sunk in it."""
     look = place.stage.look(["grass", "grass", "sand", "gravel"], (4.0, 4.0))
     for _ in range(rng.randrange(3, 9)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Sequence
 
 from geocalib.training.worlds import furniture
 from geocalib.training.worlds.solids import Lamp, Light, Shape, Sky, Vector, World
@@ -28,9 +29,17 @@ def hall(library: Library, rng: random.Random) -> World:
     return _interior(library, rng, size, "synthetic_hall")
 
 
-def _interior(library: Library, rng: random.Random, size: Vector, kind: str) -> World:
-    stage = Stage(library, rng)
-    place = stage.at(0, 0, rng.uniform(0, 2 * math.pi))
+def enclose(
+    place: Place,
+    rng: random.Random,
+    size: Vector,
+    along_first: Sequence[furniture.Maker] = furniture.AGAINST_WALL,
+) -> list[Lamp]:
+    """A room (across, high, deep) about a frame, its walls and ceiling furnished; its lamps.
+
+    along_first: what stands along the wall at -z.
+    """
+    stage = place.stage
     across, tall, deep = size
     walls = stage.look(["plaster", "plaster", "paper", "brick", "plank", "tile", "marble"])
     floor = stage.look(
@@ -46,9 +55,18 @@ def _interior(library: Library, rng: random.Random, size: Vector, kind: str) -> 
         (place.at(across / 2, 0, -math.pi / 2), deep),
     ]
     trim = stage.look(["plaster", "plank"])
-    for wall, long in fronts:
+    for index, (wall, long) in enumerate(fronts):
         wall.box((long, rng.uniform(0.06, 0.15), 0.03), trim, z=0.015)
-        lamps += _furnish_wall(wall, rng, long, tall)
+        makers = furniture.AGAINST_WALL if index else along_first
+        lamps += _furnish_wall(wall, rng, long, tall, makers)
+    return lamps
+
+
+def _interior(library: Library, rng: random.Random, size: Vector, kind: str) -> World:
+    stage = Stage(library, rng)
+    place = stage.at(0, 0, rng.uniform(0, 2 * math.pi))
+    across, tall, deep = size
+    lamps = enclose(place, rng, size)
     if kind == "synthetic_hall" and rng.random() < 0.7:
         _colonnade(place, rng, size)
     if kind == "synthetic_room" and min(across, deep) > 3.5 and rng.random() < 0.35:
@@ -68,7 +86,13 @@ def _interior(library: Library, rng: random.Random, size: Vector, kind: str) -> 
         place.at(0, 0, rng.choice([0, rng.uniform(0, 3)])).box(
             (rng.uniform(0.3, 0.6) * across, 0.012, rng.uniform(0.3, 0.6) * deep), rug
         )
-    eye = _eye(stage, place, rng, size)
+    return indoors(kind, stage, _eye(stage, place, rng, size), size, lamps)
+
+
+def indoors(kind: str, stage: Stage, eye: Vector, size: Vector, lamps: list[Lamp]) -> World:
+    """The world of a room (across, high, deep), in some light."""
+    rng = stage.rng
+    across, tall, deep = size
     ambient = rng.uniform(0.05, 0.4)
     dusk = Sky(
         white_light(ambient),
@@ -93,7 +117,7 @@ def _interior(library: Library, rng: random.Random, size: Vector, kind: str) -> 
         tuple(lamps[:4]),
         0.0,
         rng.uniform(0.12, 0.4),
-        library.pick("noise", rng),
+        stage.library.pick("noise", rng),
     )
 
 
@@ -156,7 +180,9 @@ def _ceiling(place: Place, rng: random.Random, size: Vector) -> list[Lamp]:
     return lamps[:3]
 
 
-def _furnish_wall(wall: Place, rng: random.Random, long: float, tall: float) -> list[Lamp]:
+def _furnish_wall(
+    wall: Place, rng: random.Random, long: float, tall: float, makers: Sequence[furniture.Maker]
+) -> list[Lamp]:
     """Windows, doors, pictures and furniture along a wall that z leads away from."""
     stage = wall.stage
     lamps = []
@@ -196,7 +222,7 @@ def _furnish_wall(wall: Place, rng: random.Random, long: float, tall: float) -> 
             wall.box((across + 0.2, door_tall + 0.1, 0.05), sash, x, 0.025)
             wall.box((across, door_tall, 0.07), leaf, x, 0.035)
         elif rng.random() < 0.65:
-            rng.choice(furniture.AGAINST_WALL)(wall.at(x, 0.45), rng)
+            rng.choice(makers)(wall.at(x, 0.45), rng)
         if rng.random() < 0.45:
             across, high = rng.uniform(0.25, 0.9), rng.uniform(0.25, 0.9)
             base = rng.uniform(1.2, max(1.25, tall - high - 0.2))

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from geocalib.training.worlds import patterns, pictures
+from geocalib.training.worlds import patterns, pictures, prints
 from geocalib.training.worlds.canvas import Canvas
 
 Drawer = Callable[[Canvas], Tensor]
@@ -45,6 +45,8 @@ KINDS: dict[str, tuple[Drawer, int]] = {
     "road": (pictures.road, 2),
     "crossing": (pictures.crossing, 1),
     "fence": (pictures.fence, 4),
+    "keys": (prints.keys, 3),
+    "page": (prints.page, 4),
 }
 """How each kind of texture is drawn, and how many different ones a library holds."""
 
