@@ -24,8 +24,9 @@ from torch import Tensor
 from geocalib import Calibration, Calibrator, Camera, Failure
 from geocalib import gravity as sphere
 from geocalib.synthetic import render_scene
-from geocalib.video.motion import Pose, Sight, smooth
+from geocalib.video.motion import Moment, Pose, Sight, smooth
 from geocalib.video.track import Tracker
+from geocalib.video.turns import Watcher
 
 SECONDS = 12
 SIZE, FOCAL = (480, 360), 300.0
@@ -105,12 +106,13 @@ def rendered(fps: float, towns: Sequence[int]) -> None:
     truth = math.degrees(2 * math.atan(SIZE[1] / (2 * FOCAL)))
     for hand, town in product(HANDS, towns):
         path = hand_held(fps, town, HANDS[hand])
-        tracker, raw, online = Tracker(), [], []
-        outcomes = calibrator.calibrate(photographed(path, town))
-        for k, outcome in enumerate(outcomes):
+        tracker, watcher, raw, online = Tracker(), Watcher(), [], []
+        frames = photographed(path, town)
+        for k, outcome in enumerate(calibrator.calibrate(frames)):
             assert not isinstance(outcome, Failure)
             raw.append(outcome)
-            online.append(_known(tracker.add(k, float(path.time[k]), outcome).smoothed))
+            time, flow = float(path.time[k]), watcher.see(frames[k])
+            online.append(_known(tracker.add(k, time, outcome, flow).smoothed))
         smoothed = [_known(frame.smoothed) for frame in tracker.smoothed()]
         reference = jitter(path.gravity, _stacked(raw))
         kinds = {"single frames": raw, "online": online, "smoothed": smoothed}
@@ -158,8 +160,8 @@ def _simulated(path: Path, memory: float, seed: int) -> tuple[float, float, floa
     seen = sphere.move(path.gravity, math.radians(0.35) * torch.stack(error))
     claimed = math.radians(0.6) ** 2 * torch.eye(2, dtype=torch.float64)
     times = path.time.tolist()
-    sights = [Sight(time, g, claimed) for time, g in zip(times, seen, strict=True)]
-    found = _stacked(smooth(sights, times))
+    sights = [Sight(Moment(time), g, claimed) for time, g in zip(times, seen, strict=True)]
+    found = _stacked(smooth(sights, [sight.moment for sight in sights]))
     truth = path.gravity
     return rmse(truth, seen), rmse(truth, found), jitter(truth, seen), jitter(truth, found)
 

@@ -171,6 +171,7 @@ def _follow(job: Job, tracker: Tracker) -> None:
     from geocalib.cli import report
     from geocalib.video import records, stabilise
     from geocalib.video.frames import sampled
+    from geocalib.video.turns import Watcher
 
     done = {} if job.live else records.answers(job.output, job.request.camera_model)
     with ExitStack() as stack:
@@ -188,8 +189,10 @@ def _follow(job: Job, tracker: Tracker) -> None:
         if job.live:
             # Here Ctrl-C is how it ends, and not in the middle of anything.
             stack.enter_context(suppress(KeyboardInterrupt))
+        watcher = Watcher()
         for frame, outcome in _outcomes(job, source.name, chosen, done):
-            tracked = tracker.add(frame.index, frame.time, outcome)
+            flow = watcher.see(frame.pixels)
+            tracked = tracker.add(frame.index, frame.time, outcome, flow)
             if frame.index not in done:
                 append(tracked)
             if turned is not None and tracked.smoothed is not None:

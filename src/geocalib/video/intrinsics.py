@@ -28,6 +28,9 @@ EXPECTED_WEIGHT = 4.0
 SHARES = (0.02, 4.0)
 """Smallest and largest share. A camera held still scatters less than one that will move."""
 LARGEST_CORRELATION = 0.98
+LEAST_TURN_SIGMA, LEAST_SIGMA = 0.1, 0.04
+"""Sigmas of log f that are believed of one turn, and of any number of them: what lenses bend and
+shutters skew is taken for a stretched picture."""
 
 
 @dataclass(frozen=True)
@@ -115,3 +118,28 @@ class LensFilter:
         innovation = (lens.mean - self.mean).unsqueeze(-1)
         normalised: Tensor = torch.linalg.solve_triangular(root, innovation, upper=False)
         return normalised.squeeze(-1)
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """The focal length as turns of the camera tell of it (``turns``)."""
+
+    information: float = 0.0
+    """Sum of the inverse variances of log f."""
+    weighted: float = 0.0
+    """Sum of information times log f."""
+
+    def plus(self, log_f: float, information: float) -> Stretch:
+        """With one turn more."""
+        believed = min(information, LEAST_TURN_SIGMA**-2)
+        return Stretch(self.information + believed, self.weighted + believed * log_f)
+
+    def improved(self, lens: Lens) -> Lens:
+        """A lens whose first number is log f, with what the turns say of it."""
+        if self.information == 0:
+            return lens
+        variance = 1 / self.information + LEAST_SIGMA**2
+        gain = lens.covariance[:, 0] / (lens.covariance[0, 0] + variance)
+        ahead = self.weighted / self.information - lens.mean[0]
+        covariance = lens.covariance - torch.outer(gain, lens.covariance[0])
+        return Lens(lens.mean + gain * ahead, 0.5 * (covariance + covariance.T))

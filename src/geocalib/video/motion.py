@@ -2,8 +2,9 @@
 
 The state is a unit vector g, its angular velocity and acceleration, and an error e in common to
 neighbouring frames. All are written in a basis of the tangent plane at g that is carried along
-great circles, so that no direction is special. The acceleration is a random walk, whose variance
-grows by q per second: what has a mass is not jerked about, and what jerks is an error.
+great circles, so that no direction is special. Where it is known how the camera turned between
+frames (``heading``), gravity turns with it, but for a drift; else the acceleration is a random
+walk.
 A frame with the covariance R = L L' measures
 
     g + L (e + a little noise + b).
@@ -15,7 +16,7 @@ the state and added to the covariance in the end, which does not shrink to nothi
 frames there are.
 
 How the camera moves (q) and how frames err (s, t) are found by maximum likelihood: a bank of
-filters, one for each set of values, runs side by side.
+filters, one for each set of values (``noise``), runs side by side.
 """
 
 from __future__ import annotations
@@ -29,94 +30,40 @@ import torch
 from torch import Tensor
 
 from geocalib import gravity as sphere
+from geocalib.localize.rotation import cross_matrix
+from geocalib.video.heading import Heading
+from geocalib.video.noise import START, WHITE, Noise
 from geocalib.video.rivals import LEVEL, probability
 
-START = (math.radians(30.0), math.radians(60.0))
-"""One sigma of the velocity and the acceleration that nothing is known about, in seconds."""
-
-AGILITY_DEG = (3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
-"""Square roots of q, degrees / s^2.5: from a tripod to a fight."""
-SHARES = (1.0, 0.3, 0.1, 0.03, 0.01)
-"""s."""
-MEMORIES = (0.01, 0.1, 0.3)
-"""t, seconds: frames err each for itself, or alike for a while. What lasts longer looks like
-motion, and to take it for an error would smooth motion away."""
 SHAKEN_DEG = 1000.0
 """Square root of q that any camera may have for a moment."""
-WHITE = 0.05
-"""Of the share, that is noise of each frame alone."""
+
+
+@dataclass(frozen=True)
+class Moment:
+    """When, and which way the camera looks, where that is known."""
+
+    time: float
+    """Seconds."""
+    heading: Heading | None = None
+
+    def since(self, earlier: Moment) -> tuple[Tensor, Tensor] | None:
+        """The turn and its covariance (3, 3), where they are known."""
+        if self.heading is None or earlier.heading is None:
+            return None
+        turn = self.heading.since(earlier.heading)
+        return None if turn is None else (torch.from_numpy(turn[0]), torch.from_numpy(turn[1]))
 
 
 @dataclass(frozen=True)
 class Sight:
     """Gravity as one frame shows it."""
 
-    time: float
-    """Seconds."""
+    moment: Moment
     gravity: Tensor
     """(3,) unit vector."""
     covariance: Tensor
     """(2, 2) in ``gravity.tangent_basis``, radians^2."""
-
-
-@dataclass(frozen=True)
-class Noise:
-    """What M filters of a bank believe."""
-
-    agility: Tensor
-    """(M,) q, radians^2 / s^5."""
-    share: Tensor
-    """(M,) s."""
-    memory: Tensor
-    """(M,) t, seconds."""
-
-    @classmethod
-    def candidates(cls) -> Noise:
-        """Cameras held still to shaken, frames alike to independent."""
-        grid = torch.cartesian_prod(
-            *(torch.tensor(v, dtype=torch.float64) for v in (AGILITY_DEG, SHARES, MEMORIES))
-        )
-        agility, share, memory = grid.unbind(-1)
-        return cls(agility.deg2rad().square(), share, memory)
-
-    def __getitem__(self, index: int) -> Noise:
-        """One of them."""
-        at = slice(index, index + 1)
-        return Noise(self.agility[at], self.share[at], self.memory[at])
-
-    @property
-    def common(self) -> Tensor:
-        """(M,) variance of e."""
-        return (1 - WHITE) * self.share
-
-    def transition(self, seconds: float) -> Tensor:
-        """(M, 8, 8) what becomes of a state after a time."""
-        t, eye = seconds, torch.eye(2, dtype=torch.float64)
-        moves = torch.tensor([[1, t, t**2 / 2], [0, 1, t], [0, 0, 1]], dtype=torch.float64)
-        F = torch.zeros(len(self.share), 8, 8, dtype=torch.float64)
-        F[:, :6, :6] = torch.kron(moves, eye)
-        F[:, 6:, 6:] = self._kept(seconds) * eye
-        return F
-
-    def random(self, seconds: float) -> Tensor:
-        """(M, 8, 8) covariance of what happens by chance in that time."""
-        t, eye = seconds, torch.eye(2, dtype=torch.float64)
-        walk = torch.tensor(
-            [
-                [t**5 / 20, t**4 / 8, t**3 / 6],
-                [t**4 / 8, t**3 / 3, t**2 / 2],
-                [t**3 / 6, t**2 / 2, t],
-            ],
-            dtype=torch.float64,
-        )
-        Q = torch.zeros(len(self.share), 8, 8, dtype=torch.float64)
-        Q[:, :6, :6] = self.agility[:, None, None] * torch.kron(walk, eye)
-        Q[:, 6:, 6:] = (1 - self._kept(seconds) ** 2) * self.common[:, None, None] * eye
-        return Q
-
-    def _kept(self, seconds: float) -> Tensor:
-        """(M, 1, 1) share of the common error that is left after a time."""
-        return torch.exp(-seconds / self.memory)[:, None, None]
 
 
 @dataclass(frozen=True)
@@ -149,12 +96,31 @@ class State:
         step = sphere.difference(self.gravity, other.gravity, self.basis)
         return torch.cat([step, other.rest - self.rest], -1)
 
-    def predicted(self, seconds: float, noise: Noise) -> State:
-        """That much later."""
+    def predicted(self, start: Moment, end: Moment, noise: Noise) -> tuple[State, Tensor]:
+        """From one moment to another, and how (M, 8, 8) it depends on this state."""
+        seconds, turn = end.time - start.time, end.since(start)
+        if turn is not None:
+            return self._turned(seconds, *turn, noise)
         F = noise.transition(seconds)
         values = torch.cat([torch.zeros_like(self.rest[:, :2]), self.rest], -1)
         step = _apply(F, values) - values
-        return self.moved(step, F @ self.covariance @ F.transpose(1, 2) + noise.random(seconds))
+        covariance = F @ self.covariance @ F.transpose(1, 2) + noise.random(seconds)
+        return self.moved(step, covariance), F
+
+    def _turned(
+        self, seconds: float, rotation: Tensor, unsure: Tensor, noise: Noise
+    ) -> tuple[State, Tensor]:
+        """After a known turn (3, 3) with a covariance (3, 3)."""
+        gravity = self.gravity @ rotation.T
+        basis = _carried(self.gravity, gravity, self.basis)
+        F = noise.turned_transition(seconds, basis.transpose(1, 2) @ rotation @ self.basis)
+        # A small rotation w moves gravity by w x g.
+        moves = -basis.transpose(1, 2) @ torch.from_numpy(cross_matrix(gravity.numpy()))
+        Q = noise.turned_random(seconds, moves @ unsure @ moves.transpose(1, 2))
+        velocity = sphere.difference(self.gravity, gravity, self.basis) / seconds
+        error = _apply(F, torch.cat([torch.zeros_like(self.rest[:, :2]), self.rest], -1))[:, 6:]
+        rest = torch.cat([velocity, torch.zeros_like(velocity), error], -1)
+        return State(gravity, basis, rest, F @ self.covariance @ F.transpose(1, 2) + Q), F
 
     def corrected(self, sight: Sight, noise: Noise) -> tuple[State, Tensor]:
         """After a measurement, and the logarithms (M,) of how likely that was."""
@@ -201,7 +167,7 @@ class MotionFilter:
     """A bank of M Kalman filters. Make it with ``start``."""
 
     noise: Noise
-    time: float
+    moment: Moment
     """Of the last frame."""
     state: State
     """After it."""
@@ -217,7 +183,7 @@ class MotionFilter:
         # Until frames tell otherwise they err as they say, each for itself.
         return cls(
             noise,
-            sight.time,
+            sight.moment,
             first_state(sight, noise),
             1e-3 * (noise.share.log() - noise.memory),
             sight.covariance,
@@ -228,11 +194,12 @@ class MotionFilter:
         """The number of the likeliest filter."""
         return int(self.likelihood.argmax())
 
-    @property
-    def pose(self) -> Pose:
-        """Of the likeliest filter."""
-        lasting = (1 - self.noise.share[self.best]) * self.claimed
-        return self.state[self.best].pose(lasting)
+    def pose_at(self, moment: Moment) -> Pose:
+        """Of the likeliest filter, at the last frame or later."""
+        noise, state = self.noise[self.best], self.state[self.best]
+        if moment.time > self.moment.time:
+            state, _ = state.predicted(self.moment, moment, noise)
+        return state.pose((1 - noise.share) * self.claimed)
 
     def accepts(self, sight: Sight) -> bool:
         """Whether a frame is no outlier, by the chi-square of its innovation.
@@ -241,17 +208,17 @@ class MotionFilter:
         """
         noise = self.noise[self.best]
         noise = replace(noise, agility=noise.agility.clamp(min=math.radians(SHAKEN_DEG) ** 2))
-        state = self.state[self.best].predicted(sight.time - self.time, noise)
+        state, _ = self.state[self.best].predicted(self.moment, sight.moment, noise)
         innovation, H, R = state.innovation(sight)
         square = _square(innovation, H @ state.covariance @ H.transpose(1, 2) + R)
         return float(probability(square, 2)) >= LEVEL
 
     def updated(self, sight: Sight) -> MotionFilter:
         """With one frame more."""
-        ahead = self.state.predicted(sight.time - self.time, self.noise)
+        ahead, _ = self.state.predicted(self.moment, sight.moment, self.noise)
         state, gained = ahead.corrected(sight, self.noise)
         likelihood = self.likelihood + gained
-        return MotionFilter(self.noise, sight.time, state, likelihood, sight.covariance)
+        return MotionFilter(self.noise, sight.moment, state, likelihood, sight.covariance)
 
 
 def first_state(sight: Sight, noise: Noise) -> State:
@@ -271,8 +238,8 @@ def first_state(sight: Sight, noise: Noise) -> State:
     return State(gravity, sphere.tangent_basis(gravity), rest, covariance)
 
 
-def smooth(sights: Sequence[Sight], times: Sequence[float]) -> list[Pose]:
-    """Gravity at any times, from all of the frames, which are in order of theirs.
+def smooth(sights: Sequence[Sight], moments: Sequence[Moment]) -> list[Pose]:
+    """Gravity at any moments, from all of the frames, which are in order of their times.
 
     Forward filter and backward pass (Rauch, Tung and Striebel) with the likeliest noise. Before
     the first frame gravity is what it is there.
@@ -281,30 +248,36 @@ def smooth(sights: Sequence[Sight], times: Sequence[float]) -> list[Pose]:
     for sight in sights[1:]:
         bank = bank.updated(sight)
     noise = bank.noise[bank.best]
-    wanted = [max(time, sights[0].time) for time in times]
-    states = _smoothed(sights, sorted({*wanted, *(sight.time for sight in sights)}), noise)
+    first = sights[0].moment
+    wanted = [moment if moment.time > first.time else first for moment in moments]
+    states = _smoothed(sights, wanted, noise)
     claimed = torch.stack([sight.covariance for sight in sights]).mean(0)
-    return [states[time].pose((1 - noise.share) * claimed) for time in wanted]
+    return [states[moment.time].pose((1 - noise.share) * claimed) for moment in wanted]
 
 
-def _smoothed(sights: Sequence[Sight], times: Sequence[float], noise: Noise) -> dict[float, State]:
-    """The state at each of ascending times, which include those of the frames."""
-    seen = {sight.time: sight for sight in sights}
+def _smoothed(
+    sights: Sequence[Sight], moments: Sequence[Moment], noise: Noise
+) -> dict[float, State]:
+    """The state at the time of each frame and of other moments after the first frame."""
+    seen = {sight.moment.time: sight for sight in sights}
+    every = {moment.time: moment for moment in (*moments, *(sight.moment for sight in sights))}
+    way = [every[time] for time in sorted(every)]
     filtered = [first_state(sights[0], noise)]
-    predicted = list(filtered)
-    for before, time in pairwise(times):
-        state = filtered[-1].predicted(time - before, noise)
+    predicted, passed = [], []
+    for before, moment in pairwise(way):
+        state, F = filtered[-1].predicted(before, moment, noise)
         predicted.append(state)
-        filtered.append(state.corrected(seen[time], noise)[0] if time in seen else state)
+        passed.append(F)
+        sight = seen.get(moment.time)
+        filtered.append(state if sight is None else state.corrected(sight, noise)[0])
     states = [filtered[-1]]
-    for k in range(len(times) - 2, -1, -1):
-        F = noise.transition(times[k + 1] - times[k])
-        P, P_next = filtered[k].covariance, predicted[k + 1].covariance
-        gain = torch.linalg.solve(P_next, F @ P).transpose(1, 2)
-        step = _apply(gain, predicted[k + 1].step_to(states[-1]))
+    for k in range(len(way) - 2, -1, -1):
+        P, P_next = filtered[k].covariance, predicted[k].covariance
+        gain = torch.linalg.solve(P_next, passed[k] @ P).transpose(1, 2)
+        step = _apply(gain, predicted[k].step_to(states[-1]))
         change = gain @ (states[-1].covariance - P_next) @ gain.transpose(1, 2)
         states.append(filtered[k].moved(step, P + change))
-    return dict(zip(times, reversed(states), strict=True))
+    return dict(zip([moment.time for moment in way], reversed(states), strict=True))
 
 
 def _apply(matrix: Tensor, vector: Tensor) -> Tensor:

@@ -12,10 +12,13 @@ import torch
 
 from geocalib import gravity as sphere
 from geocalib.calibration import Calibration, Failure, Outcome
+from geocalib.cameras import Camera
 from geocalib.uncertainty import Uncertainty
-from geocalib.video.intrinsics import Lens, LensFilter
-from geocalib.video.motion import MotionFilter, Pose, Sight, smooth
+from geocalib.video.heading import Heading, Turn
+from geocalib.video.intrinsics import Lens, LensFilter, Stretch
+from geocalib.video.motion import Moment, MotionFilter, Pose, Sight, smooth
 from geocalib.video.rivals import Rivals
+from geocalib.video.turns import Flow, turn_of
 
 Status = Literal["ok", "outlier", "failed"]
 """Of a frame: used; left out as it contradicts its neighbours; without an answer of its own."""
@@ -45,22 +48,34 @@ class Tracker:
         self._lens: Rivals[LensFilter, Lens] = Rivals(LensFilter.start)
         self._motion: Rivals[MotionFilter, Sight] = Rivals(MotionFilter.start)
         self._frames: list[tuple[int, float, Outcome]] = []
+        self._turns: list[Turn | None] = []
+        self._stretches: dict[int, Stretch] = {}
+        self._heading = Heading.start()
         self._latest: Calibration | None = None
 
-    def add(self, index: int, time: float, raw: Outcome) -> Tracked:
-        """The next frame, of a later time than the one before."""
+    def add(self, index: int, time: float, raw: Outcome, flow: Flow | None = None) -> Tracked:
+        """The next frame, of a later time than the one before; flow: from that to this one."""
         self._frames.append((index, time, raw))
-        if isinstance(raw, Failure):
-            self._lens.add(None)
-            self._motion.add(None)
-        else:
-            self._latest = raw
-            self._lens.add(lens_of(raw))
-            self._motion.add(sight_of(raw, time, self._known(-1, self._current())))
+        answer = None if isinstance(raw, Failure) else raw
+        self._latest = answer or self._latest
+        self._lens.add(None if answer is None else lens_of(answer))
+        lens, turn = self._current(), None
+        if flow is not None and self._latest is not None:
+            turn = turn_of(flow, camera_of(self._latest, lens))
+        self._turns.append(turn)
+        if turn is not None:
+            before = self._stretches.get(self._lens.segment, Stretch())
+            after = before.plus(turn.better_log_f, turn.information)
+            self._stretches[self._lens.segment] = after
+            lens = self._current()
+        self._heading = self._heading.after(self._seen_by(lens, turn))
+        moment = Moment(time, self._heading)
+        known = self._known(-1, lens)
+        self._motion.add(None if answer is None else sight_of(answer, moment, known))
         smoothed = None
         if self._latest is not None and self._motion.current is not None:
-            pose = self._motion.current.pose
-            smoothed = combined(self._latest, self._current(), pose, raw.image)
+            pose = self._motion.current.pose_at(moment)
+            smoothed = combined(self._latest, lens, pose, raw.image)
         return Tracked(index, time, raw, smoothed, self._status(-1), self._lens.segment)
 
     def smoothed(self) -> list[Tracked]:
@@ -78,7 +93,15 @@ class Tracker:
         return tracked
 
     def _current(self) -> Lens | None:
-        return None if self._lens.current is None else self._lens.current.lens
+        filter = self._lens.current
+        return None if filter is None else self._improved(filter.lens, self._lens.segment)
+
+    def _improved(self, lens: Lens, segment: int) -> Lens:
+        """The lens of a segment with what turns of the camera say of it."""
+        assert self._latest is not None
+        if "log f" not in self._latest.parameters:
+            return lens
+        return self._stretches.get(segment, Stretch()).improved(lens)
 
     def _known(self, k: int, lens: Lens | None) -> Lens | None:
         """The lens, if frame k was taken with it."""
@@ -101,22 +124,34 @@ class Tracker:
             assert lens is not None
             before = filters.get(segment)
             filters[segment] = LensFilter.start(lens) if before is None else before.updated(lens)
-        return {segment: filter.lens for segment, filter in filters.items()}
+        return {number: self._improved(filter.lens, number) for number, filter in filters.items()}
 
     def _poses(self, lenses: Sequence[Lens | None]) -> list[Pose]:
         """Gravity at each frame, with the lens that it was taken with."""
         poses: list[Pose] = []
+        heading, moments = Heading.start(), []
+        for (_, time, _), turn, lens in zip(self._frames, self._turns, lenses, strict=True):
+            heading = heading.after(self._seen_by(lens, turn))
+            moments.append(Moment(time, heading))
         numbered = enumerate(_filled(self._motion.segments))
         for _, part in groupby(numbered, key=lambda pair: pair[1]):
             frames = [k for k, _ in part]
             sights = [
-                sight_of(raw, time, self._known(k, lenses[k]))
+                sight_of(raw, moments[k], self._known(k, lenses[k]))
                 for k in frames
-                for _, time, raw in [self._frames[k]]
+                for _, _, raw in [self._frames[k]]
                 if self._motion.segments[k] is not None and isinstance(raw, Calibration)
             ]
-            poses.extend(smooth(sights, [self._frames[k][1] for k in frames]))
+            poses.extend(smooth(sights, [moments[k] for k in frames]))
         return poses
+
+    def _seen_by(self, lens: Lens | None, turn: Turn | None) -> Turn | None:
+        """A turn as the lens has it, where that has a focal length of its own."""
+        if turn is None or lens is None or self._latest is None:
+            return turn
+        if "log f" not in self._latest.parameters:
+            return turn
+        return turn.of_lens(float(lens.mean[0]), float(lens.covariance[0, 0]))
 
 
 def lens_of(calibration: Calibration) -> Lens | None:
@@ -130,35 +165,39 @@ def lens_of(calibration: Calibration) -> Lens | None:
     return Lens(mean, calibration.covariance[2:, 2:])
 
 
-def sight_of(calibration: Calibration, time: float, lens: Lens | None) -> Sight:
+def sight_of(calibration: Calibration, moment: Moment, lens: Lens | None) -> Sight:
     """What a frame says about gravity, given the lens, where that is known better."""
     gravity, covariance = calibration.gravity, calibration.covariance
     own, seen = lens_of(calibration), covariance[:2, :2]
     if own is None or lens is None:
-        return Sight(time, gravity, seen)
+        return Sight(moment, gravity, seen)
     # The conditional mean and covariance of two that were estimated together.
     gain = torch.linalg.solve(own.covariance, covariance[2:, :2]).T
     gravity = sphere.move(gravity, gain @ (lens.mean - own.mean))
     seen = seen - gain @ (own.covariance - lens.covariance) @ gain.T
-    return Sight(time, gravity, 0.5 * (seen + seen.T))
+    return Sight(moment, gravity, 0.5 * (seen + seen.T))
+
+
+def camera_of(like: Calibration, lens: Lens | None) -> Camera:
+    """The camera of a frame with another lens; like: a calibration of the same camera."""
+    if lens is None:
+        return like.camera
+    values = dict(zip(like.parameters[2:], lens.mean.tolist(), strict=True))
+    pairs = zip(like.camera.model.parameters, like.distortion, strict=True)
+    distortion = [values.get(name, k) for name, k in pairs]
+    return replace(
+        like.camera,
+        f=torch.tensor([values.get("log f", math.log(like.fy))], dtype=torch.float64).exp(),
+        distortion=torch.tensor([distortion], dtype=torch.float64),
+    )
 
 
 def combined(like: Calibration, lens: Lens | None, pose: Pose, image: str | None) -> Calibration:
     """The calibration of a frame with another lens and gravity; like: one of the same camera."""
-    camera = like.camera
+    camera = camera_of(like, lens)
     covariance = torch.zeros_like(like.covariance)
     covariance[:2, :2] = pose.covariance
     if lens is not None:
-        values = dict(zip(like.parameters[2:], lens.mean.tolist(), strict=True))
-        distortion = [
-            values.get(name, k)
-            for name, k in zip(camera.model.parameters, like.distortion, strict=True)
-        ]
-        camera = replace(
-            camera,
-            f=torch.tensor([values.get("log f", math.log(like.fy))], dtype=torch.float64).exp(),
-            distortion=torch.tensor([distortion], dtype=torch.float64),
-        )
         covariance[2:, 2:] = lens.covariance
     sigma = Uncertainty.of(camera, pose.gravity, covariance, like.parameters)
     return Calibration(image, camera, pose.gravity, sigma, covariance, like.parameters, "converged")

@@ -1,0 +1,117 @@
+"""How a camera moves and how frames err, by chance: the values that filters try.
+
+The acceleration of gravity is a random walk, whose variance grows by q per second: what has a mass
+is not jerked about, and what jerks is an error. Where the turn of the camera is known from pixels,
+gravity turns with it, and what is random is its drift alone, which grows with q, too.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+START = (math.radians(30.0), math.radians(60.0))
+"""One sigma of the velocity and the acceleration that nothing is known about, in seconds."""
+
+AGILITY_DEG = (3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
+"""Square roots of q, degrees / s^2.5: from a tripod to a fight."""
+DRIFT = 0.001
+"""Seconds^2: sigma by which known turns go wrong in a second, by the square root of q."""
+SHARES = (1.0, 0.3, 0.1, 0.03, 0.01)
+"""s."""
+MEMORIES = (0.01, 0.1, 0.3, 1.0, 3.0)
+"""t, seconds: frames err each for itself, or alike for a while."""
+LONGEST_UNTURNED = 0.3
+"""Seconds that errors last at most where turns are not known: what lasts longer looks like motion,
+and to take it for an error would smooth motion away."""
+WHITE = 0.05
+"""Of the share, that is noise of each frame alone."""
+
+
+@dataclass(frozen=True)
+class Noise:
+    """What M filters of a bank believe."""
+
+    agility: Tensor
+    """(M,) q, radians^2 / s^5."""
+    share: Tensor
+    """(M,) s."""
+    memory: Tensor
+    """(M,) t, seconds."""
+
+    @classmethod
+    def candidates(cls) -> Noise:
+        """Cameras held still to shaken, frames alike to independent."""
+        grid = torch.cartesian_prod(
+            *(torch.tensor(v, dtype=torch.float64) for v in (AGILITY_DEG, SHARES, MEMORIES))
+        )
+        agility, share, memory = grid.unbind(-1)
+        return cls(agility.deg2rad().square(), share, memory)
+
+    def __getitem__(self, index: int) -> Noise:
+        """One of them."""
+        at = slice(index, index + 1)
+        return Noise(self.agility[at], self.share[at], self.memory[at])
+
+    @property
+    def common(self) -> Tensor:
+        """(M,) variance of e."""
+        return (1 - WHITE) * self.share
+
+    def transition(self, seconds: float) -> Tensor:
+        """(M, 8, 8) what becomes of a state after a time."""
+        t, eye = seconds, torch.eye(2, dtype=torch.float64)
+        moves = torch.tensor([[1, t, t**2 / 2], [0, 1, t], [0, 0, 1]], dtype=torch.float64)
+        F = torch.zeros(len(self.share), 8, 8, dtype=torch.float64)
+        F[:, :6, :6] = torch.kron(moves, eye)
+        F[:, 6:, 6:] = self._kept(seconds, LONGEST_UNTURNED) * eye
+        return F
+
+    def random(self, seconds: float) -> Tensor:
+        """(M, 8, 8) covariance of what happens by chance in that time."""
+        t, eye = seconds, torch.eye(2, dtype=torch.float64)
+        walk = torch.tensor(
+            [
+                [t**5 / 20, t**4 / 8, t**3 / 6],
+                [t**4 / 8, t**3 / 3, t**2 / 2],
+                [t**3 / 6, t**2 / 2, t],
+            ],
+            dtype=torch.float64,
+        )
+        Q = torch.zeros(len(self.share), 8, 8, dtype=torch.float64)
+        Q[:, :6, :6] = self.agility[:, None, None] * torch.kron(walk, eye)
+        Q[:, 6:, 6:] = self._forgotten(seconds, LONGEST_UNTURNED)
+        return Q
+
+    def turned_transition(self, seconds: float, twist: Tensor) -> Tensor:
+        """As ``transition``, where the turn is known; twist: (M, 2, 2) of the tangent plane.
+
+        Velocity and acceleration begin anew.
+        """
+        F = torch.zeros(len(self.share), 8, 8, dtype=torch.float64)
+        F[:, :2, :2] = twist
+        F[:, 6:, 6:] = self._kept(seconds, math.inf) * torch.eye(2, dtype=torch.float64)
+        return F
+
+    def turned_random(self, seconds: float, turn: Tensor) -> Tensor:
+        """As ``random``, where the turn is known with the covariance (M, 2, 2)."""
+        eye = torch.eye(2, dtype=torch.float64)
+        drift = DRIFT**2 * seconds * self.agility[:, None, None] * eye
+        Q = torch.zeros(len(self.share), 8, 8, dtype=torch.float64)
+        Q[:, :2, :2] = turn + drift
+        Q[:, 2:4, 2:4] = START[0] ** 2 * eye
+        Q[:, 4:6, 4:6] = START[1] ** 2 * eye
+        Q[:, 6:, 6:] = self._forgotten(seconds, math.inf)
+        return Q
+
+    def _kept(self, seconds: float, longest: float) -> Tensor:
+        """(M, 1, 1) share of the common error that is left after a time."""
+        return torch.exp(-seconds / self.memory.clamp(max=longest))[:, None, None]
+
+    def _forgotten(self, seconds: float, longest: float) -> Tensor:
+        """(M, 2, 2) variance of the common error that is new after a time."""
+        new = (1 - self._kept(seconds, longest) ** 2) * self.common[:, None, None]
+        return new * torch.eye(2, dtype=torch.float64)
