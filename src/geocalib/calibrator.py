@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Literal, TypedDict, Unpack, overload
@@ -214,6 +215,7 @@ class Calibrator:
         any_rotation: bool = False,
         free_principal_point: float | None = None,
         crop: CropLike = None,
+        resume_in: Path | None = None,
     ) -> Iterator[Outcome]:
         """The outcomes of any number of photographs of few cameras, in order (``docs/sets.md``).
 
@@ -221,9 +223,12 @@ class Calibrator:
         of one camera are fitted together, portrait and landscape alike, in memory that hardly
         grows with their number. One that does not show the camera of the others is left out: a
         ``Failure`` whose status is "outlier". Everything else as in ``calibrate``.
+        resume_in: a folder for what the network saw in each image, which the same call after an
+        interruption goes on from; it stays until you remove it. With keep_fields it is not used.
         """
         from geocalib.sets.album import Method
         from geocalib.sets.calibrate import fit_set
+        from geocalib.sets.shelf import Shelf
 
         model, count = get_model(camera_model), len(images)
         if count == 0:
@@ -241,8 +246,12 @@ class Calibrator:
             () if self.card.trained else (UNTRAINED,),
             keep_fields,
         )
-        sights = self._eye.see(images, lines == "auto", any_rotation)
-        return fit_set(sights, coupling.camera.tolist(), given, clues, method)
+        see = partial(self._eye.see, with_lines=lines == "auto", any_rotation=any_rotation)
+        cameras = coupling.camera.tolist()
+        if resume_in is None or keep_fields:
+            return fit_set(see(images), cameras, given, clues, method)
+        shelf = Shelf(resume_in, repr((self.card, camera_model, lines, any_rotation, crop)))
+        return fit_set(shelf.sights(images, see), cameras, given, clues, method, shelf)
 
     def _solve(
         self, task: _Task, keep_fields: bool, with_lines: bool, any_rotation: bool

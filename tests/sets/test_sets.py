@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from PIL import Image
+from PIL.ExifTags import IFD, Base
 
 from geocalib.calibration import OUTLIER, Calibration, Failure
 from geocalib.errors import ConfigError, CouplingError
@@ -115,6 +118,24 @@ def test_fields_are_kept_where_asked_for() -> None:
     assert one.fields.size == (104, 80)
     (one,) = calibrator.calibrate_set([picture(known.size, 0)])
     assert one.fields is None
+
+
+def test_wrong_exif_data_show(tmp_path: Path) -> None:
+    """They say twice the focal length of the pictures: the tension is told, as for photos."""
+    truths = [taken((480, 360), 3 * i, 600.0) for i in range(3)]
+    paths = []
+    for i, known in enumerate(truths):
+        exif = Image.Exif()
+        exif[Base.Make] = "Acme"
+        exif.get_ifd(IFD.Exif)[Base.FocalLengthIn35mmFilm] = 86
+        paths.append(str(tmp_path / f"{i}.png"))
+        Image.fromarray(picture(known.size, i)).save(paths[-1], exif=exif)
+    for one in knowing(*truths).calibrate_set(paths, exif=True, lines="off"):
+        assert isinstance(one, Calibration)
+        (prior,) = one.priors
+        assert prior.estimate[0] == pytest.approx(600, rel=0.01)
+        assert prior.tension > 3
+        assert any("sigma apart" in warning for warning in one.warnings)
 
 
 def test_wrong_calls_are_refused_at_once() -> None:

@@ -80,10 +80,11 @@ def _stream(
     sink: AbstractContextManager[Take],
     hide_bar: bool = False,
     beside_data: bool = True,
+    resume_in: Path | None = None,
 ) -> Tally:
     """Hand every answer on as it comes; failures are listed in the end, one line each."""
     answers = calibrated(
-        job.images, job.missing, job.request, job.network, keep_fields=bool(job.drawings)
+        job.images, job.missing, job.request, job.network, bool(job.drawings), resume_in
     )
     failures: list[Failure] = []
     outliers: list[Failure] = []
@@ -144,10 +145,14 @@ def _to_disk(job: Job, format: Format, output: str) -> bool:
     if done:
         rest = f"going on with {len(todo)}" if todo else "nothing is left to do"
         report.note(f"{report.count(len(done), 'image')} already in {journal}: {rest}")
+    # Images that share a camera have answers when all have been seen.
+    seen = Path(f"{journal}.seen") if job.request.shared else None
     try:
-        tally = _stream(replace(job, images=todo), _appended(journal))
+        tally = _stream(replace(job, images=todo), _appended(journal), resume_in=seen)
     except KeyboardInterrupt:
         raise KeyboardInterrupt("run the same command again to go on") from None
+    if seen is not None:
+        shutil.rmtree(seen, ignore_errors=True)
     if format is Format.JSON:
         written = [journal]
     else:

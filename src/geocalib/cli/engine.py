@@ -48,13 +48,15 @@ def calibrated(
     request: Request,
     network: Network,
     keep_fields: bool = False,
+    resume_in: Path | None = None,
 ) -> Iterator[Outcome]:
     """The outcome of each image, in order. The network is loaded when it is first needed.
 
-    missing: the images that do not exist, and why; keep_fields: with what the network saw.
+    missing: the images that do not exist, and why; keep_fields: with what the network saw;
+    resume_in: a folder for what it saw in images that share a camera, until all are done.
     """
     present = [image for image in images if image not in missing]
-    answers = _answers(present, request, network, keep_fields)
+    answers = _answers(present, request, network, keep_fields, resume_in)
     for image in images:
         if image in missing:
             yield Failure(image, None, None, missing[image])
@@ -63,17 +65,25 @@ def calibrated(
 
 
 def _answers(
-    images: Sequence[str], request: Request, network: Network, keep_fields: bool
+    images: Sequence[str],
+    request: Request,
+    network: Network,
+    keep_fields: bool,
+    resume_in: Path | None,
 ) -> Iterator[Outcome]:
     calibrator = load(network)
     # Who shares a camera is known when all images are.
     size = CHUNK.get(calibrator.device.type, LARGEST_CHUNK)
     for chunk in chunks(images, len(images) if request.shared else size):
-        yield from _chunk(calibrator, chunk, request, keep_fields)
+        yield from _chunk(calibrator, chunk, request, keep_fields, resume_in)
 
 
 def _chunk(
-    calibrator: Calibrator, images: Sequence[str], request: Request, keep_fields: bool
+    calibrator: Calibrator,
+    images: Sequence[str],
+    request: Request,
+    keep_fields: bool,
+    resume_in: Path | None,
 ) -> Iterator[Outcome]:
     failures: dict[str, Failure] = {}
     focal: float | list[float] | None = request.focal
@@ -91,6 +101,7 @@ def _chunk(
             exif=request.exif,
             keep_fields=keep_fields,
             lines="off" if request.lines is Lines.OFF else "auto",
+            resume_in=resume_in,
             **request.asked.keywords,
         )
     elif readable:

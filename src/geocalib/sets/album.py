@@ -29,6 +29,7 @@ from geocalib.sets.joint import Evidence, Opinions, fit_from, opinions
 from geocalib.sets.lines import refine_turned
 from geocalib.sets.outliers import Verdict, judge, silent
 from geocalib.sets.plane import Plane, alike
+from geocalib.sets.shelf import Leaf
 from geocalib.sets.store import Store
 from geocalib.solver.fit import clean_fields
 from geocalib.solver.observations import observe
@@ -105,7 +106,7 @@ class Album:
         self.pages: list[Page] = []
         self._planes: list[Plane] = []
 
-    def add(self, index: int, sight: Sight, centre: Tensor) -> Failure | None:
+    def add(self, index: int, sight: Sight, centre: Tensor) -> Leaf | Failure:
         """Add a picture with its principal point (1, 2); why not, if its fields are unusable."""
         file = sight.file
         (fields,), (fault,) = clean_fields([sight.fields.to("cpu")])
@@ -113,11 +114,16 @@ class Album:
             return Failure(file.path, *file.size, f"{file.name}: {fault}")
         mapping = PixelMapping.create([sight.view], [sight.fields.size])
         plane = Plane.create(mapping, [file.size], centre)
-        self._store.append(plane.place(observe(fields.to(torch.float64), self._cells)))
-        self._planes.append(plane)
-        kept = fields if self.method.keep_fields else None
-        self.pages.append(Page(index, file, sight.down, sight.notes, sight.segments, kept))
-        return None
+        seen = plane.place(observe(fields.to(torch.float64), self._cells))
+        leaf = Leaf(file, plane, seen, sight.down, sight.notes, sight.segments)
+        self.bind(index, leaf, fields if self.method.keep_fields else None)
+        return leaf
+
+    def bind(self, index: int, leaf: Leaf, fields: Fields | None = None) -> None:
+        """Add a picture that was seen before."""
+        self._store.append(leaf.observations)
+        self._planes.append(leaf.plane)
+        self.pages.append(Page(index, leaf.file, leaf.down, leaf.notes, leaf.segments, fields))
 
     def outcomes(self, known: Given) -> list[Outcome]:
         """The outcome of each picture, given what is known of them in their pixels."""

@@ -13,22 +13,26 @@ from torch import Tensor
 from geocalib.calibration import Calibration, Failure, Outcome
 from geocalib.clues import Clues, pulled, started
 from geocalib.known import Given
+from geocalib.sensors.check import check
 from geocalib.sets.album import Album, Method, Sight
+from geocalib.sets.shelf import Leaf, Shelf
 from geocalib.trust import doubts
 
 
 def fit_set(
-    sights: Iterable[Sight | Failure],
+    sights: Iterable[Sight | Leaf | Failure],
     cameras: Sequence[int],
     given: Given,
     clues: Clues,
     method: Method,
+    shelf: Shelf | None = None,
 ) -> Iterator[Outcome]:
     """The outcome of each picture, in order. A picture that does not show the camera of its group
     is a ``Failure`` with the status ``OUTLIER``.
 
     cameras: an integer per picture, equal where the camera is. All sights are taken before the
-    first outcome is there; they are kept in a temporary folder.
+    first outcome is there; they are kept in a temporary folder, and as leaves on a shelf, which the
+    next run may take them from.
     """
     counts = Counter(cameras)
     with TemporaryDirectory(prefix="geocalib-") as folder:
@@ -42,11 +46,16 @@ def fit_set(
             if camera not in albums:
                 file = Path(folder) / f"{camera}.observations"
                 albums[camera] = Album(file, counts[camera], method)
+            if isinstance(sight, Leaf):
+                albums[camera].bind(index, sight)
+                continue
             centre = clues[[index]].placed(given[[index]], [sight.file]).principal_point
             assert isinstance(centre, Tensor)  # Nothing frees it.
-            failure = albums[camera].add(index, sight, centre)
-            if failure is not None:
-                outcomes[index] = failure
+            leaf = albums[camera].add(index, sight, centre)
+            if isinstance(leaf, Failure):
+                outcomes[index] = leaf
+            elif shelf is not None:
+                shelf.keep(leaf)
         for index, camera in enumerate(cameras):
             if index not in outcomes:
                 outcomes.update(_fitted(albums[camera], given, clues))
@@ -60,11 +69,16 @@ def _fitted(album: Album, given: Given, clues: Clues) -> Iterator[tuple[int, Out
     clues, given = clues[rows], given[rows]
     given = clues.placed(given, files)
     readings = clues.readings(given, files)
-    given = pulled(given, readings, files, [0] * len(files))
-    answers = album.outcomes(started(given, [page.down for page in album.pages]))
-    for row, (page, answer) in enumerate(zip(album.pages, answers, strict=True)):
+    informed = pulled(given, readings, files, [0] * len(files))
+    start = [page.down for page in album.pages]
+    answers = album.outcomes(started(informed, start))
+    # Whether sensors agree with the pictures is seen without them.
+    alone = answers if informed is given else album.outcomes(started(given, start))
+    for row, (page, answer, blind) in enumerate(zip(album.pages, answers, alone, strict=True)):
         if isinstance(answer, Calibration):
+            checks = check(readings[row], blind) if isinstance(blind, Calibration) else ()
             notes = (*clues.notes(page.notes, row), *readings[row].notes)
-            told = (*album.method.warnings, *notes, *doubts(answer))
-            answer = replace(answer, warnings=told)
+            wrong = (str(prior) for prior in checks if prior.contradicts)
+            told = (*album.method.warnings, *notes, *wrong, *doubts(answer))
+            answer = replace(answer, warnings=told, priors=checks)
         yield page.index, answer

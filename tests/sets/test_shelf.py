@@ -1,0 +1,85 @@
+"""Sets that were interrupted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from PIL import Image
+
+from geocalib.errors import FormatError
+from oracle_network import check, knowing, picture, truth
+
+TRUTHS = [
+    truth((160, 120), roll_deg=3 * i, f=torch.tensor(150.0, dtype=torch.float64)) for i in range(5)
+]
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> list[str]:
+    paths = [str(tmp_path / f"{i}.png") for i in range(len(TRUTHS))]
+    for i, path in enumerate(paths):
+        Image.fromarray(picture(TRUTHS[i].size, i)).save(path)
+    return paths
+
+
+class Watched:
+    """A calibrator that notes which photos its network sees, and may be interrupted."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, stop_after: int | None = None) -> None:
+        self.seen: list[str] = []
+        self.calibrator = knowing(*TRUTHS)
+        see = self.calibrator._eye.see
+
+        def noted(sources: Sequence[Any], with_lines: bool, any_rotation: bool) -> Iterator[Any]:
+            for source in sources:
+                if len(self.seen) == stop_after:
+                    raise KeyboardInterrupt
+                self.seen.append(Path(source).name)
+                yield from see([source], with_lines, any_rotation)
+
+        monkeypatch.setattr(self.calibrator._eye, "see", noted)
+
+    def __call__(self, photos: list[str], folder: Path, **options: Any) -> list[Any]:
+        found = self.calibrator.calibrate_set(photos, lines="off", resume_in=folder, **options)
+        return list(found)
+
+
+def test_a_set_goes_on(photos: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "seen"
+    with pytest.raises(KeyboardInterrupt):
+        Watched(monkeypatch, stop_after=3)(photos, folder)
+    again = Watched(monkeypatch)
+    found = again(photos, folder)
+    assert again.seen == ["3.png", "4.png"]
+    for one, known in zip(found, TRUTHS, strict=True):
+        check(one, known)
+    whole = list(knowing(*TRUTHS).calibrate_set(photos, lines="off"))
+    assert [one.to_dict() for one in found] == [one.to_dict() for one in whole]
+
+
+def test_what_has_changed_is_seen_again(
+    photos: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "seen"
+    Watched(monkeypatch)(photos, folder)
+    Path(photos[1]).touch()
+    again = Watched(monkeypatch)
+    again(photos, folder)
+    assert again.seen == ["1.png"]
+    other = Watched(monkeypatch)
+    other(photos, folder, crop=(0, 0, 160, 120, 200, 120))
+    assert len(other.seen) == len(photos)
+
+
+def test_a_damaged_leaf_is_named(
+    photos: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "seen"
+    Watched(monkeypatch)(photos, folder)
+    next(folder.iterdir()).write_bytes(b"nonsense")
+    with pytest.raises(FormatError, match=r"\.leaf is damaged; delete"):
+        Watched(monkeypatch)(photos, folder)
