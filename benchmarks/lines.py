@@ -60,7 +60,7 @@ def _row(errors, samples, outcomes) -> str:  # type: ignore[no-untyped-def]
     return " | ".join(cells)
 
 
-def _auc(errors: np.ndarray) -> str:  # type: ignore[type-arg]
+def _auc(errors: np.ndarray) -> str:
     """At 10 degrees, percent; errors below 1 degree count as none."""
     if not len(errors):
         return "-"

@@ -8,7 +8,7 @@ import torch
 from PIL import Image, ImageDraw
 
 from geocalib.imaging import read_photo
-from geocalib.lines.detect import LONGEST_SIDE, MOST, detect, find_segments, straight_pieces
+from geocalib.lines.detect import LONGEST_SIDE, MOST, detect, find_segments, joined, straight_pieces
 
 
 def _halves(width: int, height: int, edge: int) -> Image.Image:
@@ -44,6 +44,28 @@ def test_slanted_lines() -> None:
     along = segments.ends[:2, 1] - segments.ends[:2, 0]
     slope = along[:, 1] / along[:, 0]
     assert torch.allclose(slope, torch.full((2,), 0.5).double(), atol=0.003)
+
+
+@pytest.mark.parametrize("size", [(1600, 1200), (1200, 1600)])
+def test_a_line_through_the_whole_picture_is_one(size: tuple[int, int]) -> None:
+    """Though its halves are looked at by themselves."""
+    width, height = size
+    picture = Image.new("RGB", (2 * width, 2 * height), "white")
+    across = (40, 1.1 * height, 2 * width - 40, 0.9 * height)
+    ImageDraw.Draw(picture).line(across, fill="black", width=40)
+    segments = detect(read_photo(picture.resize(size, Image.Resampling.LANCZOS)))
+    assert bool((segments.length[:2] > 0.95 * (width - 40)).all())
+    assert bool((segments.length[2:] < 0.1 * width).all())
+
+
+def test_halves_are_joined_along_their_edges() -> None:
+    first = [[(10, 10), (130, 10)], [(90, 50), (120, 50)], [(150, 70), (105, 70)], [(5, 5), (9, 9)]]
+    second = [[(300, 10.4), (80, 10)], [(105, 70), (190, 79)], [(99, 90), (100, 80)]]
+    found = joined(np.array(first, float), np.array(second, float), 100.0, 0)
+    expected = [[(5, 5), (9, 9)], [(105, 70), (190, 79)], [(10, 10), (300, 10.4)]]
+    assert np.allclose(found, np.array(expected))
+    swapped = joined(np.array(first, float)[..., ::-1], np.array(second)[..., ::-1], 100.0, 1)
+    assert np.allclose(swapped[..., ::-1], found)
 
 
 def test_nothing_in_a_blank_picture() -> None:

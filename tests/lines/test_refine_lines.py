@@ -213,3 +213,17 @@ def test_bent_lines_of_a_pinhole_change_nothing() -> None:
     (answer,) = refine([allowed], [segments])
     assert answer.lines is not None
     assert errors_of(answer, bent, GRAVITY)[0] < 0.2
+
+
+@pytest.mark.parametrize("k1", [-0.02, 0.03])
+def test_a_slight_bend_of_a_pinhole_is_borne_with(k1: float) -> None:
+    """No lens is quite a pinhole: gravity and focal length are right all the same."""
+    bent = replace(camera_of("simple_radial"), distortion=torch.tensor([[k1]]).double())
+    segments = segments_along(bent, CROSSED, each=150, clutter=60, noise=0.3)
+    prior = prior_of(camera_of("pinhole"), GRAVITY, log_f_off=0.08, sigma_log_f=0.2)
+    (answer,) = refine([prior], [segments])
+    assert answer.lines is not None
+    assert answer.camera_model == "pinhole"
+    angle, focal = errors_of(answer, bent, GRAVITY)
+    assert angle < 0.2
+    assert focal < 0.02

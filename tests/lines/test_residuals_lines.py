@@ -4,89 +4,122 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from streets import camera_of, gravity_of, headings_of, segments_along
-from torch import Tensor
 
 from geocalib import gravity as sphere
 from geocalib.cameras import Camera
-from geocalib.fields import Free
+from geocalib.fields import Free, perspective_field
+from geocalib.lines.bundle import Bundle
 from geocalib.lines.minimise import turned
 from geocalib.lines.residuals import directions_of, look, moves_of
-from geocalib.lines.segments import Bundle
+from geocalib.lines.unknowns import Array, Images, level_frame, move, tangent_basis
 from samples import ALL_MODELS
 
 GRAVITY = gravity_of(-6.0, 9.0)
 HEADINGS = headings_of(GRAVITY, [20.0, 63.0])
-DIRECTIONS = directions_of(GRAVITY[None], HEADINGS[None])
+DOWN = GRAVITY.numpy()[None, None]
+LEVEL = HEADINGS.numpy()[None, None]
+DIRECTIONS = directions_of(DOWN, LEVEL)
+
+
+def images_of(camera: Camera, gravity: Array = DOWN) -> Images:
+    """One guess at one image."""
+    values = camera.focal, camera.c, camera.distortion
+    arrays = (value.numpy()[None] for value in values)
+    return Images(camera.model, *arrays, gravity, tangent_basis(gravity))
 
 
 @pytest.mark.parametrize("model", ALL_MODELS)
 def test_lines_of_the_world_have_no_residual(model: str) -> None:
     camera = camera_of(model)
-    for k, direction in enumerate(DIRECTIONS[0]):
+    for k, direction in enumerate(torch.from_numpy(DIRECTIONS[0, 0])):
         segments = segments_along(camera, direction[None], each=20, length=1.0)
-        sight = look(camera, Bundle.create([segments]), DIRECTIONS)
-        assert sight.residual[0, k].abs().max() < 1e-5
+        sight = look(images_of(camera), Bundle.create([segments]), DIRECTIONS)
+        assert np.abs(sight.residual[0, 0, k]).max() < 1e-5
+
+
+@pytest.mark.parametrize("model", ALL_MODELS)
+def test_the_vertical_is_seen_along_the_up_vector(model: str) -> None:
+    """Against the sine between segments and the perspective field."""
+    camera = camera_of(model)
+    segments = segments_along(camera, HEADINGS[:0], clutter=50)
+    sight = look(images_of(camera), Bundle.create([segments]), DIRECTIONS)
+    first, last = segments.ends.unbind(1)
+    along = (last - first) / segments.length[:, None]
+    up, _, valid = perspective_field(camera, GRAVITY[None], 0.5 * (first + last)[None])
+    sine = (along[:, 0] * up[0, :, 1] - along[:, 1] * up[0, :, 0]).abs()
+    seen = valid[0].numpy()
+    assert np.array_equal(sight.valid[0, 0, 0], seen)
+    assert np.allclose(np.abs(sight.residual[0, 0, 0])[seen], sine.numpy()[seen], atol=1e-10)
 
 
 def test_the_residual_is_the_angle_in_the_picture() -> None:
     """Against the sine between a segment and the line to the vanishing point, by hand."""
     camera = camera_of("pinhole")
-    segments = segments_along(camera, DIRECTIONS[0, :0], clutter=50)
-    sight = look(camera, Bundle.create([segments]), DIRECTIONS)
-    first, last = segments.ends.unbind(1)
-    along = (last - first) / segments.length[:, None]
-    for k, d in enumerate(DIRECTIONS[0]):
-        point = camera.c[0] + camera.f * d[:2] / d[2]
+    segments = segments_along(camera, HEADINGS[:0], clutter=50)
+    sight = look(images_of(camera), Bundle.create([segments]), DIRECTIONS)
+    first, last = segments.ends.numpy().swapaxes(0, 1)
+    along = (last - first) / segments.length.numpy()[:, None]
+    for k, d in enumerate(DIRECTIONS[0, 0]):
+        point = camera.c[0].numpy() + camera.f.item() * d[:2] / d[2]
         towards = point - 0.5 * (first + last)
-        distance = torch.linalg.vector_norm(towards, dim=-1)
-        sine = (along[:, 0] * towards[:, 1] - along[:, 1] * towards[:, 0]).abs() / distance
-        assert torch.allclose(sight.residual[0, k].abs(), sine, atol=1e-10)
-        assert torch.allclose(sight.nearness[0, k], 1 / distance, rtol=1e-9)
+        distance = np.linalg.norm(towards, axis=-1)
+        sine = np.abs(along[:, 0] * towards[:, 1] - along[:, 1] * towards[:, 0]) / distance
+        assert np.allclose(np.abs(sight.residual[0, 0, k]), sine, atol=1e-10)
+        assert np.allclose(sight.nearness[0, 0, k], 1 / distance, rtol=1e-9)
 
 
-def _parameters(camera: Camera) -> Tensor:
-    """Steps of gravity, headings, log f, distortion and principal point."""
-    return torch.zeros(2 + 2 + 1 + len(camera.model.parameters) + 2, dtype=torch.float64)
-
-
-def _residuals(camera: Camera, bundle: Bundle, step: Tensor) -> Tensor:
+def _residuals(camera: Camera, bundle: Bundle, step: Array) -> Array:
+    """After steps of gravity, headings, log f, distortion and principal point."""
     count = len(camera.model.parameters)
-    gravity = sphere.move(GRAVITY[None], step[None, :2])
-    headings = turned(HEADINGS[None], GRAVITY[None], gravity, step[None, 2:4])
+    gravity = move(DOWN, step[None, None, :2])
+    headings = turned(LEVEL, DOWN, gravity, step[None, None, 2:4])
+    images = images_of(camera, gravity)
     moved = replace(
-        camera,
-        f=camera.f * step[4].exp(),
-        distortion=camera.distortion + step[5 : 5 + count],
-        c=camera.c + step[5 + count :],
+        images,
+        focal=images.focal * np.exp(step[4]),
+        distortion=images.distortion + step[5 : 5 + count],
+        c=images.c + step[5 + count :],
     )
-    return look(moved, bundle, directions_of(gravity, headings)).residual[0]
+    return look(moved, bundle, directions_of(gravity, headings)).residual[0, 0]
 
 
 @pytest.mark.parametrize("model", ALL_MODELS)
 def test_jacobian(model: str) -> None:
+    """Against central differences of fourth order."""
     camera = camera_of(model)
-    segments = segments_along(camera, DIRECTIONS[0], each=4, clutter=6)
-    bundle = Bundle.create([segments])
-    sight = look(camera, bundle, DIRECTIONS)
-    basis = sphere.tangent_basis(GRAVITY[None])
+    directions = torch.from_numpy(DIRECTIONS[0, 0])
+    bundle = Bundle.create([segments_along(camera, directions, each=4, clutter=6)])
+    images = images_of(camera)
+    sight = look(images, bundle, DIRECTIONS)
     free = Free(True, True, tuple(range(len(camera.model.parameters))), True)
-    analytic = sight.jacobian(moves_of(DIRECTIONS, basis), free)[0]
-    at = _parameters(camera)
-    for i in range(len(at)):
-        h = 1e-6 if i < len(at) - 2 else 1e-3
-        step = torch.zeros_like(at)
-        step[i] = h
-        central = (_residuals(camera, bundle, step) - _residuals(camera, bundle, -step)) / (2 * h)
-        assert torch.allclose(analytic[i], central, atol=2e-6), i
-    automatic = torch.autograd.functional.jacobian(lambda x: _residuals(camera, bundle, x), at)
-    assert torch.allclose(analytic, automatic.movedim(-1, 0), atol=1e-9)
+    analytic = sight.jacobian(moves_of(DIRECTIONS, images.basis), free)[0, 0]
+    count = 2 + 2 + 1 + len(camera.model.parameters) + 2
+    assert len(analytic) == count
+    for i in range(count):
+        step = np.zeros(count)
+        step[i] = 1e-5 if i < count - 2 else 0.1
+        near, far = (
+            _residuals(camera, bundle, n * step) - _residuals(camera, bundle, -n * step)
+            for n in (1, 2)
+        )
+        central = (8 * near - far) / (12 * step[i])
+        assert np.allclose(analytic[i], central, rtol=1e-6, atol=1e-8), i
 
 
 def test_headings_stay_level() -> None:
-    after = gravity_of(20.0, -30.0)
-    moved = turned(HEADINGS[None], GRAVITY[None], after[None], torch.zeros(1, 2).double())[0]
-    assert torch.allclose(moved @ after, torch.zeros(2, dtype=torch.float64), atol=1e-12)
-    assert torch.allclose(moved @ moved.T, HEADINGS @ HEADINGS.T, atol=1e-12)
+    after = gravity_of(20.0, -30.0).numpy()
+    moved = turned(LEVEL, DOWN, after[None, None], np.zeros((1, 1, 2)))[0, 0]
+    assert np.allclose(moved @ after, 0, atol=1e-12)
+    assert np.allclose(moved @ moved.T, LEVEL[0, 0] @ LEVEL[0, 0].T, atol=1e-12)
+
+
+def test_the_sphere_in_arrays_is_that_in_tensors() -> None:
+    for gravity in (GRAVITY, gravity_of(170.0, -80.0), gravity_of(0.0, 90.0)):
+        array, step = gravity.numpy(), np.array([0.3, -0.2])
+        assert np.allclose(tangent_basis(array), sphere.tangent_basis(gravity), atol=1e-12)
+        assert np.allclose(move(array, step), sphere.move(gravity, torch.from_numpy(step)))
+        assert np.allclose(level_frame(array), sphere.world_from_camera(gravity), atol=1e-12)

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import torch
-from torch import Tensor
+import numpy as np
 
-from geocalib import gravity as sphere
 from geocalib.cameras import get_model
-from geocalib.lines.minimise import Guess, Problem, reduced
+from geocalib.lines.minimise import Problem, View
 from geocalib.lines.mixture import Noise, weigh
-from geocalib.lines.residuals import directions_of, look, moves_of
-from geocalib.solver.coupling import Arrow, assemble_vector
+from geocalib.lines.residuals import look, moves_of
+from geocalib.lines.system import assembled, reduced
+from geocalib.lines.unknowns import Array, Guess, Layout, tangent_basis, times
 
 CENTRE = 0.005
 """One sigma of the principal point, of the image's longer side, where it is held fixed."""
@@ -26,86 +25,71 @@ DISTORTION = 0.03
 taken for pinholes."""
 
 
-def covariance(problem: Problem, guess: Guess, noise: Noise) -> Tensor:
-    """(B, P, P) of each image's gravity, in its own tangent basis, and intrinsics."""
-    coupling, free = problem.coupling, problem.frame.free
-    a = 2 * int(free.gravity)
-    at = problem.evaluate(guess, noise)
-    hessian, _, _ = reduced(at.hessian, at.gradient, a + problem.frame.intrinsics)
-    lines = Arrow.assemble(hessian, coupling, a)
-    pull = at.pull.arrow
-    whole = Arrow(lines.A + pull.A, lines.B + pull.B, lines.C + pull.C)
-    rest = whole.eliminate(coupling)
-    cameras = torch.linalg.inv(rest.S)
-    of_time = cameras[coupling.time_component]
-    times = rest.A_inverse + rest.AB @ of_time @ rest.AB.transpose(1, 2)
-    blocks = _blocks(problem, times, -rest.AB @ of_time, cameras)
-    for force in _neglected(problem, guess, noise):
-        step = rest.solve(*assemble_vector(force, coupling, a), coupling)
-        moved = _images(problem, *step)
+def covariance(problem: Problem, guess: Guess, waywardness: float) -> Array:
+    """(B, P, P) of each image's gravity, in its own tangent basis, and intrinsics, at one guess."""
+    layout = problem.layout
+    a, own = layout.tangents, layout.intrinsics
+    view = problem.view(guess)
+    noise = problem.noise(view.sight, waywardness)
+    at = problem.evaluate(view, noise)
+    hessian, gradient, _ = reduced(at.hessian, at.gradient, a + own)
+    rest = (assembled(hessian, gradient, layout)[0] + at.pull.arrow).eliminate()
+    cameras = np.linalg.inv(rest.S)[0]
+    AB = rest.AB[0]
+    gravities = rest.A_inverse[0] + AB @ cameras @ np.swapaxes(AB, -1, -2)
+    blocks = _blocks(layout, gravities, -AB @ cameras, cameras)
+    for force in _neglected(problem, view, noise):
+        time, camera = rest.solve(*assembled(hessian, force, layout)[1])
+        camera = camera.reshape(len(layout.size), own)
+        moved = np.concatenate([time[0, layout.time], camera[layout.camera]], 1)
         blocks = blocks + moved[:, :, None] * moved[:, None]
     if a:
-        _, gravity, basis = problem.images(guess)
-        turn = torch.eye(blocks.shape[1], dtype=blocks.dtype).repeat(len(blocks), 1, 1)
-        turn[:, :2, :2] = sphere.tangent_basis(gravity).transpose(1, 2) @ basis
-        blocks = turn @ blocks @ turn.transpose(1, 2)
-    return 0.5 * (blocks + blocks.transpose(1, 2))
+        turn = np.tile(np.eye(a + own), (len(blocks), 1, 1))
+        basis = tangent_basis(view.images.gravity[0])
+        turn[:, :a, :a] = np.swapaxes(basis, -1, -2) @ view.images.basis[0]
+        blocks = turn @ blocks @ np.swapaxes(turn, -1, -2)
+    return np.asarray(0.5 * (blocks + np.swapaxes(blocks, -1, -2)))
 
 
-def _neglected(problem: Problem, guess: Guess, noise: Noise) -> list[Tensor]:
-    """(B, P) each: how hard one sigma of what is neglected pulls at the answer: of the principal
+def _neglected(problem: Problem, view: View, noise: Noise) -> list[Array]:
+    """(1, B, P) each: how hard one sigma of what is neglected pulls at the answer: of the principal
     point along each axis where it is held, and of distortion where the model has none."""
-    camera, gravity, basis = problem.images(guess)
-    free, own = problem.frame.free, problem.frame.intrinsics
+    layout, images, directions = problem.layout, view.images, view.sight.directions
+    free, held = layout.free, not layout.free.principal_point
+    size = layout.size[layout.camera]
     sigmas = []
-    if not camera.model.parameters:
-        height = camera.size[:, 1]
-        camera = replace(
-            camera, model=get_model("simple_radial"), distortion=torch.zeros_like(camera.c[:, :1])
-        )
+    if not layout.model.parameters:
+        images = images.bent(get_model("division"))
         free = replace(free, distortion=(0,))
-        sigmas.append(DISTORTION * (camera.f / height) ** 2)
-    if not free.principal_point:
+        sigmas.append(DISTORTION * (images.focal[0, :, 1] / size[:, 1]) ** 2)
+    if held:
         free = replace(free, principal_point=True)
-        sigmas += [CENTRE * camera.size.amax(1)] * 2
-    a, y = 2 * int(free.gravity), guess.headings.shape[1]
-    directions = directions_of(gravity, guess.headings)
-    sight = look(camera, problem.bundle, directions)
-    columns = sight.jacobian(moves_of(directions, basis[..., :a]), free).flatten(2).unbind(1)
-    turns, intrinsics = columns[a : a + y], columns[a + y :]
+        sigmas += [CENTRE * size.max(1)] * 2
+    a, own, y = layout.tangents, layout.intrinsics, view.guess.headings.shape[2]
+    sight = look(images, problem.bundle, directions)
+    columns = sight.jacobian(moves_of(directions, images.basis), free)
+    columns = columns.reshape(*columns.shape[:-2], -1)
     # What is neglected has columns among the intrinsics: distortion before the principal point.
-    known = intrinsics[: own - 2 * int(problem.frame.free.principal_point)]
-    others = intrinsics[len(known) :]
-    if problem.frame.free.principal_point:
-        known, others = (*known, *others[-2:]), others[:-2]
-    jacobian = torch.stack([*columns[:a], *known, *turns], 1)
+    first = a + y + own - 2 * int(not held)
+    others = range(first, first + len(sigmas))
+    known = [i for i in range(a + y, columns.shape[-2]) if i not in others]
+    jacobian = columns[..., [*range(a), *known, *range(a, a + y)], :]
     share = weigh(sight.residual, noise).share
-    weighted = jacobian * (share / noise.sigma**2 / problem.repeats).flatten(1)[:, None]
-    hessian = weighted @ jacobian.transpose(1, 2)
+    weight = share * noise.information / problem.repeats
+    weighted = jacobian * weight.reshape(*columns.shape[:-2], 1, -1)
+    hessian = weighted @ np.swapaxes(jacobian, -1, -2)
     forces = []
-    for column, sigma in zip(others, sigmas, strict=True):
-        pull = (weighted @ (column * sigma[:, None])[..., None])[..., 0]
+    for i, sigma in zip(others, sigmas, strict=True):
+        pull = times(weighted, columns[..., i, :]) * sigma[:, None]
         forces.append(reduced(hessian, -pull, a + own)[1])
     return forces
 
 
-def _blocks(problem: Problem, times: Tensor, side: Tensor, cameras: Tensor) -> Tensor:
-    """(B, P, P) from the covariances of times, of times with cameras, and of cameras."""
-    coupling = problem.coupling
-    own = problem.frame.intrinsics
-    slot = coupling.camera_slot[coupling.camera]
-    component = coupling.camera_component[coupling.camera]
-    times, side = times[coupling.time], side[coupling.time]
-    side = side.reshape(len(side), side.shape[1], coupling.slots, own)
-    side = side[torch.arange(len(side)), :, slot]
-    split = cameras.reshape(coupling.components, coupling.slots, own, coupling.slots, own)
-    bottom = split[component, slot, :, slot]
-    return torch.cat([torch.cat([times, side], 2), torch.cat([side.transpose(1, 2), bottom], 2)], 1)
-
-
-def _images(problem: Problem, time: Tensor, laid: Tensor) -> Tensor:
-    """(B, P) the parts of a step (T, a) and (K, Q) that belong to each image."""
-    coupling = problem.coupling
-    parts = laid.reshape(coupling.components, coupling.slots, -1)
-    camera = parts[coupling.camera_component, coupling.camera_slot]
-    return torch.cat([time[coupling.time], camera[coupling.camera]], 1)
+def _blocks(layout: Layout, gravities: Array, side: Array, cameras: Array) -> Array:
+    """(B, P, P) from the covariances of gravities (T, a, a), of these with cameras (T, a, Q), and
+    of cameras (Q, Q)."""
+    count, own = len(layout.size), layout.intrinsics
+    split = cameras.reshape(count, own, count, own)[layout.camera, :, layout.camera]
+    sides = side.reshape(*side.shape[:-1], count, own)[layout.time, :, layout.camera]
+    top = np.concatenate([gravities[layout.time], sides], 2)
+    return np.concatenate([top, np.concatenate([np.swapaxes(sides, 1, 2), split], 2)], 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,8 @@ import numpy.typing as npt
 import torch
 
 from geocalib.imaging.read import ImageSource, Photo, read_photo
+from geocalib.lines.curves import trace
+from geocalib.lines.edges import profiles
 from geocalib.lines.segments import Segments
 
 Ends = npt.NDArray[np.float64]
@@ -32,8 +35,13 @@ ALONG, REACH = 13, 5
 """Places along a segment, and pixels to either side, where its edge is looked for."""
 MOST = 500
 """Segments kept, the longest."""
-SCALE = 0.8
-"""At which the detector works, inside: it smooths away the stairs of slanted edges."""
+SCALE, WHOLE = 0.8, 5
+"""At which the detector works, inside: it smooths away the stairs of slanted edges. And the fewest
+pixels that are whole ones at that scale."""
+OVERLAP = 60
+"""Pixels that both halves of a picture have of each other."""
+SAME_EDGE = 1.0
+"""Pixels by which two segments of one edge may miss each other there."""
 
 
 def find_segments(source: ImageSource, photo: Photo) -> Segments:
@@ -58,17 +66,66 @@ def detect(photo: Photo) -> Segments:
         grey = cv2.resize(grey, size, interpolation=cv2.INTER_AREA)
     else:
         scale = np.ones(2)
-    found = straight_pieces(grey, _detect(grey))
+    chords = _detect(grey)
+    found = straight_pieces(grey, chords)
     unit = scale * per_pixel
+    curves = trace(grey, chords, unit, np.array([left, top]) / scale)
     ends = (found * scale - (left, top)) * per_pixel
     least = SHORTEST * float(np.hypot(*photo.size))
     length = np.linalg.norm(ends[:, 1] - ends[:, 0], axis=-1)
     kept = torch.from_numpy(ends[length >= least])
-    return Segments(kept, NOISE * float(unit.mean())).longest(MOST)
+    return Segments(kept, NOISE * float(unit.mean()), curves).longest(MOST)
 
 
 def _detect(grey: npt.NDArray[Any]) -> Ends:
-    """(N, 2, 2) ends of the segments of a grey picture."""
+    """(N, 2, 2) ends of the segments of a grey picture, whose halves are looked at side by side."""
+    axis = int(grey.shape[1] >= grey.shape[0])
+    seam = grey.shape[axis] // 2 // WHOLE * WHOLE
+    if seam < 2 * OVERLAP:
+        return _detect_alone(grey)
+    parts = np.split(grey, [seam + OVERLAP], axis)[0], np.split(grey, [seam - OVERLAP], axis)[1]
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(_detect_alone, map(np.ascontiguousarray, parts))
+    second[..., 1 - axis] += seam - OVERLAP
+    return joined(first, second, float(seam), 1 - axis)
+
+
+def joined(first: Ends, second: Ends, seam: float, axis: int) -> Ends:
+    """Segments of two halves of a picture, which meet where the coordinate of an axis is the seam
+    and overlap there. What both see of one edge becomes one segment; the others belong to the half
+    where their middle is."""
+    first, second = (_ascending(ends, axis) for ends in (first, second))
+    crossing = np.flatnonzero(first[:, 1, axis] > seam), np.flatnonzero(second[:, 0, axis] < seam)
+    one, two = first[crossing[0]], second[crossing[1]]
+    off = np.maximum(_distance(one[:, 1], two), _distance(two[:, 0], one).T)
+    pairs = [
+        (i, j)
+        for i, j in enumerate(off.argmin(1) if off.size else ())
+        if off[i, j] < SAME_EDGE and off[:, j].argmin() == i
+    ]
+    i, j = np.array(pairs, np.int64).reshape(-1, 2).T
+    whole = np.stack([one[i, 0], two[j, 1]], 1)
+    first, second = np.delete(first, crossing[0][i], 0), np.delete(second, crossing[1][j], 0)
+    first = first[first[..., axis].mean(1) < seam]
+    second = second[second[..., axis].mean(1) >= seam]
+    return np.concatenate([first, second, whole])
+
+
+def _ascending(ends: Ends, axis: int) -> Ends:
+    """The same, with the smaller coordinate of an axis first."""
+    turn = ends[:, 0, axis] > ends[:, 1, axis]
+    return np.where(turn[:, None, None], ends[:, ::-1], ends)
+
+
+def _distance(points: npt.NDArray[np.float64], ends: Ends) -> npt.NDArray[np.float64]:
+    """(P, N) pixels from points (P, 2) to the lines through segments."""
+    along = ends[:, 1] - ends[:, 0]
+    off = points[:, None] - ends[:, 0]
+    area = off[..., 0] * along[:, 1] - off[..., 1] * along[:, 0]
+    return np.asarray(np.abs(area) / np.linalg.norm(along, axis=-1).clip(min=1e-9))
+
+
+def _detect_alone(grey: npt.NDArray[Any]) -> Ends:
     import cv2
 
     lines = cv2.createLineSegmentDetector(scale=SCALE).detect(grey)[0]
@@ -84,8 +141,6 @@ def straight_pieces(grey: npt.NDArray[Any], ends: Ends) -> Ends:
     A lens bends edges. The detector bridges a gentle bend with one segment, whose middle is then
     off the edge.
     """
-    import cv2
-
     first, last = ends[:, :1], ends[:, 1:]
     length = np.linalg.norm(last - first, axis=-1)
     long = length[:, 0] >= LEAST_BENT
@@ -96,14 +151,8 @@ def straight_pieces(grey: npt.NDArray[Any], ends: Ends) -> Ends:
     direction = (last - first)[long] / length[long][..., None]
     normal = np.stack([-direction[..., 1], direction[..., 0]], -1)
     across = np.arange(-REACH, REACH + 1.0)
-    points = places[:, :, None] + across[:, None] * normal[:, :, None]
-    # Pixel centres are at half-integers here, at integers in OpenCV.
-    x, y = (np.ascontiguousarray(points[..., i] - 0.5, np.float32) for i in (0, 1))
-    shape = x.shape
-    values = cv2.remap(
-        grey, x.reshape(shape[0], -1), y.reshape(shape[0], -1), cv2.INTER_LINEAR
-    ).reshape(shape)
-    step = np.abs(np.diff(values.astype(np.float64), axis=-1))
+    values = profiles(grey, places, normal, REACH)
+    step = np.abs(np.diff(values, axis=-1))
     offset = (step * (across[1:] - 0.5)).sum(-1) / step.sum(-1).clip(min=1.0)
     # Of a constant, a slope and an arc, the arc is the bend; what runs beside an edge adds to the
     # other two only.

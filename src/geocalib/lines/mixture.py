@@ -12,8 +12,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import torch
-from torch import Tensor
+import numpy as np
+
+from geocalib.lines.unknowns import Array, Flags
 
 CLUTTER = 0.4
 """Share of segments that belong to no direction, beforehand."""
@@ -21,44 +22,45 @@ CLUTTER = 0.4
 
 @dataclass(frozen=True)
 class Noise:
-    """What stays fixed while a minimum is sought, (B, K, N) each."""
+    """What stays fixed while a minimum is sought, (..., K, N) each."""
 
-    sigma: Tensor
-    """Of the residuals."""
-    log_ratio: Tensor
-    """log of share times density at residual 0, over the density of clutter; -inf where there is
-    no such direction or segment."""
+    information: Array
+    """1 / sigma^2 of the residuals."""
+    ratio: Array
+    """Share times density at residual 0, over the density of clutter; 0 where there is no such
+    direction or segment."""
+    there: Flags
+    """(..., N) which segments may follow any direction."""
 
 
 def noise_model(
-    length: Tensor, nearness: Tensor, pixels: Tensor, usable: Tensor, waywardness: float
+    length: Array, nearness: Array, pixels: Array, usable: Flags, waywardness: float
 ) -> Noise:
     """Of segments with a length (B, N), whose ends have a noise of pixels (B,), and of how near
-    (B, K, N) the vanishing points are; usable (B, K, N): which may follow which direction;
-    waywardness: radians in the picture by which lines miss their direction."""
+    (..., B, K, N) the vanishing points are; usable (..., B, K, N): which may follow which
+    direction; waywardness: radians in the picture by which lines miss their direction."""
     # Opposite noise of the ends turns a segment; common noise shifts it, which turns the
     # direction to a near vanishing point.
-    turn = 2 / (length * length).clamp(min=1e-6)
+    turn = 2 / (length * length).clip(min=1e-6)
     variance = pixels[:, None, None] ** 2 * (turn[:, None] + 0.5 * nearness * nearness)
-    sigma = torch.sqrt(variance + waywardness**2)
-    share = (1 - CLUTTER) / usable.any(-1).sum(1)[:, None, None].clamp(min=1)
-    ratio = torch.log(share * math.sqrt(math.pi / 2) / sigma)
-    return Noise(sigma, torch.where(usable, ratio, -torch.inf))
+    information = 1 / (variance + waywardness**2)
+    share = (1 - CLUTTER) / usable.any(-1).sum(-1)[..., None, None].clip(min=1)
+    ratio = usable * share * np.sqrt(0.5 * math.pi * information)
+    return Noise(information, ratio, np.asarray(usable.any(-2)))
 
 
 @dataclass(frozen=True)
 class Weighing:
     """What a mixture says of residuals."""
 
-    gain: Tensor
-    """(B, N) log likelihood against that of clutter alone."""
-    share: Tensor
-    """(B, K, N) probability of each direction; the rest is clutter."""
+    gain: Array
+    """(..., N) log likelihood against that of clutter alone."""
+    share: Array
+    """(..., K, N) probability of each direction; the rest is clutter."""
 
 
-def weigh(residual: Tensor, noise: Noise) -> Weighing:
-    """The mixture's verdict on residuals (B, K, N)."""
-    each = noise.log_ratio - 0.5 * (residual / noise.sigma) ** 2
-    clutter = torch.full_like(each[:, :1], math.log(CLUTTER))
-    gain = torch.logsumexp(torch.cat([clutter, each], 1), 1)
-    return Weighing(gain, torch.exp(each - gain[:, None]))
+def weigh(residual: Array, noise: Noise) -> Weighing:
+    """The mixture's verdict on residuals (..., K, N)."""
+    each = noise.ratio * np.exp(-0.5 * noise.information * residual * residual)
+    every = each.sum(-2) + CLUTTER
+    return Weighing(np.log(every), each / every[..., None, :])

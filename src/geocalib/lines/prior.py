@@ -10,20 +10,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from geocalib import gravity as sphere
 from geocalib.calibration import Calibration
 from geocalib.fields import Free
-from geocalib.solver.coupling import Arrow, Coupling
-from geocalib.solver.state import Frame, State
+from geocalib.lines.system import Arrow
+from geocalib.lines.unknowns import Array, Guess, Layout, tangent_basis, times
+from geocalib.solver import coupling as solver
+from geocalib.solver.coupling import Coupling
+from geocalib.solver.state import Frame
 
 FREEDOM = 4.0
 """Of Student's distribution. Networks are more wrong than they say more often than a normal
-variable: where lines are many and sure, they may contradict.
-
-For small deviations it is slightly stiffer than a normal one."""
+variable: where lines are many and sure, they may contradict. Near the mean it is as stiff as a
+normal one, so that what lines say nothing about stays as sure as it was."""
 FLATTEST = 1e-12
 """Smallest eigenvalue of a correlation matrix that is inverted as it is."""
 
@@ -32,51 +35,64 @@ FLATTEST = 1e-12
 class Prior:
     """Where T gravities and C cameras are, before the lines are seen."""
 
-    mean: State
-    basis: Tensor
-    """(T, 3, 2) tangent directions at the mean."""
+    mean: Guess
+    """One, without headings."""
+    basis: Array
+    """(T, 3, a) tangent directions at the mean."""
     stiffness: Arrow
     """Inverse covariance of the deviations."""
 
-    def pull(self, state: State, frame: Frame, coupling: Coupling) -> Pull:
-        """What the prior adds at a state."""
-        free, stiff = frame.free, self.stiffness
-        time = (self.basis.transpose(1, 2) @ state.gravity[..., None])[..., 0]
-        turn = self.basis.transpose(1, 2) @ sphere.tangent_basis(state.gravity)
-        if not free.gravity:
-            time, turn = time[:, :0], turn[:, :0, :0]
-        parts = [
-            (state.log_f - self.mean.log_f)[:, None][:, : int(free.focal)],
-            (state.distortion - self.mean.distortion)[:, list(free.distortion)],
-            (state.c - self.mean.c)[:, : 2 * int(free.principal_point)],
-        ]
-        camera = coupling.by_component(torch.cat(parts, 1))
-        of_time = camera[coupling.time_component]
-        time_force = _times(stiff.A, time) + _times(stiff.B, of_time)
-        back = coupling.times_sum(_times(stiff.B.transpose(1, 2), time))
-        camera_force = _times(stiff.C, camera) + back
-        squared = coupling.times_sum((time * time_force).sum(1)) + (camera * camera_force).sum(1)
+    def pull(self, guess: Guess, layout: Layout) -> Pull:
+        """What the prior adds at guesses."""
+        stiff = self.stiffness
+        time = (guess.gravity[..., None, :] @ self.basis)[..., 0, :]
+        turn = np.swapaxes(tangent_basis(guess.gravity)[..., : layout.tangents], -1, -2)
+        turn = turn @ self.basis
+        camera = self._off(guess, layout.free)
+        time_force = times(stiff.A, time) + times(stiff.B, camera[:, None])
+        camera_force = times(np.swapaxes(stiff.B, -1, -2), time).sum(1) + times(stiff.C, camera)
+        squared = (time * time_force).sum((-1, -2)) + (camera * camera_force).sum(-1)
         # Of Student's distribution: both the cost and the weight that makes its gradient.
-        each = time.new_full((len(time),), float(time.shape[1]))
-        unknowns = coupling.times_sum(each) + camera.shape[1]
-        cost = (FREEDOM + unknowns) * torch.log1p(squared / FREEDOM)
-        weight = (FREEDOM + unknowns) / (FREEDOM + squared)
-        of_time = weight[coupling.time_component]
-        turned = turn.transpose(1, 2) * of_time[:, None, None]
-        arrow = Arrow(turned @ stiff.A @ turn, turned @ stiff.B, weight[:, None, None] * stiff.C)
-        return Pull(arrow, _times(turned, time_force), weight[:, None] * camera_force, cost)
+        weight = student_weight(squared)
+        held = weight[:, None, None, None] * turn
+        arrow = Arrow(
+            held @ stiff.A @ np.swapaxes(turn, -1, -2),
+            held @ stiff.B,
+            weight[:, None, None] * stiff.C,
+        )
+        cost = student_cost(squared)
+        return Pull(arrow, times(held, time_force), weight[:, None] * camera_force, cost)
+
+    def _off(self, guess: Guess, free: Free) -> Array:
+        """(R, Q) how far the intrinsics are from the mean."""
+        mean, parts = self.mean, [guess.log_f[..., None] - self.mean.log_f[..., None]]
+        parts = parts if free.focal else []
+        parts += [(guess.distortion - mean.distortion)[..., i : i + 1] for i in free.distortion]
+        parts += [guess.c - mean.c] if free.principal_point else []
+        rows = len(guess)
+        return np.concatenate(parts, -1).reshape(rows, -1) if parts else np.zeros((rows, 0))
 
 
 @dataclass(frozen=True)
 class Pull:
-    """Normal equations of half the prior's cost, and the cost (K,)."""
+    """Normal equations of half the prior's cost, and the cost (R,)."""
 
     arrow: Arrow
-    time: Tensor
-    """(T, a) gradient."""
-    camera: Tensor
-    """(K, Q) gradient."""
-    cost: Tensor
+    time: Array
+    """(R, T, a) gradient."""
+    camera: Array
+    """(R, Q) gradient."""
+    cost: Array
+
+
+def student_cost(squared: Array) -> Array:
+    """Of deviations by so many sigmas, squared."""
+    return np.asarray(FREEDOM * np.log1p(squared / FREEDOM))
+
+
+def student_weight(squared: Array) -> Array:
+    """Its slope."""
+    return np.asarray(FREEDOM / (FREEDOM + squared))
 
 
 def _times(matrix: Tensor, vector: Tensor) -> Tensor:
@@ -94,8 +110,9 @@ def free_of(calibration: Calibration) -> Free:
     )
 
 
-def network_prior(calibrations: Sequence[Calibration], coupling: Coupling) -> tuple[Prior, Frame]:
-    """The prior of B images from their calibrations, whose free parameters must be the same.
+def network_prior(calibrations: Sequence[Calibration], coupling: Coupling) -> tuple[Prior, Layout]:
+    """The prior of B images that form one component from their calibrations, whose free parameters
+    must be the same.
 
     Where an image is the only one of its time, the joint covariance of its gravity and its camera
     is kept; gravity that several images share keeps its own covariance only.
@@ -113,12 +130,14 @@ def network_prior(calibrations: Sequence[Calibration], coupling: Coupling) -> tu
     mean_gravity = gravity[first_of_time]
     mean_basis = sphere.tangent_basis(mean_gravity)
     own = [calibrations[i].camera for i in first_of_camera.tolist()]
-    mean = State(
+    values = (
         mean_gravity,
         torch.cat([camera.f for camera in own]).log(),
         torch.cat([camera.distortion for camera in own]),
         torch.cat([camera.c for camera in own]),
+        gravity.new_zeros(len(gravity), 0, 3),
     )
+    mean = Guess(*(value.numpy()[None] for value in values))
     size, aspect = torch.cat([c.size for c in own]), torch.cat([c.aspect for c in own])
     frame = Frame.create(own[0].model, size, aspect, free_of(calibrations[0]))
     # From each image's tangent basis to that of its time.
@@ -146,7 +165,12 @@ def network_prior(calibrations: Sequence[Calibration], coupling: Coupling) -> tu
     lone_camera = torch.zeros(len(gravity), *own_information.shape[1:], dtype=torch.float64)
     lone_camera[first_of_camera] = own_information
     matrix[:, a:, a:] += lone_camera
-    return Prior(mean, mean_basis, Arrow.assemble(matrix, coupling, a)), frame
+    laid = solver.Arrow.assemble(matrix, coupling, a)
+    # Other components may have more cameras, and leave room for them here.
+    used = cameras * frame.intrinsics
+    A, B, C = laid.A, laid.B[..., :used], laid.C[0, :used, :used]
+    stiffness = Arrow(*(part.numpy()[None] for part in (A, B, C)))
+    return Prior(mean, mean_basis[..., :a].numpy(), stiffness), Layout.create(frame, coupling)
 
 
 def _first(index: Tensor, count: int) -> Tensor:
@@ -168,27 +192,25 @@ def _inverse(matrix: Tensor) -> Tensor:
 
 def log_f_sigma(prior: Prior) -> float:
     """One sigma of log f of the first camera, where it is free."""
-    a = len(prior.stiffness.A[0])
-    return float(torch.linalg.inv(_whole(prior))[a, a].sqrt())
+    a = prior.basis.shape[-1]
+    return float(np.sqrt(np.linalg.inv(_whole(prior))[a, a]))
 
 
-def _whole(prior: Prior) -> Tensor:
+def _whole(prior: Prior) -> Array:
     """The stiffness of the first image as one matrix."""
-    stiff = prior.stiffness
-    top = torch.cat([stiff.A[0], stiff.B[0]], 1)
-    return torch.cat([top, torch.cat([stiff.B[0].T, stiff.C[0]], 1)])
+    A, B, C = prior.stiffness.A[0, 0], prior.stiffness.B[0, 0], prior.stiffness.C[0]
+    return np.block([[A, B], [B.T, C]])
 
 
-def given_log_f(prior: Prior, log_f: Tensor, frame: Frame) -> State:
-    """The likeliest states (F) of the first image for focal lengths log f (F,)."""
-    first = torch.zeros(len(log_f), dtype=torch.long)
-    mean = prior.mean.select(first, first)
-    if not frame.free.focal:
+def given_log_f(prior: Prior, log_f: Array, layout: Layout) -> Guess:
+    """The likeliest guesses (F) at one image for focal lengths log f (F,)."""
+    mean = prior.mean[[0] * len(log_f)]
+    if not layout.free.focal:
         return mean
-    whole, a = _whole(prior), len(prior.stiffness.A[0])
+    whole, a = _whole(prior), layout.tangents
     rest = [i for i in range(len(whole)) if i != a]
-    slope = torch.linalg.solve(whole[rest][:, rest], -whole[rest, a])
-    moves = (log_f - mean.log_f)[:, None] * slope
-    camera = torch.cat([moves.new_zeros(len(moves), 1), moves[:, a:]], 1)
-    state = frame.select(first).step(mean, moves[:, :a], camera)
-    return replace(state, log_f=log_f)
+    slope = np.linalg.solve(whole[np.ix_(rest, rest)], -whole[rest, a])
+    moves = (log_f - mean.log_f[:, 0])[:, None] * slope
+    camera = np.concatenate([np.zeros((len(moves), 1)), moves[:, a:]], 1)
+    guess = layout.moved(mean, moves[:, None, :a], camera[:, None])
+    return replace(guess, log_f=log_f[:, None])

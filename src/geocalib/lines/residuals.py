@@ -3,9 +3,14 @@
 A line of the world along the unit direction d, seen as a segment, lies in the plane through the
 rays N1, N2 of the segment's ends: n . d = 0 with n = N1 x N2. In the picture this says that at the
 segment's middle the direction d is seen along the segment, just as the up-vector is the direction
-in which -gravity is seen. The residual is the sine of the angle between the two: n . d divided by
-how much it changes when the segment turns about its middle, so that all residuals are angles in
-the picture whatever the focal length.
+in which -gravity is seen. The residual is the sine of the angle between the two.
+
+What is seen of d at a ray N = (m, z) is linear in it (``geocalib.fields``, with z' = dz/ds):
+
+    v = diag(aspect, 1) (h m - q d_xy),  h = d_z - 2 z' m . d_xy,  q = z - 2 s z'.
+
+So its parts across and along a segment are products of d with two vectors of the segment, which
+all directions share: n, and one more.
 
 Directions are the vertical g and level ones: a heading h, and g x h at a right angle to it. When
 gravity moves along a tangent e, a heading goes with it: dh = -(e . h) g.
@@ -15,106 +20,219 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from geocalib.cameras.base import DepthJet
-from geocalib.cameras.camera import Camera
-from geocalib.fields import Free, Rays, UpField, up_field, up_jacobian
-from geocalib.lines.segments import Bundle
+from geocalib.cameras.base import CameraModel
+from geocalib.fields import Free
+from geocalib.lines.bundle import Bundle
+from geocalib.lines.unknowns import Array, Flags, Images, cross
+
+NOTHING = 1e-60
+"""A square of pixels that keeps divisions finite where no direction is seen."""
+
+
+@dataclass(frozen=True)
+class Depths:
+    """The depth profile of cameras and its derivatives at some squared radii s, (..., N) each, as
+    ``geocalib.cameras.base.DepthJet`` has it; None where they vanish."""
+
+    depth: Array
+    d_s: Array | None
+    d_ss: Array | None
+    d_k: tuple[Array, ...]
+    d_ks: tuple[Array, ...]
+    valid: Flags | None
+
+    @classmethod
+    def create(cls, model: CameraModel, s: Array, distortion: Array) -> Depths:
+        """At s (..., N) with distortion (..., D)."""
+        if not model.parameters:
+            return cls(np.ones_like(s), None, None, (), (), None)
+        flat = torch.from_numpy(s.reshape(-1, s.shape[-1]))
+        rows = torch.from_numpy(distortion.reshape(-1, distortion.shape[-1]))
+        jet = model.jet(flat, tuple(k[:, None] for k in rows.unbind(-1)))
+
+        def array(value: Tensor | None) -> Array | None:
+            return None if value is None else value.expand_as(flat).numpy().reshape(s.shape)
+
+        def arrays(values: tuple[Tensor, ...]) -> tuple[Array, ...]:
+            return tuple(value.expand_as(flat).numpy().reshape(s.shape) for value in values)
+
+        depth, valid = arrays((jet.depth,))[0], jet.valid
+        inside = None if valid is None else valid.expand_as(flat).numpy().reshape(s.shape)
+        parts = array(jet.d_s), array(jet.d_ss), arrays(jet.d_k), arrays(jet.d_ks)
+        return cls(depth, *parts, inside)
+
+
+@dataclass(frozen=True)
+class Optics:
+    """What the cameras of images make of the middles of N segments each, whatever the
+    directions."""
+
+    m: Array
+    """(..., 2, N) of the rays."""
+    s: Array
+    """(..., N) squares of their lengths."""
+    depths: Depths
+    focal: Array
+    """(..., 2)."""
+    sides: Array
+    """(..., 2, 2, N) unit vectors across and along each segment, times fx and fy."""
+    reach: Array
+    """(..., 2, N) m . sides."""
+    vectors: Array
+    """(..., 2, 3, N): f times what is seen of a direction, across and along, is its product with
+    these."""
+
+    @classmethod
+    def create(cls, images: Images, bundle: Bundle) -> Optics:
+        focal = images.focal[..., None]
+        m = (bundle.middle - images.c[..., None]) / focal
+        s = m[..., 0, :] ** 2 + m[..., 1, :] ** 2
+        depths = Depths.create(images.model, s, images.distortion)
+        sides = bundle.sides * focal[..., None, :, :]
+        reach = _product(sides, m)
+        vectors = np.empty((*sides.shape[:-2], 3, sides.shape[-1]))
+        vectors[..., 2, :] = reach
+        if depths.d_s is None:
+            vectors[..., :2, :] = -depths.depth[..., None, None, :] * sides
+        else:
+            q = depths.depth - 2 * s * depths.d_s
+            vectors[..., :2, :] = -q[..., None, None, :] * sides
+            vectors[..., :2, :] -= (2 * depths.d_s)[..., None, None, :] * _outer(reach, m)
+        return cls(m, s, depths, images.focal, sides, reach, vectors)
+
+    def look(self, directions: Array) -> Sight:
+        """At unit directions (..., K, 3)."""
+        seen = directions[..., None, :, :] @ self.vectors
+        across, along = seen[..., 0, :, :], seen[..., 1, :, :]
+        length = np.sqrt(np.maximum(across * across + along * along, NOTHING))
+        # That of an undirected line.
+        residual = np.copysign(1.0, along) * across / length
+        return Sight(residual, length, seen, directions, self)
+
+    def changes(self, free: Free) -> list[Array]:
+        """(..., 2, 3, N) each: derivatives of the vectors in log f, distortion, principal point."""
+        depths, s = self.depths, self.s
+        found = []
+        bend, curve = None, None
+        if depths.d_s is not None:
+            # -dq/ds and -2 s z''; None where they vanish.
+            curve = None if depths.d_ss is None else -2 * s * depths.d_ss
+            bend = depths.d_s if curve is None else depths.d_s - curve
+        if free.focal:
+            found.append(self._change(-self.m, None if bend is None else 2 * s * bend, curve))
+        for i in free.distortion:
+            dq = depths.d_k[i] - 2 * s * depths.d_ks[i]
+            found.append(self._change(np.zeros_like(self.m), dq, depths.d_ks[i]))
+        if free.principal_point:
+            for axis in (0, 1):
+                dm = np.zeros_like(self.m)
+                dm[..., axis, :] = -1 / self.focal[..., axis, None]
+                ds = 2 * self.m[..., axis, :] * dm[..., axis, :]
+                slope = None if depths.d_ss is None else depths.d_ss * ds
+                found.append(self._change(dm, None if bend is None else -bend * ds, slope))
+        return found
+
+    def _change(self, dm: Array, dq: Array | None, d_slope: Array | None) -> Array:
+        """Of the vectors with m, q and z', (..., 2, N), (..., N) and (..., N)."""
+        change = np.zeros_like(self.vectors)
+        change[..., 2, :] = reach = _product(self.sides, dm)
+        if dq is not None:
+            change[..., :2, :] = -dq[..., None, None, :] * self.sides
+        if d_slope is not None:
+            outer = _outer(self.reach, self.m)
+            change[..., :2, :] -= 2 * d_slope[..., None, None, :] * outer
+        if self.depths.d_s is not None:
+            moved = _outer(reach, self.m) + _outer(self.reach, dm)
+            change[..., :2, :] -= 2 * self.depths.d_s[..., None, None, :] * moved
+        return change
+
+
+def _product(sides: Array, m: Array) -> Array:
+    """(..., 2, N) from (..., 2, 2, N) and (..., 2, N)."""
+    x, y = m[..., None, 0, :], m[..., None, 1, :]
+    return sides[..., 0, :] * x + sides[..., 1, :] * y
+
+
+def _outer(reach: Array, m: Array) -> Array:
+    return reach[..., :, None, :] * m[..., None, :, :]
 
 
 @dataclass(frozen=True)
 class Sight:
-    """N segments of each of B pictures as seen against K directions."""
+    """N segments of each picture as seen against K directions."""
 
-    residual: Tensor
-    """(B, K, N) sines of angles in the picture."""
-    cosine: Tensor
-    """(B, K, N) their cosines, not negative."""
-    valid: Tensor
-    """(B, 1, N) whether the camera sees the middle."""
-    nearness: Tensor
-    """(B, K, N) 1 / pixels from the middle of a segment to where its direction vanishes."""
-    rays: Rays
-    """(B K, N): of the middles, once for every direction."""
-    seen: UpField
-    camera: Camera
-    directions: Tensor
-    """(B, K, 3)."""
+    residual: Array
+    """(..., K, N) sines of angles in the picture."""
+    length: Array
+    """(..., K, N) f |v|."""
+    seen: Array
+    """(..., 2, K, N) f v across and along each segment."""
+    directions: Array
+    """(..., K, 3)."""
+    optics: Optics
 
-    def jacobian(self, moves: Tensor, free: Free) -> Tensor:
-        """(B, P, K, N) derivatives of the residuals: in how the directions move, (B, K, 3, M),
+    @property
+    def valid(self) -> Flags:
+        """(..., 1, N) whether the camera sees the middle."""
+        there, s = self.optics.depths.valid, self.optics.s
+        return (np.ones(s.shape, np.bool_) if there is None else there)[..., None, :]
+
+    @property
+    def nearness(self) -> Array:
+        """(..., K, N) 1 / pixels from the middle of a segment to where its direction vanishes."""
+        slope, directions = self.optics.depths.d_s, self.directions
+        h = directions[..., 2:]
+        if slope is not None:
+            h = h - 2 * slope[..., None, :] * (directions[..., :2] @ self.optics.m)
+        return np.asarray(np.abs(h) / self.length)
+
+    def jacobian(self, moves: Array, free: Free) -> Array:
+        """(..., P, K, N) derivatives of the residuals: in how the directions move, (..., K, 3, M),
         and then in the free ones of log f, distortion and principal point."""
-        batch, count = self.directions.shape[:2]
-        flat = self.directions.flatten(0, 1)
-        # Whatever the directions do takes the place of what gravity does.
-        every = Free(True, free.focal, free.distortion, free.principal_point)
-        columns = up_jacobian(self.rays, self.seen, self.camera, flat, moves.flatten(0, 1), every)
-        stacked = torch.stack(columns, 1).reshape(batch, count, len(columns), -1)
-        return stacked.transpose(1, 2) * self.cosine[:, None]
+        # d(sine) = |cosine| d(angle), by what is seen across and along.
+        across, along = self.seen[..., 0, :, :], self.seen[..., 1, :, :]
+        scale = np.abs(along) / (self.length * self.length * self.length)
+        one, other = along * scale, across * scale
+        vectors = self.optics.vectors
+        turn = one[..., None, :] * vectors[..., 0, None, :, :]
+        turn -= other[..., None, :] * vectors[..., 1, None, :, :]
+        columns = [(moves.swapaxes(-1, -2) @ turn).swapaxes(-2, -3)]
+        for change in self.optics.changes(free):
+            seen = self.directions[..., None, :, :] @ change
+            column = one * seen[..., 0, :, :] - other * seen[..., 1, :, :]
+            columns.append(column[..., None, :, :])
+        return np.concatenate(columns, -3)
 
 
-def look(camera: Camera, bundle: Bundle, directions: Tensor) -> Sight:
-    """Segments of B cameras against unit directions (B, K, 3) in their frames."""
-    batch, count = directions.shape[:2]
-    m = (bundle.middle - camera.c[:, :, None]) / camera.focal[:, :, None]
-    s = (m * m).sum(1)
-    jet = camera.model.jet(s, tuple(k[:, None] for k in camera.distortion.unbind(-1)))
-    valid = torch.ones_like(s, dtype=torch.bool) if jet.valid is None else jet.valid
-    flat = directions.flatten(0, 1)
-    mx, my = (_repeated(part, count, batch) for part in m.unbind(1))
-    along = mx * flat[:, :1] + my * flat[:, 1:2]
-    rays = Rays(mx, my, _repeated(s, count, batch), _repeated_jet(jet, count, batch), along)
-    cameras = camera[torch.arange(batch).repeat_interleave(count)]
-    seen = up_field(rays, cameras, flat)
-    x, y = (part.reshape(batch, count, -1) for part in (seen.x, seen.y))
-    ox, oy = (part[:, None] for part in bundle.along.unbind(1))
-    cosine = x * ox + y * oy
-    sine = (y * ox - x * oy) * torch.where(cosine < 0, -1.0, 1.0)
-    size = torch.hypot(seen.tx / cameras.aspect[:, None], seen.ty)
-    nearness = (seen.h.abs() * size / cameras.f[:, None]).reshape(batch, count, -1)
-    return Sight(sine, cosine.abs(), valid[:, None], nearness, rays, seen, cameras, directions)
+def look(images: Images, bundle: Bundle, directions: Array) -> Sight:
+    """Segments of pictures against unit directions (..., K, 3) in their frames."""
+    return Optics.create(images, bundle).look(directions)
 
 
-def _repeated(values: Tensor, count: int, batch: int) -> Tensor:
-    """(B, N) or what broadcasts to it, each row count times."""
-    return values.expand(batch, -1).repeat_interleave(count, 0)
+def directions_of(gravity: Array, headings: Array) -> Array:
+    """(..., 1 + 2 Y, 3): gravity (..., 3), then each of the headings (..., Y, 3) and, after it,
+    the one at a right angle to it."""
+    every = np.empty((*gravity.shape[:-1], 1 + 2 * headings.shape[-2], 3))
+    every[..., 0, :] = gravity
+    every[..., 1::2, :] = headings
+    every[..., 2::2, :] = cross(gravity[..., None, :], headings)
+    return every
 
 
-def _repeated_jet(jet: DepthJet, count: int, batch: int) -> DepthJet:
-    def each(value: Tensor | None) -> Tensor | None:
-        return None if value is None else _repeated(value, count, batch)
-
-    return DepthJet(
-        _repeated(jet.depth, count, batch),
-        each(jet.d_s),
-        each(jet.d_ss),
-        tuple(_repeated(d, count, batch) for d in jet.d_k),
-        tuple(_repeated(d, count, batch) for d in jet.d_ks),
-        each(jet.valid),
-    )
-
-
-def directions_of(gravity: Tensor, headings: Tensor) -> Tensor:
-    """(B, 1 + 2 Y, 3): gravity (B, 3), then each of the headings (B, Y, 3) and, after it, the one
-    at a right angle to it."""
-    turned = torch.linalg.cross(gravity[:, None].expand_as(headings), headings)
-    level = torch.stack([headings, turned], 2).flatten(1, 2)
-    return torch.cat([gravity[:, None], level], 1)
-
-
-def moves_of(directions: Tensor, basis: Tensor) -> Tensor:
-    """(B, K, 3, M) how the directions move with gravity along each column of a basis (B, 3, a),
-    and with each heading that turns from h towards g x h."""
-    gravity, level = directions[:, :1], directions[:, 1:]
-    columns = []
-    for e in basis.unbind(-1):
-        columns.append(torch.cat([e[:, None], -(level @ e[..., None]) * gravity], 1))
-    for at in range(1, directions.shape[1], 2):
-        moved = torch.zeros_like(directions)
-        moved[:, at], moved[:, at + 1] = directions[:, at + 1], -directions[:, at]
-        columns.append(moved)
-    if not columns:
-        return directions.new_zeros(*directions.shape, 0)
-    return torch.stack(columns, -1)
+def moves_of(directions: Array, basis: Array) -> Array:
+    """(..., K, 3, M) how the directions move with gravity along each column of a basis
+    (..., 3, a), and with each heading that turns from h towards g x h."""
+    gravity, level = directions[..., :1, :], directions[..., 1:, :]
+    a, headings = basis.shape[-1], level.shape[-2] // 2
+    moves = np.zeros((*directions.shape, a + headings))
+    moves[..., 0, :, :a] = basis
+    moves[..., 1:, :, :a] = -gravity[..., None] * (level @ basis)[..., None, :]
+    for y in range(headings):
+        at = 2 * y + 1
+        moves[..., at, :, a + y] = directions[..., at + 1, :]
+        moves[..., at + 1, :, a + y] = -directions[..., at, :]
+    return moves

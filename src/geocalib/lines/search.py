@@ -5,20 +5,26 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-import torch
-from torch import Tensor
+import numpy as np
+import numpy.typing as npt
 
-from geocalib import gravity as sphere
-from geocalib.cameras.camera import Camera
 from geocalib.fields import Free
-from geocalib.lines.minimise import Guess, Problem, minimise
-from geocalib.lines.mixture import CLUTTER
-from geocalib.lines.prior import FREEDOM, Prior, given_log_f, log_f_sigma
-from geocalib.lines.segments import Bundle
-from geocalib.solver.coupling import Arrow, couple
-from geocalib.solver.state import Frame, State
+from geocalib.lines.bundle import Bundle
+from geocalib.lines.mixture import CLUTTER, noise_model, weigh
+from geocalib.lines.prior import Prior, given_log_f, log_f_sigma, student_cost, student_weight
+from geocalib.lines.residuals import Optics
+from geocalib.lines.unknowns import (
+    Array,
+    Guess,
+    Images,
+    Layout,
+    compass,
+    level_frame,
+    move,
+    tangent_basis,
+)
 
-FOCALS = 21
+FOCALS = 15
 """Focal lengths tried."""
 SPREAD = 3.0
 """Sigmas of the prior on either side that they span."""
@@ -26,12 +32,14 @@ BORDER = 0.7
 """Of log f: they keep off the end of what a fit may answer."""
 HEADINGS = 45
 """Headings tried in a quarter turn."""
-MOST = 180
+MOST = 140
 """Segments looked at, the longest."""
 COARSE = math.radians(1.0)
 """By how much segments may miss their direction while the grid is coarse."""
-PLUMB_ROUNDS = ((3 * COARSE, 3), (COARSE, 2))
-"""Widths and iterations with which verticals are sought for each focal length."""
+PLUMB_WIDTHS = (3 * COARSE,) * 3 + (COARSE,) * 2
+"""By how much verticals may miss gravity in each of the steps that seek it."""
+LONGEST_STEP = 0.2
+"""Radians."""
 TINY_TURN = 1e-3
 """Half the length, in normalised coordinates, of the piece of a segment that tells its plane."""
 
@@ -41,117 +49,113 @@ class Landscape:
     """How well the segments of one image fit a grid of F focal lengths and H headings, which span
     a quarter turn."""
 
-    states: State
+    guess: Guess
     """F of them: focal lengths, and the likeliest rest."""
-    level: Tensor
+    level: Array
     """(F, 3, 3) rotations to level frames."""
-    crossed: Tensor
+    crossed: Array
     """(F, H) log likelihood of pairs of headings at a right angle, and the vertical."""
-    penalty: Tensor
+    penalty: Array
     """(F,) half the cost of the prior."""
 
-    def heading(self, focal: int) -> Tensor:
+    def heading(self, focal: int) -> Array:
         """(3,) the best one for a focal length, in the camera frame."""
         best = int(self.crossed[focal].argmax())
-        return _compass(2 * HEADINGS)[best] @ self.level[focal]
+        return np.asarray(compass(2 * HEADINGS)[best] @ self.level[focal])
 
 
-def _compass(count: int) -> Tensor:
-    """(count, 3) headings over half a turn, in a level frame."""
-    angle = math.pi / count * torch.arange(count, dtype=torch.float64)
-    return torch.stack([torch.cos(angle), torch.zeros_like(angle), torch.sin(angle)], -1)
-
-
-def survey(prior: Prior, frame: Frame, bundle: Bundle, repeats: float) -> Landscape:
+def survey(prior: Prior, layout: Layout, bundle: Bundle, repeats: float) -> Landscape:
     """The landscape of one image, whose prior and segments these are."""
-    log_f = _focals(prior, frame)
-    count = len(log_f)
-    states = given_log_f(prior, log_f, frame)
-    frame = frame.select(torch.zeros(count, dtype=torch.long))
-    bundle = bundle.longest(MOST)[[0] * count]
-    penalty = torch.zeros_like(log_f)
-    if frame.free.focal:
-        squared = ((log_f - prior.mean.log_f) / log_f_sigma(prior)) ** 2
-        penalty = 0.5 * (FREEDOM + 1) * torch.log1p(squared / FREEDOM)
-    if frame.free.gravity:
-        states = _plumb(prior, frame, bundle, states, repeats)
-    alone = couple(count, None, None, log_f.device)
-    camera, gravity, _ = frame.images(states, alone, torch.float64)
-    level = sphere.world_from_camera(gravity)
-    directions = torch.cat([gravity[:, None], _compass(2 * HEADINGS) @ level], 1)
-    ratio = likelihood_ratios(camera, bundle, directions)
-    first, second = ratio[:, 1:].chunk(2, 1)
-    every = (first + second).add_(ratio[:, :1])
-    crossed = torch.log(every.mul_((1 - CLUTTER) / 3).add_(CLUTTER)).sum(-1)
-    return Landscape(states, level, crossed, penalty)
+    log_f = _focals(prior, layout)
+    guess = given_log_f(prior, log_f, layout)
+    bundle = bundle.longest(MOST)
+    penalty = np.zeros_like(log_f)
+    if layout.free.focal:
+        squared = ((log_f - prior.mean.log_f[0]) / log_f_sigma(prior)) ** 2
+        penalty = 0.5 * student_cost(squared)
+    images = layout.images(guess)
+    if layout.free.gravity:
+        gravity = _plumb(prior.stiffness.A[0], images, bundle, repeats)
+        guess, images = replace(guess, gravity=gravity), replace(images, gravity=gravity)
+    level = level_frame(images.gravity[:, 0])
+    directions = np.concatenate([images.gravity, compass(2 * HEADINGS) @ level], 1)
+    ratio = likelihood_ratios(images, bundle, directions)
+    every = ratio[:, 1 : 1 + HEADINGS] + ratio[:, 1 + HEADINGS :]
+    every += ratio[:, :1]
+    every *= (1 - CLUTTER) / 3
+    every += CLUTTER
+    return Landscape(guess, level, np.log(every, out=every).sum(-1), penalty)
 
 
-def _focals(prior: Prior, frame: Frame) -> Tensor:
+def _focals(prior: Prior, layout: Layout) -> Array:
     """(F,) log focal lengths to try."""
-    mean = prior.mean.log_f[:1]
-    if not frame.free.focal:
+    mean = prior.mean.log_f[0, :1]
+    if not layout.free.focal:
         return mean
     reach = SPREAD * log_f_sigma(prior)
-    low = torch.maximum(mean - reach, torch.minimum(mean, frame.log_f_low[:1] + BORDER))
-    high = torch.minimum(mean + reach, torch.maximum(mean, frame.log_f_high[:1] - BORDER))
-    return torch.linspace(low.item(), high.item(), FOCALS, dtype=torch.float64)
+    low = np.maximum(mean - reach, np.minimum(mean, layout.low[:1] + BORDER))
+    high = np.minimum(mean + reach, np.maximum(mean, layout.high[:1] - BORDER))
+    return np.linspace(low[0], high[0], FOCALS)
 
 
-def _plumb(prior: Prior, frame: Frame, bundle: Bundle, states: State, repeats: float) -> State:
-    """The states with gravity where the vertical segments say."""
-    count = len(states.log_f)
-    none = states.gravity.new_zeros(count, 2, 0)
-    stiffness = Arrow(prior.stiffness.A[:1].expand(count, 2, 2), none, none[:, :0])
-    problem = Problem(
-        bundle,
-        torch.ones(count, 1, dtype=torch.bool),
-        couple(count, None, None, states.gravity.device),
-        replace(frame, free=Free(True, False)),
-        Prior(states, sphere.tangent_basis(states.gravity), stiffness),
-        repeats,
-    )
-    guess = Guess(states, states.gravity.new_zeros(count, 0, 3))
-    for width, iterations in PLUMB_ROUNDS:
-        guess = minimise(problem, guess, problem.noise(guess, width), iterations)
-    return guess.state
+def _plumb(stiffness: Array, images: Images, bundle: Bundle, repeats: float) -> Array:
+    """(F, 1, 3) where the vertical segments say that gravity is, which a stiffness (1, 2, 2) holds
+    near its mean."""
+    optics, gravity = Optics.create(images, bundle), images.gravity
+    home = np.swapaxes(images.basis, -1, -2)
+    usable = (bundle.length > 0)[:, None]
+    for width in PLUMB_WIDTHS:
+        sight = optics.look(gravity[..., None, :])
+        noise = noise_model(
+            bundle.length, sight.nearness, bundle.noise, usable & sight.valid, width
+        )
+        basis = tangent_basis(gravity)
+        weight = weigh(sight.residual, noise).share * noise.information / repeats
+        jacobian = sight.jacobian(basis[..., None, :, :], Free(True, False))[..., 0, :]
+        weighted = jacobian * weight
+        off, turn = home @ gravity[..., None], home @ basis
+        held = stiffness @ off
+        pull = student_weight((off * held).sum((-1, -2, -3)))
+        pull = pull[:, None, None, None] * np.swapaxes(turn, -1, -2)
+        matrix = weighted @ np.swapaxes(jacobian, -1, -2) + pull @ stiffness @ turn
+        force = weighted @ np.swapaxes(sight.residual, -1, -2) + pull @ held
+        step = -np.linalg.solve(matrix, force)[..., 0]
+        longest = np.linalg.norm(step, axis=-1, keepdims=True).clip(min=LONGEST_STEP)
+        gravity = move(gravity, step * (LONGEST_STEP / longest))
+    return gravity
 
 
-def likelihood_ratios(camera: Camera, bundle: Bundle, directions: Tensor) -> Tensor:
-    """(F, K, N) likelihood ratio of segments against many directions (F, K, 3), on the sphere and
-    in single precision: it only says where to start."""
-    parameters = tuple(k[:, None] for k in camera.distortion.unbind(-1))
-    m = (bundle.middle - camera.c[:, :, None]) / camera.focal[:, :, None]
-    rays = []
-    for step in (-TINY_TURN, 0.0, TINY_TURN):
-        at = m + step * bundle.along
-        s = (at * at).sum(1)
-        depth, _ = camera.model.depth(s, parameters)
-        rays.append(torch.cat([at, depth.expand_as(s)[:, None]], 1))
-    normal = _unit(torch.linalg.cross(rays[0], rays[2], dim=1)).float()
-    middle = _unit(rays[1]).float()
-    directions = directions.float()
-    residual, cosine = directions @ normal, directions @ middle
-    lever = cosine.square_().neg_().add_(1).clamp_(min=1e-4)
-    noise = bundle.noise[:, None].float()
-    turn = 2 * (noise / bundle.length.float().clamp(min=1)) ** 2 + COARSE**2
-    shift = 0.5 * (noise / camera.f[:, None].float()) ** 2
-    variance = torch.addcmul(shift[:, None], lever, turn[:, None])
-    ratio = residual.square_().div_(variance).mul_(-0.5).exp_()
-    ratio.mul_(lever.div_(variance).mul_(0.5 * math.pi).sqrt_())
-    return ratio.mul_((bundle.length > 0)[:, None])
+def likelihood_ratios(images: Images, bundle: Bundle, directions: Array) -> npt.NDArray[np.float32]:
+    """(F, K, N) likelihood ratio of the segments of one image against many directions (F, K, 3), in
+    single precision: it only says where to start."""
+    optics = Optics.create(images, bundle)
+    across, along = (optics.vectors[:, 0, side].astype(np.float32) for side in (0, 1))
+    found = directions.astype(np.float32)
+    squared = np.square(found @ across)
+    length = np.square(found @ along)
+    length += squared
+    np.maximum(length, np.float32(1e-12), out=length)
+    # The common noise of the ends counts where the vanishing point is near: h / length.
+    shift = (0.5 * (bundle.noise[0] * found[..., 2:]) ** 2).astype(np.float32)
+    turn = 2 * (bundle.noise[:, None] / bundle.length.clip(min=1)) ** 2 + COARSE**2
+    variance = turn.astype(np.float32) * length
+    variance += shift
+    ratio = squared / variance
+    ratio *= -0.5
+    np.exp(ratio, out=ratio)
+    length /= variance
+    length *= 0.5 * math.pi
+    ratio *= np.sqrt(length, out=length)
+    ratio *= bundle.length > 0
+    return np.asarray(ratio)
 
 
-def _unit(vector: Tensor) -> Tensor:
-    length = torch.sqrt((vector * vector).sum(1, keepdim=True))
-    return vector / length.clamp(min=torch.finfo(vector.dtype).tiny)
-
-
-def peaks(profile: Tensor, count: int) -> list[int]:
+def peaks(profile: Array, count: int) -> list[int]:
     """Indices of the highest values (F,), no two of them close to each other."""
-    left = profile.clone()
+    left = profile.copy()
     found: list[int] = []
-    while len(found) < count and bool(torch.isfinite(left).any()):
+    while len(found) < count and np.isfinite(left).any():
         at = int(left.argmax())
         found.append(at)
-        left[max(0, at - 1) : at + 2] = -torch.inf
+        left[max(0, at - 1) : at + 2] = -np.inf
     return found

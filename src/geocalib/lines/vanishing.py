@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import torch
-from torch import Tensor
 
 from geocalib.calibration import Calibration
 from geocalib.cameras import Camera
 from geocalib.cameras.base import CameraModel
 from geocalib.conventions import TRIVIAL_FOCAL
-from geocalib.lines.minimise import Guess
+from geocalib.lines.bundle import Bundle
 from geocalib.lines.mixture import CLUTTER
 from geocalib.lines.refine import FEWEST, refined_from
 from geocalib.lines.search import likelihood_ratios
-from geocalib.lines.segments import Bundle, Segments
+from geocalib.lines.segments import Segments
+from geocalib.lines.unknowns import Guess, Images, cross, unit
 from geocalib.solver import Status
-from geocalib.solver.state import State
 from geocalib.uncertainty import Uncertainty
 
 TOO_FEW = "too few straight lines to tell the camera from; let the network look (lines auto)"
@@ -71,50 +71,47 @@ def _sample(segments: Segments, camera: Camera) -> Guess | None:
     """Guesses of the likeliest cameras and directions among those that few segments suggest."""
     bundle = Bundle.create([segments]).longest(DRAWN)
     generator = torch.Generator().manual_seed(SEED)
-    chance = bundle.length[0].expand(TRIALS, -1)
+    chance = torch.from_numpy(bundle.length[0]).expand(TRIALS, -1)
     if len(segments) < 4:
         return None
-    drawn = torch.multinomial(chance, 4, generator=generator)
+    drawn = torch.multinomial(chance, 4, generator=generator).numpy()
     # Lines in homogeneous coordinates around the principal point, which every model sees straight
     # enough to start from; in units of the longer side.
-    unit = float(camera.size.max())
-    middle = (bundle.middle[0] - camera.c.T) / unit
-    along = bundle.along[0] * torch.stack([1 / camera.aspect, torch.ones_like(camera.aspect)])
-    line = torch.stack([-along[1], along[0], along[1] * middle[0] - along[0] * middle[1]], -1)
-    a, b, c, d = line[drawn].unbind(1)
-    first, second = torch.linalg.cross(a, b), torch.linalg.cross(c, d)
+    unit_length, aspect = camera.size.max().item(), camera.aspect.item()
+    middle = (bundle.middle[0] - camera.c.T.numpy()) / unit_length
+    x, y = bundle.sides[0, 1, 0] / aspect, bundle.sides[0, 1, 1]
+    line = np.stack([-y, x, y * middle[0] - x * middle[1]], -1)
+    a, b, c, d = np.moveaxis(line[drawn], 1, 0)
+    first, second = cross(a, b), cross(c, d)
     # At a right angle: x1 x2 + y1 y2 + f^2 w1 w2 = 0.
-    squared = -(first[:, :2] * second[:, :2]).sum(1) / (first[:, 2] * second[:, 2])
+    infinite = first[:, 2] * second[:, 2] == 0
+    product = np.where(infinite, 1.0, first[:, 2] * second[:, 2])
+    squared = -(first[:, :2] * second[:, :2]).sum(1) / product
     low, high = FOCAL_RANGE
-    kept = torch.isfinite(squared) & (squared > low**2) & (squared < high**2)
-    if not bool(kept.any()):
+    kept = ~infinite & (squared > low**2) & (squared < high**2)
+    if not kept.any():
         return None
-    f, first, second = squared[kept].sqrt(), first[kept], second[kept]
-    scale = torch.stack([torch.ones_like(f), torch.ones_like(f), f], -1)
-    one, two = _unit(first * scale), _unit(second * scale)
-    axes = torch.stack([one, two, torch.linalg.cross(one, two)], 1)
-    cameras = Camera.create(
-        camera.model, f * unit, camera.size[0], camera.distortion[0], camera.c[0]
+    f, first, second = np.sqrt(squared[kept]), first[kept], second[kept]
+    scale = np.stack([np.ones_like(f), np.ones_like(f), f], -1)
+    one, two = unit(first * scale), unit(second * scale)
+    axes = np.stack([one, two, cross(one, two)], 1)
+    tried = len(f), 1
+    images = Images(
+        camera.model,
+        (f * unit_length)[:, None, None] * np.array([aspect, 1.0]),
+        np.broadcast_to(camera.c.numpy(), (*tried, 2)),
+        np.tile(camera.distortion.numpy(), (*tried, 1)),
+        axes[:, :1],
+        np.zeros((*tried, 3, 0)),
     )
-    ratio = likelihood_ratios(cameras, bundle[[0] * len(f)], axes)
-    score = torch.log(CLUTTER + (1 - CLUTTER) / 3 * ratio.sum(1)).sum(-1)
-    best = score.argsort(descending=True)[:STARTS]
+    ratio = likelihood_ratios(images, bundle, axes)
+    score = np.log(CLUTTER + (1 - CLUTTER) / 3 * ratio.sum(1)).sum(-1)
+    best = (-score).argsort(kind="stable")[:STARTS]
     # The most upright axis is the vertical.
-    upright = axes[best, :, 1].abs().argmax(1)
-    rows = torch.arange(len(best))
+    upright = np.abs(axes[best, :, 1]).argmax(1)
     gravity = axes[best, upright]
-    gravity = gravity * torch.where(gravity[:, 1:2] < 0, -1.0, 1.0)
+    gravity = gravity * np.where(gravity[:, 1:2] < 0, -1.0, 1.0)
     heading = axes[best, (upright + 1) % 3]
-    count = len(rows)
-    state = State(
-        gravity,
-        (f[best] * unit).log(),
-        camera.distortion.expand(count, -1),
-        camera.c.expand(count, -1),
-    )
-    return Guess(state, heading[:, None])
-
-
-def _unit(vector: Tensor) -> Tensor:
-    length: Tensor = torch.linalg.vector_norm(vector, dim=-1, keepdim=True)
-    return vector / length
+    log_f = np.log(f[best] * unit_length)[:, None]
+    c, distortion = images.c[best], images.distortion[best]
+    return Guess(gravity[:, None], log_f, distortion, c, heading[:, None, None])

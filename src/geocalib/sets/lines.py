@@ -57,8 +57,7 @@ def _turned(calibration: Calibration, turns: int) -> Calibration:
 def _turned_segments(segments: Segments, calibration: Calibration, turns: int) -> Segments:
     if turns == 0:
         return segments
-    x, y = segments.ends.unbind(-1)
-    return replace(segments, ends=torch.stack([y, calibration.width - x], -1))
+    return segments.turned(calibration.width)
 
 
 def _turned_back(

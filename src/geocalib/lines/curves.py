@@ -1,0 +1,241 @@
+"""Long edges of a picture, point by point: what is straight in the world tells how a lens bends.
+
+An edge is a chain of segments. Its places are measured every few pixels and averaged in a few
+stretches along it. The arc that they form is the bend: one number, the sagitta.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from geocalib.lines.chains import Indices, chains
+from geocalib.lines.edges import Array, profiles, steepest
+
+STRETCHES = 12
+"""Along an edge, in which its points are averaged."""
+STEP = 2.5
+"""Pixels between points."""
+REACH = 4
+"""Pixels to either side of a segment where its edge is looked for."""
+BLUR = 1.0
+"""Pixels, one sigma: what is done to the picture before."""
+SHORTEST_PIECE, MOST_PIECES = 14.0, 400
+"""Pixels of a segment that may be part of an edge, and how many of them, the longest."""
+SHORTEST = 70.0
+"""Pixels of an edge."""
+CUTS = (3.0, 1.5, 0.8)
+"""Pixels off a smooth path beyond which points are left out, one time after the other."""
+LEAST_KEPT = 0.6
+"""Of the points of an edge."""
+FEWEST_STRETCHES = 6
+MOST_WEIGHT = 5.0
+"""Points of a stretch that count as independent."""
+
+
+@dataclass(frozen=True)
+class Curves:
+    """J edges of one picture."""
+
+    points: Tensor
+    """(J, K, 2) float64: K places along each, pixels of the original. The first and the last one
+    are always measured."""
+    comb: Tensor
+    """(J, K) what the deviations of the places from a line, in pixels, are multiplied by to sum up
+    to the sagitta; 0 for places that were not measured. Neither a shift nor a turn of the line
+    changes the sum."""
+    sigma: Tensor
+    """(J,) one sigma of the sagitta by how rough the edge is, pixels."""
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    @classmethod
+    def none(cls) -> Curves:
+        """Of a picture without long edges."""
+        points = torch.zeros(0, STRETCHES, 2, dtype=torch.float64)
+        return cls(points, points[..., 0], points[:, 0, 0])
+
+    @classmethod
+    def joined(cls, parts: Sequence[Curves]) -> Curves:
+        """Of several pictures of one camera."""
+        columns = zip(*(vars(part).values() for part in parts), strict=True)
+        return cls(*(torch.cat(column) for column in columns))
+
+    def turned(self, width: float) -> Curves:
+        """Of the picture, so wide, turned counter-clockwise by a quarter."""
+        x, y = self.points.unbind(-1)
+        return Curves(torch.stack([y, width - x], -1), self.comb, self.sigma)
+
+
+def trace(grey: npt.NDArray[Any], ends: Array, scale: Array, corner: Array) -> Curves:
+    """The long edges of a grey picture in which segments (N, 2, 2) were found.
+
+    A pixel p of the picture is (p - corner) scale of the original.
+    """
+    import cv2
+
+    length = np.linalg.norm(ends[:, 1] - ends[:, 0], axis=-1)
+    longest = np.argsort(-length, kind="stable")[:MOST_PIECES]
+    ends = ends[longest[length[longest] >= SHORTEST_PIECE]]
+    if not len(ends):
+        return Curves.none()
+    ends, piece, points = _measured(cv2.GaussianBlur(grey.astype(np.float32), (0, 0), BLUR), ends)
+    paths = _Paths.create(points, chains(ends)[piece]).long()
+    found = _averaged(paths.smooth().long())
+    if found is None:
+        return Curves.none()
+    places, comb, sigma = found
+    unit = float(np.mean(scale))
+    return Curves(
+        torch.from_numpy((places - corner) * scale),
+        torch.from_numpy(comb),
+        torch.from_numpy(sigma * unit),
+    )
+
+
+def _measured(grey: npt.NDArray[Any], ends: Array) -> tuple[Array, Indices, Array]:
+    """Segments with the brighter side on the same hand, and places (P, 2) of their edges with the
+    segment (P,) of each."""
+    across = ends[:, 1] - ends[:, 0]
+    length = np.linalg.norm(across, axis=-1)
+    along = across / length[:, None]
+    normal = np.stack([-along[:, 1], along[:, 0]], -1)
+    count = (length / STEP).astype(np.intp)
+    piece = np.repeat(np.arange(len(ends)), count)
+    number = np.arange(len(piece)) - np.repeat(np.cumsum(count) - count, count)
+    base = ends[piece, 0] + ((number + 0.5) / count[piece])[:, None] * across[piece]
+    slopes = np.diff(profiles(grey, base, normal[piece], REACH), axis=-1)
+    middle = slopes[:, REACH - 2 : REACH + 2].sum(1)
+    sign = np.where(np.bincount(piece, middle, len(ends)) < 0, -1.0, 1.0)
+    offset, there = steepest(slopes * sign[piece, None])
+    points = base + offset[:, None] * normal[piece]
+    ends = np.where(sign[:, None, None] < 0, ends[:, ::-1], ends)
+    return ends, piece[there], points[there]
+
+
+@dataclass(frozen=True)
+class _Paths:
+    """P points of J edges, one edge after the other."""
+
+    label: Indices
+    """(P,) which edge."""
+    along: Array
+    """(P,) pixels along the edge's axis, from its middle."""
+    aside: Array
+    """(P,) pixels off the axis."""
+    centre: Array
+    """(J, 2) a point of each axis."""
+    axis: Array
+    """(J, 2) unit vectors."""
+
+    @classmethod
+    def create(cls, points: Array, label: Indices) -> _Paths:
+        """From points (P, 2) and the edge (P,) of each."""
+        order = np.argsort(label, kind="stable")
+        points = points[order]
+        label = np.unique(label[order], return_inverse=True)[1]
+        count = np.bincount(label)
+        centre = _sums(points, label) / count[:, None]
+        x, y = (points - centre[label]).T
+        xx, xy, yy = _sums(np.stack([x * x, x * y, y * y], -1), label).T
+        angle = 0.5 * np.arctan2(2 * xy, xx - yy)
+        axis = np.stack([np.cos(angle), np.sin(angle)], -1)
+        cos, sin = axis[label].T
+        return cls(label, x * cos + y * sin, y * cos - x * sin, centre, axis)
+
+    @property
+    def ends(self) -> tuple[Array, Array]:
+        """(J,) where they begin and end, along the axis."""
+        first = np.flatnonzero(np.diff(self.label, prepend=-1))
+        if not len(first):
+            return self.along, self.along
+        return np.minimum.reduceat(self.along, first), np.maximum.reduceat(self.along, first)
+
+    def some(self, kept: npt.NDArray[np.bool_]) -> _Paths:
+        """Of some points (P,)."""
+        there = np.bincount(self.label, kept, len(self.axis)) > 0
+        label = (np.cumsum(there) - 1)[self.label[kept]]
+        return _Paths(
+            label, self.along[kept], self.aside[kept], self.centre[there], self.axis[there]
+        )
+
+    def long(self) -> _Paths:
+        """Those that are long."""
+        low, high = self.ends
+        return self.some((high - low >= SHORTEST)[self.label])
+
+    def smooth(self) -> _Paths:
+        """Without points off a smooth path, and without edges that have many of them."""
+        low, high = self.ends
+        unit = self.along / np.maximum(high, -low)[self.label]
+        terms = np.stack([np.ones_like(unit), unit, unit**2, unit**3], -1)
+        kept = np.ones(len(unit), bool)
+        for cut in CUTS:
+            path = (terms * self._fitted(terms, kept)[self.label]).sum(-1)
+            kept = np.abs(self.aside - path) < cut
+        count, left = (np.bincount(self.label, w, len(self.axis)) for w in (None, kept))
+        return self.some(kept & (left >= LEAST_KEPT * count)[self.label])
+
+    def _fitted(self, terms: Array, kept: npt.NDArray[np.bool_]) -> Array:
+        """(J, 4) what powers (P, 4) must be multiplied by to give how far points are aside."""
+        weighted = terms * kept[:, None]
+        powers = np.concatenate([weighted, weighted[:, 1:] * terms[:, 3:]], -1)
+        sums = _sums(np.concatenate([powers, weighted * self.aside[:, None]], -1), self.label)
+        normal = sums[:, np.add.outer(np.arange(4), np.arange(4))] + 1e-6 * np.eye(4)
+        return np.asarray(np.linalg.solve(normal, sums[:, 7:, None])[..., 0])
+
+
+def _sums(values: Array, label: Indices) -> Array:
+    """(J, n) sums of values (P, n) by label."""
+    return np.stack([np.bincount(label, column) for column in values.T], -1)
+
+
+def _averaged(paths: _Paths) -> tuple[Array, Array, Array] | None:
+    """Places (J, K, 2), combs (J, K) and sigmas (J,) of the edges that are long enough."""
+    label, along, aside = paths.label, paths.along, paths.aside
+    edges = len(paths.axis)
+    low, high = paths.ends
+    span = high - low
+    unit = 2 * (along - low[label]) / span[label] - 1
+    place = np.minimum((STRETCHES * (unit + 1) / 2).astype(np.intp), STRETCHES - 1)
+    cell = label * STRETCHES + place
+    shape = (edges, STRETCHES)
+    count = np.bincount(cell, minlength=edges * STRETCHES).reshape(shape)
+    x, y = (
+        np.bincount(cell, value, edges * STRETCHES).reshape(shape) / np.maximum(count, 1)
+        for value in (unit, aside)
+    )
+    chosen = np.flatnonzero((count > 0).sum(1) >= FEWEST_STRETCHES)
+    if not len(chosen):
+        return None
+    x, y, count = x[chosen], y[chosen], count[chosen]
+    weight = np.minimum(count, MOST_WEIGHT)
+    terms = np.stack([np.ones_like(x), x, 1 - x * x, x**3], -1)
+    arc = terms[..., :3]
+    inverse = np.linalg.inv(_normal(arc, weight))
+    comb = (inverse @ (arc * weight[..., None]).swapaxes(1, 2))[:, 2]
+    # What is left of a cubic is noise, texture beside the edge for the most part.
+    right = (terms * (weight * y)[..., None]).sum(1)
+    cubic = np.linalg.solve(_normal(terms, weight) + 1e-9 * np.eye(4), right[..., None])
+    off = y - (terms @ cubic)[..., 0]
+    measured = (count > 0).sum(1)
+    rough = (weight * off**2).sum(1) / weight.sum(1) * measured / (measured - 4)
+    sigma = np.sqrt(rough * (comb**2).sum(1))
+    axis, centre = paths.axis[chosen, None], paths.centre[chosen, None]
+    normal = np.stack([-axis[..., 1], axis[..., 0]], -1)
+    lower, half = low[chosen, None], 0.5 * span[chosen, None]
+    places = centre + (lower + half * (x + 1))[..., None] * axis + y[..., None] * normal
+    places = np.where((count > 0)[..., None], places, places[:, :1])
+    return places, comb, sigma
+
+
+def _normal(terms: Array, weight: Array) -> Array:
+    """(J, n, n) from terms (J, K, n) and weights (J, K)."""
+    return np.asarray((terms * weight[..., None]).swapaxes(1, 2) @ terms)

@@ -1,0 +1,226 @@
+"""Plumb lines: whatever their direction, edges that are straight in the world tell distortion.
+
+They tell it in units of the picture, for a given focal length and centre: those keep what was
+believed of them, and distortion follows where they go. (What a network errs in distortion says too
+little about its focal length: even the true distortion would not mend it.)
+
+Of several distortion parameters, the combinations are looked at one after the other along which
+sagittas change most, in units of the prior. Along each all sagittas are functions of one number, so
+its posterior is summed up rather than climbed: many edges are really curved, and a likelihood that
+bears with them has many tops.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from geocalib.calibration import Calibration
+from geocalib.cameras.camera import Camera
+from geocalib.fields import Free
+from geocalib.lines.curves import Curves
+from geocalib.lines.prior import FREEDOM, free_of
+from geocalib.lines.sagitta import bend
+from geocalib.solver.coupling import Coupling
+
+REPEATS = 3.0
+"""Edges that say what one independent edge would: most things have two sides."""
+TAIL = 2.0
+"""Degrees of freedom of Student's distribution of sagittas: many edges are really curved."""
+CROOKED = (0.8e-4, 1.6e-4, 3.2e-4, 6.4e-4)
+"""Of the picture's height: sigmas of the sagittas of edges that pass for straight. Rooms and
+panoramas differ in it, so that each picture tells its own."""
+BULGE = 0.025
+"""One sigma of how much more or less a lens magnifies, half the picture's height off its centre.
+In units of the height that is a k1 of 0.1; wide lenses may do anything."""
+WILDEST = 0.1
+"""The most that is tried."""
+FIRM = 4.0
+"""Times as sure of the distortion."""
+REACH = 4.0
+"""Sigmas of the prior on either side where the posterior is looked for."""
+CLOSER = 5.0
+"""Sigmas of what was found on either side where it is looked for again."""
+NODES = 9
+"""Places there where sagittas are calculated; in between they are interpolated."""
+COARSE, FINE = 33, 121
+"""Places where distortion is looked at for being wild, and where the posterior is."""
+
+
+def straightened(
+    calibrations: Sequence[Calibration], curves: Sequence[Curves], coupling: Coupling
+) -> list[Calibration]:
+    """Calibrations of images that form one component, given the long edges of each.
+
+    Where the distortion is not free, or a camera shows no edges, they stay as they are.
+    """
+    answers = list(calibrations)
+    free = free_of(calibrations[0])
+    if not free.distortion:
+        return answers
+    cameras = coupling.camera.tolist()
+    for number in set(cameras):
+        own = [i for i, camera in enumerate(cameras) if camera == number]
+        seen = Curves.joined([curves[i] for i in own])
+        if len(seen):
+            for i in own:
+                answers[i] = _straightened(calibrations[i], seen, free)
+    return answers
+
+
+def firm(calibration: Calibration) -> Calibration:
+    """One that edges have told, surer of its distortion, for given other parameters, than it is.
+
+    The directions of segments tell distortion as well, but worse, and surer of themselves: so that
+    they leave it alone.
+    """
+    own, rest = _places(calibration)
+    if not len(own):
+        return calibration
+    covariance = calibration.covariance.clone()
+    place = own[:, None], own
+    among, side = covariance[rest[:, None], rest], covariance[rest[:, None], own]
+    given = covariance[place]
+    if len(rest):
+        given = given - side.T @ torch.linalg.lstsq(among, side, driver="gelsd").solution
+    covariance[place] -= (1 - 1 / FIRM) * given
+    return replace(calibration, covariance=covariance)
+
+
+def _places(calibration: Calibration) -> tuple[Tensor, Tensor]:
+    """Where the distortion, and where everything else is among the free parameters."""
+    own = [name in calibration.camera.model.parameters for name in calibration.parameters]
+    mine = torch.tensor(own, dtype=torch.bool)
+    return mine.nonzero()[:, 0], (~mine).nonzero()[:, 0]
+
+
+def _straightened(calibration: Calibration, curves: Curves, free: Free) -> Calibration:
+    """One image, given the edges that its camera sees."""
+    covariance = calibration.covariance.clone()
+    own, rest = _places(calibration)
+    place = own[:, None], own
+    prior = covariance[place]
+    camera, left = _posterior(calibration.camera, prior, curves, free)
+    # How distortion makes up for what else moves, so that straight edges stay straight: as far as
+    # edges tell it.
+    told = torch.eye(len(own), dtype=torch.float64) - torch.linalg.lstsq(prior, left).solution.T
+    seen = bend(camera, curves)
+    slope = seen.jacobian(Free(False, free.focal, free.distortion, free.principal_point))[0]
+    slope = slope * _weight(seen.sagitta[0], curves, camera.size[0, 1])[:, None].sqrt()
+    first, end = int(free.focal), int(free.focal) + len(own)
+    others = torch.cat([slope[:, :first], slope[:, end:]], 1)
+    follow = torch.zeros(len(own), len(rest), dtype=torch.float64)
+    if others.shape[1]:
+        moves = torch.linalg.lstsq(slope[:, first:end], others).solution
+        follow[:, -others.shape[1] :] = -told @ moves
+    among = covariance[rest[:, None], rest]
+    covariance[place] = left + follow @ among @ follow.T
+    covariance[own[:, None], rest] = follow @ among
+    covariance[rest[:, None], own] = (follow @ among).T
+    return calibration.moved(camera, calibration.gravity, covariance, calibration.lines)
+
+
+def _posterior(camera: Camera, prior: Tensor, curves: Curves, free: Free) -> tuple[Camera, Tensor]:
+    """The camera with the distortion that edges tell, and the covariance (D, D) of that."""
+    root = _root(prior)
+    left = torch.eye(len(prior), dtype=torch.float64)
+    for direction in _directions(camera, root, curves, free):
+        step = root @ direction
+        mean, variance = _along(camera, step, curves, free)
+        camera = _moved(camera, mean * step[None], free)
+        left = left - (1 - variance) * direction[:, None] * direction
+    return camera, root @ left @ root.T
+
+
+def _directions(camera: Camera, root: Tensor, curves: Curves, free: Free) -> Tensor:
+    """(D, D) unit vectors at right angles, in sigmas of the prior: that along which sagittas change
+    most is the first."""
+    if len(root) == 1:
+        return torch.ones_like(root)
+    seen = bend(camera, curves)
+    slope = seen.jacobian(Free(False, False, free.distortion))[0] @ root
+    weight = _weight(seen.sagitta[0], curves, camera.size[0, 1])
+    vectors: Tensor = torch.linalg.eigh((slope * weight[:, None]).T @ slope)[1]
+    return vectors.T.flip(0)
+
+
+def _weight(sagitta: Tensor, curves: Curves, height: Tensor) -> Tensor:
+    """(J,) information of each edge: what seems curved tells nothing."""
+    variance = curves.sigma**2 + (CROOKED[-2] * height) ** 2
+    return (TAIL + 1) / (TAIL * variance + sagitta**2)
+
+
+def _along(camera: Camera, step: Tensor, curves: Curves, free: Free) -> tuple[float, float]:
+    """Mean and variance of how many steps (D,), one sigma of the prior each, to go."""
+    angles = math.pi * (torch.arange(NODES, dtype=torch.float64) + 0.5) / NODES
+    nodes, unit = torch.cos(angles), torch.linspace(-1, 1, FINE, dtype=torch.float64)
+    between = _chebyshev(nodes, unit)
+    crooked = camera.size[0, 1] * torch.tensor(CROOKED, dtype=torch.float64)
+    scale = torch.sqrt(curves.sigma**2 + crooked[:, None] ** 2)
+    sane = torch.linspace(-REACH, REACH, COARSE, dtype=torch.float64)
+    sane = sane[_bulge(_moved(camera, sane[:, None] * step, free)).abs() < WILDEST]
+    low, high = (float(sane[0]), float(sane[-1])) if len(sane) > 1 else (-REACH, REACH)
+    mean, variance = 0.0, 1.0
+    for _ in range(2):
+        middle, half = 0.5 * (low + high), 0.5 * (high - low)
+        tried = _moved(camera, (middle + half * nodes)[:, None] * step, free)
+        sagittas = between @ bend(tried, curves).sagitta
+        squared = (sagittas[:, None] / scale) ** 2
+        gain = -(0.5 * (TAIL + 1) * torch.log1p(squared / TAIL) + scale.log()).sum(-1) / REPEATS
+        places = middle + half * unit
+        bulge = between @ _bulge(tried)
+        gain = gain.logsumexp(1) + _student(places) + _student(bulge / BULGE)
+        share = torch.softmax(gain, 0)
+        mean = float((share * places).sum())
+        variance = float((share * (places - mean) ** 2).sum())
+        near = CLOSER * math.sqrt(variance)
+        if near > 0.5 * half:
+            break
+        low, high = max(low, mean - near), min(high, mean + near)
+    return mean, variance
+
+
+def _student(sigmas: Tensor) -> Tensor:
+    """Log likelihood of what is so many sigmas off."""
+    return -0.5 * (FREEDOM + 1) * torch.log1p(sigmas**2 / FREEDOM)
+
+
+def _bulge(camera: Camera) -> Tensor:
+    """(B,) how much cameras magnify, half the height off the centre, beyond 1; 0 for wide ones."""
+    if camera.model.wide:
+        return torch.zeros_like(camera.f)
+    s = (0.5 * camera.size[:, 1] / camera.f) ** 2
+    depth, _ = camera.model.depth(s, tuple(camera.distortion.unbind(-1)))
+    return depth - 1
+
+
+def _chebyshev(nodes: Tensor, places: Tensor) -> Tensor:
+    """(P, N) what the values of a smooth function at Chebyshev's nodes (N,) are multiplied by to
+    give those at places (P,) within [-1, 1]."""
+    degree = torch.arange(len(nodes), dtype=nodes.dtype)
+    at_nodes, at_places = (
+        torch.cos(degree * torch.acos(x.clamp(-1, 1))[:, None]) for x in (nodes, places)
+    )
+    matrix: Tensor = at_places @ torch.linalg.inv(at_nodes)
+    return matrix
+
+
+def _moved(camera: Camera, steps: Tensor, free: Free) -> Camera:
+    """B cameras: one after steps (B, D) of its free distortion parameters, within bounds."""
+    columns = list(camera.distortion.expand(len(steps), -1).unbind(1))
+    for i, step in zip(free.distortion, steps.unbind(1), strict=True):
+        columns[i] = (columns[i] + step).clamp(*camera.model.bounds[i])
+    several = camera[torch.zeros(len(steps), dtype=torch.long)]
+    return replace(several, distortion=torch.stack(columns, 1))
+
+
+def _root(covariance: Tensor) -> Tensor:
+    """(D, D) whose square, with its transpose, is a covariance that may be nearly singular."""
+    scale = covariance.diagonal().clamp(min=torch.finfo(covariance.dtype).tiny).sqrt()
+    values, vectors = torch.linalg.eigh(covariance / scale / scale[:, None])
+    root: Tensor = scale[:, None] * (vectors * values.clamp(min=0).sqrt())
+    return root

@@ -1,0 +1,119 @@
+"""The arrow-shaped systems of R guesses: gravities couple only to the cameras, headings only to
+their image, so that each is eliminated in its own small block, and time and memory grow linearly
+with the number of images.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from geocalib.lines.unknowns import Array, Layout, times
+
+
+@dataclass(frozen=True)
+class Arrow:
+    """Symmetric: A (R, T, a, a) on the gravities, C (R, Q, Q) on all cameras, B (R, T, a, Q)
+    between."""
+
+    A: Array
+    B: Array
+    C: Array
+
+    def __add__(self, other: Arrow) -> Arrow:
+        return Arrow(self.A + other.A, self.B + other.B, self.C + other.C)
+
+    def damped(self, damping: Array) -> Arrow:
+        """With (1 + damping) on the diagonal, damping (R,)."""
+        return Arrow(
+            self.A + _diagonal(self.A, damping[:, None]),
+            self.B,
+            self.C + _diagonal(self.C, damping),
+        )
+
+    def eliminate(self) -> Elimination:
+        """Eliminate the gravities."""
+        inverse = np.asarray(np.linalg.inv(self.A), np.float64)
+        AB = inverse @ self.B
+        S = self.C - (np.swapaxes(self.B, -1, -2) @ AB).sum(1)
+        return Elimination(inverse, AB, S)
+
+
+@dataclass(frozen=True)
+class Elimination:
+    """What is left of an arrow: A^-1, A^-1 B and the Schur complement S (R, Q, Q)."""
+
+    A_inverse: Array
+    AB: Array
+    S: Array
+
+    def solve(self, time: Array, camera: Array) -> tuple[Array, Array]:
+        """Solutions (R, T, a) and (R, Q)."""
+        left = camera - times(np.swapaxes(self.AB, -1, -2), time).sum(1)
+        camera = np.linalg.solve(self.S, left[..., None])[..., 0]
+        return times(self.A_inverse, time) - times(self.AB, camera[:, None]), camera
+
+
+def assembled(matrix: Array, vector: Array, layout: Layout) -> tuple[Arrow, tuple[Array, Array]]:
+    """Sums of matrices (R, B, P, P) and vectors (R, B, P) of every image: an arrow, and (R, T, a)
+    and (R, Q)."""
+    a, own, cameras = layout.tangents, layout.intrinsics, len(layout.size)
+    rows, count = len(matrix), int(layout.time.max()) + 1
+    top, side, tip = matrix[..., :a, :a], matrix[..., :a, a:], matrix[..., a:, a:]
+    if matrix.shape[1] == 1:
+        return Arrow(top, side, tip[:, 0]), (vector[..., :a], vector[:, 0, a:])
+    A, time = np.zeros((rows, count, a, a)), np.zeros((rows, count, a))
+    B = np.zeros((rows, count, cameras, a, own))
+    C, camera = np.zeros((rows, cameras, own, cameras, own)), np.zeros((rows, cameras, own))
+    for image, (t, c) in enumerate(zip(layout.time, layout.camera, strict=True)):
+        A[:, t] += top[:, image]
+        B[:, t, c] += side[:, image]
+        C[:, c, :, c] += tip[:, image]
+        time[:, t] += vector[:, image, :a]
+        camera[:, c] += vector[:, image, a:]
+    size = cameras * own
+    arrow = Arrow(
+        A, B.transpose(0, 1, 3, 2, 4).reshape(rows, count, a, size), C.reshape(rows, size, size)
+    )
+    return arrow, (time, camera.reshape(rows, size))
+
+
+@dataclass(frozen=True)
+class Turns:
+    """The best turns of headings: first (R, B, Y) less slope (R, B, Y, P) times the other
+    unknowns."""
+
+    first: Array
+    slope: Array
+
+    def after(self, time: Array, camera: Array) -> Array:
+        """(R, B, Y) once the others have moved by (R, B, a) and (R, B, own)."""
+        return self.first - times(self.slope, np.concatenate([time, camera], -1))
+
+
+def reduced(
+    hessian: Array, gradient: Array, shared: int, damping: Array | None = None
+) -> tuple[Array, Array, Turns]:
+    """Normal equations (R, B, P, P) of the first ``shared`` unknowns of each image, the headings
+    eliminated, which damping (R,) holds."""
+    own = hessian[..., shared:, shared:]
+    factor = np.zeros(len(own)) if damping is None else damping
+    # A heading that no segment follows stays where it is.
+    own = own + _diagonal(own, factor[:, None])
+    right = np.concatenate([hessian[..., shared:, :shared], -gradient[..., shared:, None]], -1)
+    both = np.linalg.solve(own, right)
+    slope, first = both[..., :-1], both[..., -1]
+    across = hessian[..., :shared, shared:]
+    return (
+        hessian[..., :shared, :shared] - across @ slope,
+        gradient[..., :shared] + times(across, first),
+        Turns(first, slope),
+    )
+
+
+def _diagonal(matrix: Array, factor: Array) -> Array:
+    """Matrices (..., n, n) with factor (...) times the diagonal, or 1 where that is 0."""
+    diagonal = np.diagonal(matrix, axis1=-2, axis2=-1)
+    values = np.where(diagonal > 0, factor[..., None] * diagonal, 1.0)
+    return values[..., None] * np.eye(matrix.shape[-1])

@@ -1,0 +1,228 @@
+"""What is sought, in arrays: gravities, cameras and headings of images that share some of them.
+
+Problems are small and steps are many, so that NumPy is several times as fast as torch here. All
+arrays begin with R guesses, which are improved side by side. Of the images, some may share a
+camera, or a gravity up to a known rotation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from geocalib.cameras.base import CameraModel
+from geocalib.cameras.camera import Camera
+from geocalib.fields import Free
+from geocalib.solver.coupling import Coupling
+from geocalib.solver.state import Frame
+
+Array = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+TINY = 1e-30
+"""Far below the rounding of any number of size 1."""
+
+
+@dataclass(frozen=True)
+class Guess:
+    """R guesses at T gravities, C cameras and the Y headings of each of B images."""
+
+    gravity: Array
+    """(R, T, 3)."""
+    log_f: Array
+    """(R, C)."""
+    distortion: Array
+    """(R, C, D)."""
+    c: Array
+    """(R, C, 2)."""
+    headings: Array
+    """(R, B, Y, 3) level unit directions in the camera frame of each image."""
+
+    def __len__(self) -> int:
+        return len(self.gravity)
+
+    def __getitem__(self, index: slice | list[int] | npt.NDArray[np.int64]) -> Guess:
+        """Some of them."""
+        return Guess(*(value[index] for value in vars(self).values()))
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[Guess]) -> Guess:
+        """Several, one after the other."""
+        columns = zip(*(vars(part).values() for part in parts), strict=True)
+        return cls(*(np.concatenate(column) for column in columns))
+
+
+@dataclass(frozen=True)
+class Images:
+    """Where the cameras of B images are, by R guesses."""
+
+    model: CameraModel
+    focal: Array
+    """(R, B, 2) fx and fy."""
+    c: Array
+    """(R, B, 2)."""
+    distortion: Array
+    """(R, B, D)."""
+    gravity: Array
+    """(R, B, 3)."""
+    basis: Array
+    """(R, B, 3, a) tangent directions in which it varies."""
+
+    def bent(self, model: CameraModel) -> Images:
+        """With a model of one parameter, which is 0."""
+        return replace(self, model=model, distortion=np.zeros_like(self.c[..., :1]))
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which unknowns B images have, and how far these may go."""
+
+    model: CameraModel
+    free: Free
+    size: Array
+    """(C, 2) pixels."""
+    aspect: Array
+    """(C,) fx / fy."""
+    low: Array
+    """(C,) bounds of log f."""
+    high: Array
+    time: npt.NDArray[np.int64]
+    """(B,) which of the gravities each image has."""
+    camera: npt.NDArray[np.int64]
+    """(B,) which of the cameras."""
+    rotation: Array | None
+    """(B, 3, 3) from the frame of that gravity to the image's; None: identity."""
+
+    @classmethod
+    def create(cls, frame: Frame, coupling: Coupling) -> Layout:
+        """Of images that form one component."""
+        return cls(
+            frame.model,
+            frame.free,
+            frame.size.numpy(),
+            frame.aspect.numpy(),
+            frame.log_f_low.numpy(),
+            frame.log_f_high.numpy(),
+            coupling.time.numpy(),
+            coupling.camera.numpy(),
+            None if coupling.rotation is None else coupling.rotation.double().numpy(),
+        )
+
+    @property
+    def tangents(self) -> int:
+        """Free directions of each gravity."""
+        return 2 * int(self.free.gravity)
+
+    @property
+    def intrinsics(self) -> int:
+        """Free parameters of each camera."""
+        free = self.free
+        return int(free.focal) + len(free.distortion) + 2 * int(free.principal_point)
+
+    def images(self, guess: Guess) -> Images:
+        """What a guess means for every image."""
+        basis = tangent_basis(guess.gravity)[..., : self.tangents]
+        gravity, basis = guess.gravity[:, self.time], basis[:, self.time]
+        if self.rotation is not None:
+            gravity, basis = times(self.rotation, gravity), self.rotation @ basis
+        f = np.exp(guess.log_f)
+        focal = np.stack([f * self.aspect, f], -1)[:, self.camera]
+        c, distortion = guess.c[:, self.camera], guess.distortion[:, self.camera]
+        return Images(self.model, focal, c, distortion, gravity, basis)
+
+    def camera_of(self, guess: Guess, image: int) -> Camera:
+        """By the first guess, as a batch of 1."""
+        at = self.camera[image]
+        own = np.exp(guess.log_f[0, at]), guess.c[0, at], guess.distortion[0, at]
+        values = (*own, self.size[at], self.aspect[at])
+        return Camera(self.model, *(torch.tensor(value)[None] for value in values))
+
+    def moved(self, guess: Guess, time: Array, camera: Array) -> Guess:
+        """After steps (R, T, a) on the sphere and (R, C, P) of the intrinsics, within bounds."""
+        gravity, log_f, distortion, c = guess.gravity, guess.log_f, guess.distortion, guess.c
+        if self.free.gravity:
+            gravity = move(gravity, time)
+        at = 0
+        if self.free.focal:
+            log_f = np.clip(log_f + camera[..., 0], self.low, self.high)
+            at = 1
+        if self.free.distortion:
+            distortion = distortion.copy()
+            for i in self.free.distortion:
+                distortion[..., i] = (distortion[..., i] + camera[..., at]).clip(
+                    *self.model.bounds[i]
+                )
+                at += 1
+            if not self.model.unit_centre and self.free.focal:
+                log_f = log_f - _magnified(self.model, guess.distortion, distortion)
+        if self.free.principal_point:
+            c = c + camera[..., at : at + 2]
+        return Guess(gravity, log_f, distortion, c, guess.headings)
+
+
+def _magnified(model: CameraModel, before: Array, after: Array) -> Array:
+    """What log f depth(0) gains beyond first order: taking it off f keeps the magnification, which
+    the data fix well, on the straight line of a step."""
+    shape, count = before.shape[:-1], before.shape[-1]
+
+    def parameters(distortion: Array) -> tuple[Tensor, ...]:
+        return tuple(torch.from_numpy(distortion.reshape(-1, count))[:, :, None].unbind(1))
+
+    centre = torch.zeros(before.size // count, 1, dtype=torch.float64)
+    jet = model.jet(centre, parameters(before))
+    depth, _ = model.depth(centre, parameters(after))
+    slope = (torch.cat(jet.d_k, 1) / jet.depth).numpy().reshape(before.shape)
+    gained = torch.log(depth / jet.depth).numpy().reshape(shape)
+    return np.asarray(gained - (slope * (after - before)).sum(-1))
+
+
+def times(matrix: Array, vector: Array) -> Array:
+    """(..., n) from (..., n, m) and (..., m)."""
+    return np.asarray((matrix @ vector[..., None])[..., 0])
+
+
+def tangent_basis(gravity: Array) -> Array:
+    """As ``geocalib.gravity.tangent_basis``: (..., 3, 2) of gravity (..., 3)."""
+    x, y, z = gravity[..., 0], gravity[..., 1] + TINY, gravity[..., 2]
+    h = np.hypot(x, y)
+    basis = np.zeros((*gravity.shape, 2))
+    sine, cosine = x / h, y / h
+    basis[..., 0, 0], basis[..., 1, 0] = cosine, -sine
+    basis[..., 0, 1], basis[..., 1, 1], basis[..., 2, 1] = sine * z, cosine * z, -h
+    return basis
+
+
+def move(gravity: Array, step: Array) -> Array:
+    """As ``geocalib.gravity.move``: along a great circle by a tangent step (..., 2), radians."""
+    angle = np.sqrt((step * step).sum(-1, keepdims=True) + TINY)
+    along = times(tangent_basis(gravity), step)
+    return unit(gravity * np.cos(angle) + along * (np.sin(angle) / angle))
+
+
+def level_frame(gravity: Array) -> Array:
+    """(..., 3, 3) the axes right, down and ahead of a level frame, as rows in the camera frame."""
+    right = tangent_basis(gravity)[..., 0]
+    return np.stack([right, gravity, cross(right, gravity)], -2)
+
+
+def cross(a: Array, b: Array) -> Array:
+    """(..., 3) of vectors (..., 3)."""
+    product = np.empty(np.broadcast_shapes(a.shape, b.shape))
+    for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
+        product[..., i] = a[..., j] * b[..., k] - a[..., k] * b[..., j]
+    return product
+
+
+def unit(vector: Array) -> Array:
+    """Of length 1."""
+    return np.asarray(vector / np.sqrt((vector * vector).sum(-1, keepdims=True)))
+
+
+def compass(count: int) -> Array:
+    """(count, 3) headings over half a turn, in a level frame."""
+    angle = np.pi / count * np.arange(count)
+    return np.stack([np.cos(angle), np.zeros(count), np.sin(angle)], -1)

@@ -1,0 +1,205 @@
+"""What straight edges tell of distortion."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+from streets import camera_of, gravity_of, prior_of
+from torch import Tensor
+
+from geocalib.cameras import Camera
+from geocalib.fields import Free
+from geocalib.lines.curves import STRETCHES, Curves
+from geocalib.lines.plumb import firm, straightened
+from geocalib.lines.refine import refine
+from geocalib.lines.sagitta import bend
+from geocalib.lines.segments import Segments
+from geocalib.lines.straightness import bendable, bends_outwards
+from geocalib.solver.coupling import couple
+from samples import ALL_MODELS
+
+DISTORTING = [model for model in ALL_MODELS if model != "pinhole"]
+GRAVITY = gravity_of(4.0, 12.0)
+ALONE = couple(1, None, None, torch.device("cpu"))
+
+
+def curves_of(
+    camera: Camera, count: int = 40, curved: int = 0, noise: float = 0.0, seed: int = 0
+) -> Curves:
+    """Edges of a world of straight lines that point anywhere, the last few of them really curved,
+    with as much noise (pixels) in every place."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def uniform(*shape: int) -> Tensor:
+        return torch.rand(*shape, generator=generator, dtype=torch.float64)
+
+    size = camera.size[0]
+    middle, angle = (0.3 + 0.4 * uniform(count, 2)) * size, 2 * math.pi * uniform(count)
+    along = torch.stack([torch.cos(angle), torch.sin(angle)], -1)
+    reach = 0.15 * size[1] * (1 + uniform(count, 1))
+    ends = torch.stack([middle - reach * along, middle + reach * along], 1)
+    rays, _ = camera.unproject(ends[None])
+    share = torch.linspace(0, 1, STRETCHES, dtype=torch.float64)[:, None]
+    between = rays[0, :, :1] * (1 - share) + rays[0, :, 1:] * share
+    points = camera.project(between[None])[0][0]
+    along = points[:, -1] - points[:, 0]
+    length = torch.linalg.vector_norm(along, dim=-1)
+    normal = torch.stack([-along[:, 1], along[:, 0]], -1) / length[:, None]
+    place = 2 * ((points - points[:, :1]) * along[:, None]).sum(-1) / length[:, None] ** 2 - 1
+    off = noise * torch.randn(count, STRETCHES, generator=generator, dtype=torch.float64)
+    if curved:
+        sag = 0.05 * length[-curved:] * torch.randn(curved, generator=generator).double()
+        off[-curved:] += sag[:, None] * (1 - place[-curved:] ** 2)
+    terms = torch.stack([torch.ones_like(place), place, 1 - place**2], -1)
+    comb = torch.linalg.pinv(terms)[:, 2]
+    sigma = max(noise, 1e-3) * torch.linalg.vector_norm(comb, dim=-1)
+    return Curves(points + off[..., None] * normal[:, None], comb, sigma)
+
+
+@pytest.mark.parametrize("model", DISTORTING)
+def test_straight_edges_have_no_sagitta(model: str) -> None:
+    camera = camera_of(model)
+    sagitta = bend(camera, curves_of(camera)).sagitta
+    assert sagitta.abs().max() < 1e-6
+
+
+def test_a_sagitta_is_in_pixels() -> None:
+    """Without distortion a place off the line is as far off it as it is in the picture."""
+    camera = Camera.create("simple_radial", torch.tensor(500.0).double(), (640, 480), [0.0])
+    x = torch.linspace(100, 400, STRETCHES, dtype=torch.float64)
+    bump = 1 - ((x - 250) / 150) ** 2
+    points = torch.stack([x, 120 + 3.5 * bump], -1)[None]
+    terms = torch.stack([torch.ones_like(x), x, bump], -1)
+    curves = Curves(points, torch.linalg.pinv(terms)[2][None], torch.ones(1).double())
+    assert bend(camera, curves).sagitta.abs().item() == pytest.approx(3.5, rel=1e-3)
+
+
+@pytest.mark.parametrize("model", DISTORTING)
+def test_jacobian(model: str) -> None:
+    """Against central differences, far from where edges are straight."""
+    camera = camera_of(model)
+    curves = curves_of(camera, 12, curved=12, noise=0.5)
+    count = len(camera.model.parameters)
+    free = Free(False, True, tuple(range(count)), True)
+    found = bend(camera, curves).jacobian(free)[0]
+
+    def sagittas(step: Tensor) -> Tensor:
+        moved = replace(
+            camera,
+            f=camera.f * step[0].exp(),
+            distortion=camera.distortion + step[1 : 1 + count],
+            c=camera.c + step[1 + count :],
+        )
+        return bend(moved, curves).sagitta[0]
+
+    small = 1e-5
+    for column, step in enumerate(torch.eye(3 + count, dtype=torch.float64)):
+        expected = (sagittas(small * step) - sagittas(-small * step)) / (2 * small)
+        scale = expected.abs().max().clamp(min=1e-3)
+        assert torch.allclose(found[:, column] / scale, expected / scale, atol=1e-6)
+
+
+@pytest.mark.parametrize("model", DISTORTING)
+def test_distortion_is_found_among_curved_edges(model: str) -> None:
+    camera = camera_of(model)
+    curves = curves_of(camera, 90, curved=30, noise=0.05)
+    prior = prior_of(camera, GRAVITY, sigma_distortion=0.03)
+    off = torch.full_like(camera.distortion, 0.03)
+    prior = replace(prior, camera=replace(prior.camera, distortion=camera.distortion + off))
+    (answer,) = straightened([prior], [curves], ALONE)
+    truth = bend(camera, curves).sagitta
+    before, after = (bend(one.camera, curves).sagitta - truth for one in (prior, answer))
+    assert after.abs().median() < 0.25 * before.abs().median()
+    assert torch.equal(answer.gravity, prior.gravity)
+    assert answer.fy == prior.fy
+    assert torch.linalg.eigvalsh(answer.covariance)[0] > -1e-12
+
+
+def test_one_parameter_is_as_sure_as_it_is_right() -> None:
+    camera = camera_of("simple_radial")
+    errors = []
+    for seed in range(40):
+        curves = curves_of(camera, 30, curved=8, noise=0.2, seed=seed)
+        prior = prior_of(camera, GRAVITY, sigma_log_f=1e-6, sigma_distortion=0.05)
+        prior = replace(prior, camera=replace(prior.camera, distortion=camera.distortion + 0.03))
+        (answer,) = straightened([prior], [curves], ALONE)
+        assert answer.sigma.distortion[0] < 0.8 * prior.sigma.distortion[0]
+        errors.append((answer.distortion[0] + 0.12) / answer.sigma.distortion[0])
+    # Edges are taken for repetitive, which these are not.
+    assert 0.3 < math.sqrt(sum(e * e for e in errors) / len(errors)) < 1.2
+
+
+def test_distortion_follows_the_focal_length() -> None:
+    """Edges tell k1 / f^2: where f is that unsure, k1 is twice as much, relatively."""
+    camera = camera_of("simple_radial")
+    prior = prior_of(camera, GRAVITY, sigma_log_f=0.2)
+    (answer,) = straightened([prior], [curves_of(camera, 60)], ALONE)
+    (k1,) = answer.distortion
+    assert k1 == pytest.approx(-0.12, abs=2e-3)
+    covariance = answer.covariance[2:, 2:]
+    assert covariance[0, 1].item() == pytest.approx(2 * k1 * 0.04, rel=0.02)
+    assert answer.sigma.distortion[0] == pytest.approx(abs(2 * k1 * 0.2), rel=0.05)
+
+
+def test_a_prior_that_is_vague_beyond_reason_does_no_harm() -> None:
+    camera = camera_of("simple_radial")
+    prior = prior_of(camera, GRAVITY, sigma_distortion=10.0)
+    (answer,) = straightened([prior], [curves_of(camera, 60, curved=20, noise=0.05)], ALONE)
+    assert answer.distortion[0] == pytest.approx(-0.12, abs=0.015)
+
+
+def test_nothing_changes_without_edges_or_without_distortion_to_find() -> None:
+    camera = camera_of("simple_radial")
+    prior = prior_of(camera, GRAVITY)
+    assert straightened([prior], [Curves.none()], ALONE)[0] is prior
+    kept = [i for i, name in enumerate(prior.parameters) if name != "k1"]
+    fixed = replace(
+        prior,
+        parameters=tuple(prior.parameters[i] for i in kept),
+        covariance=prior.covariance[kept][:, kept],
+    )
+    assert straightened([fixed], [curves_of(camera)], ALONE)[0] is fixed
+    pinhole = prior_of(camera_of("pinhole"), GRAVITY)
+    assert straightened([pinhole], [curves_of(camera)], ALONE)[0] is pinhole
+
+
+def test_images_of_one_camera_tell_together() -> None:
+    camera = camera_of("simple_radial")
+    prior = prior_of(camera, GRAVITY)
+    prior = replace(prior, camera=replace(prior.camera, distortion=camera.distortion + 0.03))
+    both = couple(2, [0, 0], None, torch.device("cpu"))
+    first, second = straightened([prior, prior], [curves_of(camera), Curves.none()], both)
+    assert first.distortion == second.distortion
+    assert first.distortion[0] == pytest.approx(-0.12, abs=2e-3)
+
+
+def test_edges_tell_where_no_direction_is_supported() -> None:
+    camera = camera_of("simple_radial")
+    prior = prior_of(camera, GRAVITY)
+    prior = replace(prior, camera=replace(prior.camera, distortion=camera.distortion + 0.03))
+    few = Segments(torch.zeros(0, 2, 2).double(), 0.3, curves_of(camera))
+    (answer,) = refine([prior], [few])
+    assert answer.distortion[0] == pytest.approx(-0.12, abs=2e-3)
+    assert answer.lines is None
+
+
+@pytest.mark.parametrize(("k1", "bent"), [(-0.1, True), (0.0, False), (0.1, False)])
+def test_a_barrel_is_told_from_a_pinhole(k1: float, bent: bool) -> None:
+    pinhole = camera_of("pinhole")
+    lens = Camera.create("simple_radial", pinhole.f, pinhole.size, [k1])
+    wide = bendable(prior_of(pinhole, GRAVITY))
+    assert not bends_outwards(wide)
+    (told,) = straightened([wide], [curves_of(lens, 60, noise=0.1)], ALONE)
+    assert bends_outwards(told) == bent
+
+
+def test_firm_is_surer_of_distortion_alone() -> None:
+    camera = camera_of("simple_radial")
+    (told,) = straightened([prior_of(camera, GRAVITY)], [curves_of(camera, 20, noise=1.0)], ALONE)
+    firmer = firm(told)
+    assert torch.equal(firmer.covariance[:3], told.covariance[:3])
+    one, other = (torch.linalg.inv(c.covariance)[3, 3] for c in (told, firmer))
+    assert (other / one).item() == pytest.approx(4, rel=1e-6)
