@@ -43,6 +43,18 @@ def test_a_focal_length_that_is_far_off() -> None:
         assert focal < 0.03
 
 
+@pytest.mark.parametrize(("sigma", "believed"), [(0.06, True), (0.02, False)])
+def test_lines_that_contradict_a_sure_network_are_not_believed(
+    sigma: float, believed: bool
+) -> None:
+    camera = camera_of("pinhole")
+    segments = segments_along(camera, CROSSED, each=80, clutter=80, noise=0.3)
+    prior = prior_of(camera, GRAVITY, log_f_off=0.3, sigma_log_f=sigma)
+    (answer,) = refine([prior], [segments])
+    assert (answer.lines is not None) == believed
+    assert believed or answer is prior
+
+
 def test_sigmas_shrink_where_lines_speak() -> None:
     camera = camera_of("pinhole")
     prior = prior_of(camera, GRAVITY, log_f_off=0.1)

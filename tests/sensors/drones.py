@@ -12,7 +12,7 @@ DRONE = """<?xpacket begin="\ufeff" id="W5M0MpCehiHzreSzNTczkc9d"?>
    tiff:Model="FC6310"
    drone-dji:AbsoluteAltitude="+120.00"
    drone-dji:GimbalRollDegree="{roll}"
-   drone-dji:GimbalYawDegree="+45.00"
+   drone-dji:GimbalYawDegree="{yaw}"
    drone-dji:GimbalPitchDegree="{pitch}"
    drone-dji:FlightRollDegree="+12.00"
    drone-dji:FlightPitchDegree="+21.00">
@@ -23,5 +23,5 @@ DRONE = """<?xpacket begin="\ufeff" id="W5M0MpCehiHzreSzNTczkc9d"?>
 """As it stands in a photo of a Phantom 4 Pro, shortened."""
 
 
-def packet(roll: str = "+0.00", pitch: str = "-90.00") -> bytes:
-    return DRONE.format(roll=roll, pitch=pitch).encode()
+def packet(roll: str = "+0.00", pitch: str = "-90.00", yaw: str = "+45.00") -> bytes:
+    return DRONE.format(roll=roll, pitch=pitch, yaw=yaw).encode()

@@ -146,6 +146,7 @@ class TestNotASidecar:
         ({"gravity": [0, 1], "frame": "camera"}, r"gravity must be 3 numbers, got \[0, 1\]"),
         ({"gravity": [0, "1", 0], "frame": "camera"}, "gravity must be 3 numbers"),
         ('{"gravity": [0, NaN, 0], "frame": "camera"}', "gravity must be 3 numbers"),
+        ({"gravity": [0, 10**400, 0], "frame": "camera"}, "gravity must be 3 numbers"),
         ({"gravity": [0, 0, 0], "frame": "camera"}, "length 0"),
         ({"gravity": [0, 1, 0], "frame": "camera", "sigma_deg": 0}, "sigma_deg must lie between"),
         ({"gravity": [0, 1, 0], "frame": "device", "orientation": 9}, "orientation must be 1 to 8"),

@@ -38,6 +38,11 @@ def test_signs() -> None:
     assert clockwise == pytest.approx((0.5, math.sqrt(0.75), 0))
 
 
+def test_a_level_gimbal() -> None:
+    assert gimbal_gravity(packet(pitch="+0.00")) == (0, 1, 0)
+    assert gimbal_gravity(REWRITTEN.replace(b"-30.00", b"+0.00")) == (0, 1, 0)
+
+
 def test_elements_and_another_namespace() -> None:
     assert gimbal_gravity(REWRITTEN) == pytest.approx((0, math.sqrt(0.75), 0.5))
 
@@ -58,13 +63,14 @@ def test_a_packet_without_a_gimbal() -> None:
         (packet(roll="level"), "GimbalRollDegree.*'level'"),
         (packet(pitch="NaN"), "GimbalPitchDegree"),
         (packet(pitch="-900"), "within 180"),
+        (packet(pitch="+0.00", yaw="+0.00"), "all 0"),
         (packet()[:200], "damaged"),
         (b"", "damaged"),
         (BOMB, "document type"),
         (BOMB.decode().encode("utf-16"), "document type"),
         (b" " * (2 << 20), "larger than"),
     ],
-    ids=["word", "nan", "range", "cut", "empty", "bomb", "wide bomb", "huge"],
+    ids=["word", "nan", "range", "unknown", "cut", "empty", "bomb", "wide bomb", "huge"],
 )
 def test_what_is_wrong_is_said_in_one_line(bad: bytes, says: str) -> None:
     with pytest.raises(FormatError, match=says) as error:

@@ -13,7 +13,7 @@ from PIL.ExifTags import IFD, Base
 from geocalib.calibration import OUTLIER, Calibration, Failure
 from geocalib.errors import ConfigError, CouplingError
 from geocalib.sets import album
-from oracle_network import GRAVITY_DEG, check, knowing, picture, truth
+from oracle_network import GRAVITY_DEG, Oracle, check, knowing, picture, truth
 from views import gravity_error_deg
 
 F = 480.0
@@ -145,3 +145,29 @@ def test_wrong_calls_are_refused_at_once() -> None:
         calibrator.calibrate_set(["a.jpg", "b.jpg"], cameras=[0])
     with pytest.raises(ConfigError, match="the principal point of a set is fixed"):
         calibrator.calibrate_set(["a.jpg"], free_principal_point=0.1)
+
+
+def test_screenshots_stand_alone_and_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their size makes cameras of them, so they are compared with the photos of all cameras."""
+    truths = [taken((480, 360), 3 * i) for i in range(4)]
+    truths += [taken((240, 400), 5), taken((200, 400), 5), taken((200, 400), 7)]
+    sources: list[Any] = [picture(known.size, i) for i, known in enumerate(truths)]
+    calibrator = knowing(*truths)
+    cameras = [0, 0, 0, 0, 1, 2, 2]
+    for one, known in zip(calibrator.calibrate_set(sources, cameras=cameras), truths, strict=True):
+        check(one, known)
+
+    def quiet(self: Oracle, image: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        up, latitude, *confidence = look(self, image)
+        faint = 1e-3 if image.shape[1] > image.shape[2] else 1.0
+        return up, latitude, *(faint * one for one in confidence)
+
+    look = Oracle._one
+    monkeypatch.setattr(Oracle, "_one", quiet)
+    found = list(calibrator.calibrate_set(sources, cameras=cameras))
+    for one, known in zip(found[:4], truths[:4], strict=True):
+        check(one, known)
+    for one in found[4:]:
+        assert isinstance(one, Failure)
+        assert one.status == OUTLIER
+        assert "shows no camera, as other photos do" in one.error

@@ -52,7 +52,9 @@ def print_table(every: Sequence[Row], beside_data: bool) -> None:
             Text(f"{prior.tension:.1f}", "red" if prior.contradicts else "green"),
         )
     console = report.standard_error() if beside_data else report.standard_output()
-    console.print(table)
+    # Where there is no terminal, as wide as it takes.
+    width = None if console.is_terminal else report.UNBOUNDED
+    console.print(table, width=width, crop=False)
 
 
 def _value(quantity: str, value: Sequence[float], sigma: float) -> str:

@@ -42,16 +42,16 @@ class Prior:
     stiffness: Arrow
     """Inverse covariance of the deviations."""
 
+    def distance(self, guess: Guess, layout: Layout) -> Array:
+        """(R,) how far guesses are from the mean, in sigmas."""
+        return np.asarray(np.sqrt(self._forces(guess, layout)[2]))
+
     def pull(self, guess: Guess, layout: Layout) -> Pull:
         """What the prior adds at guesses."""
         stiff = self.stiffness
-        time = (guess.gravity[..., None, :] @ self.basis)[..., 0, :]
         turn = np.swapaxes(tangent_basis(guess.gravity)[..., : layout.tangents], -1, -2)
         turn = turn @ self.basis
-        camera = self._off(guess, layout.free)
-        time_force = times(stiff.A, time) + times(stiff.B, camera[:, None])
-        camera_force = times(np.swapaxes(stiff.B, -1, -2), time).sum(1) + times(stiff.C, camera)
-        squared = (time * time_force).sum((-1, -2)) + (camera * camera_force).sum(-1)
+        time_force, camera_force, squared = self._forces(guess, layout)
         # Of Student's distribution: both the cost and the weight that makes its gradient.
         weight = student_weight(squared)
         held = weight[:, None, None, None] * turn
@@ -62,6 +62,16 @@ class Prior:
         )
         cost = student_cost(squared)
         return Pull(arrow, times(held, time_force), weight[:, None] * camera_force, cost)
+
+    def _forces(self, guess: Guess, layout: Layout) -> tuple[Array, Array, Array]:
+        """Stiffness times deviation, (R, T, a) and (R, Q), and that times the deviation (R,)."""
+        stiff = self.stiffness
+        time = (guess.gravity[..., None, :] @ self.basis)[..., 0, :]
+        camera = self._off(guess, layout.free)
+        time_force = times(stiff.A, time) + times(stiff.B, camera[:, None])
+        camera_force = times(np.swapaxes(stiff.B, -1, -2), time).sum(1) + times(stiff.C, camera)
+        squared = (time * time_force).sum((-1, -2)) + (camera * camera_force).sum(-1)
+        return time_force, camera_force, squared
 
     def _off(self, guess: Guess, free: Free) -> Array:
         """(R, Q) how far the intrinsics are from the mean."""

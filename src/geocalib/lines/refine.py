@@ -24,7 +24,7 @@ from geocalib.lines.prior import Prior, network_prior
 from geocalib.lines.result import CLUTTER, Lines
 from geocalib.lines.search import MOST, Landscape, peaks, survey
 from geocalib.lines.segments import Segments
-from geocalib.lines.straightness import bendable, bends_outwards, pinhole_again
+from geocalib.lines.straightness import MOST_BARREL, bendable, bends_outwards, pinhole_again
 from geocalib.lines.unknowns import Array, Guess, Layout
 from geocalib.lines.worlds import unlocked, with_extra
 from geocalib.solver.coupling import Coupling, Rig, couple
@@ -48,14 +48,17 @@ LEAST_SUPPORT = 12.0
 some 1500 headings and focal lengths."""
 LEAST_TOGETHER = 70.0
 """Of all directions of an image: desks, whose edges point anywhere, have 30 to 60."""
+FARTHEST = 7.0
+"""Sigmas, of one image, by which lines may contradict the network. Beyond, they are more likely
+those of something that is neither level nor upright."""
 RIGHT_ANGLES = 15.0
 """Cost that right angles may add: most buildings have them, and a turn less to be found."""
 CAUTION = 4.0
 """By how much less sure than the likelihood the answer is: segments of one edge, of one facade or
 of one texture are wrong together. What it leaves of the errors is in ``docs/lines.md``."""
-MOST_BARREL, MOST_PINCUSHION = 0.03, 0.1
-"""Distortion outwards and inwards, in units of the image's height, beyond which a lens that is
-taken for a pinhole is none: what such lenses do besides is not known, and would mislead."""
+MOST_PINCUSHION = 0.1
+"""Distortion inwards, in units of the image's height, beyond which a lens that is taken for a
+pinhole is none: what such lenses do besides is not known, and would mislead."""
 
 
 def refine(
@@ -118,6 +121,8 @@ def _refine(
             return calibrations
         problem, guess = _without_right_angles(problem, guess)
         honest = replace(problem, prior=network_prior(calibrations, coupling)[0])
+        if _incredible(honest, guess):
+            return calibrations
         return _answers(calibrations, segments, modes, honest, guess)
     bent = [bendable(each) for each in calibrations]
     if any(bends_outwards(each) for each in straightened(bent, curves, coupling)):
@@ -128,7 +133,10 @@ def _refine(
     # Before more headings are tried, which would take bent lines for lines of several directions.
     if not problem.active.any() or _bends(problem, guess):
         return calibrations
-    answers = _answers(bent, segments, modes, *_without_right_angles(problem, guess))
+    problem, guess = _without_right_angles(problem, guess)
+    if _incredible(problem, guess):
+        return calibrations
+    answers = _answers(bent, segments, modes, problem, guess)
     return [pinhole_again(*each) for each in zip(calibrations, answers, strict=True)]
 
 
@@ -136,6 +144,12 @@ def _bends(problem: Problem, guess: Guess) -> bool:
     """Whether lines see much distortion in lenses that are taken for pinholes."""
     k = guess.distortion[0, :, 0] * (problem.layout.size[:, 1] / np.exp(guess.log_f[0])) ** 2
     return bool(((k < -MOST_BARREL) | (k > MOST_PINCUSHION)).any())
+
+
+def _incredible(problem: Problem, guess: Guess) -> bool:
+    """Whether an answer is too far from what the network is sure of."""
+    distance = problem.prior.distance(guess, problem.layout)[0]
+    return bool(distance > FARTHEST * math.sqrt(len(problem.bundle)))
 
 
 def _priors_alone(problem: Problem, calibrations: list[Calibration]) -> list[tuple[Prior, Layout]]:

@@ -6,6 +6,7 @@ import functools
 import math
 import textwrap
 from collections.abc import Callable, Sequence
+from itertools import count
 from pathlib import PurePath
 
 import numpy as np
@@ -171,9 +172,12 @@ def _legend(calibration: Calibration, with_box: bool) -> Image.Image:
     ][: 5 if with_box else 4]
     if calibration.lines is not None:
         vertical = calibration.lines.vertical.tolist()
-        names = ["vertical line" if is_vertical else "level line" for is_vertical in vertical]
-        found = dict.fromkeys(zip(line_colours(calibration.lines), names, strict=True))
-        entries += [(colour, 2.4, name) for colour, name in found]
+        found = dict(zip(line_colours(calibration.lines), vertical, strict=True))
+        level = (f"level lines, heading {n}" for n in count(1))
+        entries += [
+            (colour, 2.4, "vertical lines" if upright else next(level))
+            for colour, upright in found.items()
+        ]
 
     def draw(axes: Axes) -> float:
         for i, (colour, width, text) in enumerate(entries):

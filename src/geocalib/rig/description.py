@@ -86,7 +86,7 @@ def parse_rotation(value: object, where: str) -> Tensor:
     a pose, whose translation is left out."""
     try:
         numbers = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         numbers = np.full(0, np.nan)
     if numbers.shape == (4,):
         length = np.linalg.norm(numbers)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -39,6 +38,9 @@ KEYS = (*ANGLES, ROTATION, "images", "intrinsics")
 """What may be said of a camera."""
 
 KINDS = "a mapping of cameras, kalibr's camchain, or the list of rigs of COLMAP's rig_config"
+
+UNREADABLE = "numbers of thousands of digits, or lists in lists without end"
+"""What parsers give up on."""
 
 
 def read_rig(path: str | Path) -> RigDescription:
@@ -92,6 +94,8 @@ def _load(file: Path) -> Any:
             return json.loads(content)
         except json.JSONDecodeError as error:
             raise FormatError(f"{file}, line {error.lineno}: is no JSON: {error.msg}") from None
+        except (ValueError, RecursionError):
+            raise FormatError(f"{file}: is no rig, but {UNREADABLE}") from None
     return _load_yaml(content, file)
 
 
@@ -111,6 +115,8 @@ def _load_yaml(content: str, file: Path) -> Any:
         place = f", line {mark.line + 1}" if mark else ""
         why = getattr(error, "problem", None) or "it cannot be parsed"
         raise FormatError(f"{file}{place}: is no YAML: {why}") from None
+    except (ValueError, RecursionError):
+        raise FormatError(f"{file}: is no rig, but {UNREADABLE}") from None
 
 
 def _read_own(cameras: Mapping[Any, Any], source: str) -> RigDescription:
@@ -139,6 +145,6 @@ def _own_rotation(entry: Mapping[Any, Any], where: str) -> Tensor:
 
 
 def _degrees(value: object, where: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise FormatError(f"{where} is {value!r}, not a number of degrees")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= 360:
+        raise FormatError(f"{where} is {value!r:.40}, not a number of degrees up to 360")
     return float(value)

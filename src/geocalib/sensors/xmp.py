@@ -14,6 +14,8 @@ from geocalib.errors import FormatError
 from geocalib.sensors.frames import Vector, from_gimbal
 
 ROLL, PITCH = "drone-dji:GimbalRollDegree", "drone-dji:GimbalPitchDegree"
+YAW = "drone-dji:GimbalYawDegree"
+NAMES = (ROLL, PITCH, YAW)
 
 LARGEST_PACKET = 1 << 20
 """Bytes: JPEG has room for 64 kB of XMP, and no camera needs more."""
@@ -24,7 +26,13 @@ def gimbal_gravity(packet: bytes) -> Vector | None:
     found = _values(packet)
     if ROLL not in found or PITCH not in found:
         return None
-    return from_gimbal(_degrees(ROLL, found[ROLL]), _degrees(PITCH, found[PITCH]))
+    roll, pitch = _degrees(ROLL, found[ROLL]), _degrees(PITCH, found[PITCH])
+    if roll == pitch == 0 and YAW in found and _degrees(YAW, found[YAW]) == 0:
+        # A gimbal is hardly ever level and due north to a hundredth of a degree.
+        raise FormatError(
+            "the XMP angles of the gimbal are all 0, as of drones that leave them out"
+        )
+    return from_gimbal(roll, pitch)
 
 
 def _values(packet: bytes) -> dict[str, str]:
@@ -35,11 +43,11 @@ def _values(packet: bytes) -> dict[str, str]:
     inside: list[str] = []
 
     def start(name: str, attributes: dict[str, str]) -> None:
-        found.update((key, attributes[key]) for key in (ROLL, PITCH) if key in attributes)
+        found.update((key, attributes[key]) for key in NAMES if key in attributes)
         inside.append(name)
 
     def text(data: str) -> None:
-        if inside and inside[-1] in (ROLL, PITCH):
+        if inside and inside[-1] in NAMES:
             found[inside[-1]] = found.get(inside[-1], "") + data
 
     def end(name: str) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
@@ -27,7 +27,7 @@ from geocalib.known import Mapping as PixelMapping
 from geocalib.lines.segments import Segments
 from geocalib.sets.joint import Evidence, Opinions, fit_from, opinions
 from geocalib.sets.lines import refine_turned
-from geocalib.sets.outliers import Verdict, judge, silent
+from geocalib.sets.outliers import FEWEST, Verdict, judge, silent
 from geocalib.sets.plane import Plane, alike
 from geocalib.sets.shelf import Leaf
 from geocalib.sets.store import Store
@@ -92,6 +92,8 @@ class Page:
     notes: tuple[str, ...]
     segments: Segments | None
     fields: Fields | None
+    confidence: float
+    """Of the network, summed over the picture."""
 
 
 class Album:
@@ -123,10 +125,17 @@ class Album:
         """Add a picture that was seen before."""
         self._store.append(leaf.observations)
         self._planes.append(leaf.plane)
-        self.pages.append(Page(index, leaf.file, leaf.down, leaf.notes, leaf.segments, fields))
+        seen = leaf.observations
+        heard = float(seen.up_weight.sum() + seen.latitude_weight.sum())
+        self.pages.append(
+            Page(index, leaf.file, leaf.down, leaf.notes, leaf.segments, fields, heard)
+        )
 
-    def outcomes(self, known: Given) -> list[Outcome]:
-        """The outcome of each picture, given what is known of them in their pixels."""
+    def outcomes(self, known: Given, silent_ones: Collection[int] = ()) -> list[Outcome]:
+        """The outcome of each picture, given what is known of them in their pixels.
+
+        silent_ones: indices of those that are silent among the pictures of all cameras.
+        """
         plane = Plane.concatenate(self._planes)
         evidence = Evidence(
             self._store.load(),
@@ -139,7 +148,7 @@ class Album:
         evidence.leave_out(misshapen)
         said = opinions(evidence)
         verdict = judge(*_scaled(said, self.method.sigma_scale, misshapen))
-        mute = silent(evidence.confidence) & ~misshapen
+        mute = self._mute(silent_ones) & ~misshapen
         odd = verdict.outlier | misshapen | mute
         evidence.leave_out(odd)
         result = self._joint(evidence, said, verdict)
@@ -152,7 +161,8 @@ class Album:
                 why = f"is {_by(file.size)} pixels, but its camera takes pictures of {_by(usual)}"
                 answers.append(_outlier(file, why))
             elif mute[row]:
-                answers.append(_outlier(file, f"shows no camera, as the {others} others do"))
+                those = f"the {others} others" if others else "other photos"
+                answers.append(_outlier(file, f"shows no camera, as {those} do"))
             elif odd[row]:
                 answers.append(_outlier(file, _disagreement(row, said, verdict, plane, others)))
             elif result.status[row].failed:
@@ -164,6 +174,12 @@ class Album:
                     Calibration.from_fit(result, row, own, file.path, fields=page.fields)
                 )
         return self._sharpened(answers)
+
+    def _mute(self, silent_ones: Collection[int]) -> Tensor:
+        """(B,) who is silent beside the others of this camera, or of all where these are few."""
+        if len(self.pages) < FEWEST:
+            return torch.tensor([page.index in silent_ones for page in self.pages])
+        return silent(torch.tensor([page.confidence for page in self.pages]))
 
     def _joint(self, evidence: Evidence, said: Opinions, verdict: Verdict) -> FitResult:
         result = fit_from(evidence, said.gravity, verdict.consensus)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import torch
 from torch import Tensor
 
 from geocalib.calibration import Calibration, Failure, Outcome
@@ -15,6 +16,7 @@ from geocalib.clues import Clues, pulled, started
 from geocalib.known import Given
 from geocalib.sensors.check import check
 from geocalib.sets.album import Album, Method, Sight
+from geocalib.sets.outliers import silent
 from geocalib.sets.shelf import Leaf, Shelf
 from geocalib.trust import doubts
 
@@ -56,14 +58,30 @@ def fit_set(
                 outcomes[index] = leaf
             elif shelf is not None:
                 shelf.keep(leaf)
+        mute = _silent(albums.values())
         for index, camera in enumerate(cameras):
             if index not in outcomes:
-                outcomes.update(_fitted(albums[camera], given, clues))
+                outcomes.update(_fitted(albums[camera], given, clues, mute))
             yield outcomes.pop(index)
 
 
-def _fitted(album: Album, given: Given, clues: Clues) -> Iterator[tuple[int, Outcome]]:
-    """Index and outcome of each picture of an album, with its warnings."""
+def _silent(albums: Iterable[Album]) -> set[int]:
+    """Indices of the pictures that the network is hardly confident of, compared with all others:
+    screenshots have no EXIF data and a size of their own, so they are alone."""
+    pages = [page for album in albums for page in album.pages]
+    if not pages:
+        return set()
+    mute = silent(torch.tensor([page.confidence for page in pages]))
+    return {page.index for page, one in zip(pages, mute.tolist(), strict=True) if one}
+
+
+def _fitted(
+    album: Album, given: Given, clues: Clues, mute: set[int]
+) -> Iterator[tuple[int, Outcome]]:
+    """Index and outcome of each picture of an album, with its warnings.
+
+    mute: the indices of pictures that are silent among those of all albums.
+    """
     rows = [page.index for page in album.pages]
     files = [page.file for page in album.pages]
     clues, given = clues[rows], given[rows]
@@ -71,9 +89,9 @@ def _fitted(album: Album, given: Given, clues: Clues) -> Iterator[tuple[int, Out
     readings = clues.readings(given, files)
     informed = pulled(given, readings, files, [0] * len(files))
     start = [page.down for page in album.pages]
-    answers = album.outcomes(started(informed, start))
+    answers = album.outcomes(started(informed, start), mute)
     # Whether sensors agree with the pictures is seen without them.
-    alone = answers if informed is given else album.outcomes(started(given, start))
+    alone = answers if informed is given else album.outcomes(started(given, start), mute)
     for row, (page, answer, blind) in enumerate(zip(album.pages, answers, alone, strict=True)):
         if isinstance(answer, Calibration):
             checks = check(readings[row], blind) if isinstance(blind, Calibration) else ()

@@ -58,16 +58,6 @@ class Evidence:
             known=self.known[range(len(self))[run]],
         )
 
-    @property
-    def confidence(self) -> Tensor:
-        """(B,) summed over each image."""
-        seen = self.observations
-        parts = [
-            seen.up_weight[i : i + CHUNK].sum(1) + seen.latitude_weight[i : i + CHUNK].sum(1)
-            for i in range(0, len(self), CHUNK)
-        ]
-        return torch.cat(parts).double()
-
     def leave_out(self, images: Tensor) -> None:
         """Take all weight off some images (B,), in place: what has none is not heard."""
         for weight in (self.observations.up_weight, self.observations.latitude_weight):

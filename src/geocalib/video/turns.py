@@ -113,10 +113,12 @@ def _followed(last: npt.NDArray[np.uint8], new: npt.NDArray[np.uint8]) -> Flow |
 
 def turn_of(flow: Flow, camera: Camera) -> Turn | None:
     """The turn that moves points so, as seen by a camera; None if it is too uncertain."""
-    a, b, valid = _rays(flow, camera)
+    camera = camera.to(torch.float64)
     longer = replace(camera, f=camera.f * math.exp(STEP))
-    a_longer, b_longer, valid_longer = _rays(flow, longer)
-    good = valid & valid_longer
+    a, there = _rays(flow.before, camera)
+    b, here = _rays(flow.after, camera)
+    a_longer, there_longer = _rays(flow.before, longer)
+    good = there & here & there_longer
     if good.sum() < FEWEST:
         return None
     rotation, travel = np.eye(3), _directions(DIRECTIONS)
@@ -124,7 +126,10 @@ def turn_of(flow: Flow, camera: Camera) -> Turn | None:
     for shift in SHIFTS:
         ahead = a[good] @ rotation.T
         moved = b[good] - ahead
-        stretched = (b_longer[good] - a_longer[good] @ rotation.T - moved) / STEP
+        # Of where the turn takes points, not of where they were found: a longer lens makes angles
+        # of everything smaller, errors included.
+        taken, seen = _rays(_pixels(ahead, camera), longer)
+        stretched = (taken - a_longer[good] @ rotation.T) / STEP * seen[:, None]
         step, joint, parallax = _step(ahead, moved, stretched, travel, finest, shift)
         # Given the focal length, which the step finds as well.
         slope = joint[:3, 3] / joint[3, 3]
@@ -138,13 +143,17 @@ def turn_of(flow: Flow, camera: Camera) -> Turn | None:
     return Turn(rotation, covariance, log_f, slope, better, information)
 
 
-def _rays(flow: Flow, camera: Camera) -> tuple[Array, Array, npt.NDArray[np.bool_]]:
-    """(N, 3) unit directions before and after, and which of them there are (N,)."""
-    pixels = torch.from_numpy(np.stack([flow.before, flow.after]).reshape(1, -1, 2))
-    rays, valid = camera.to(torch.float64).unproject(pixels)
-    rays = torch.nn.functional.normalize(rays, dim=-1)
-    before, after = rays.reshape(2, -1, 3).numpy()
-    return before, after, valid.reshape(2, -1).all(0).numpy()
+def _rays(pixels: Array, camera: Camera) -> tuple[Array, npt.NDArray[np.bool_]]:
+    """(N, 3) unit directions of pixels (N, 2), and which of them there are (N,)."""
+    rays, valid = camera.unproject(torch.from_numpy(pixels)[None])
+    return torch.nn.functional.normalize(rays, dim=-1)[0].numpy(), valid[0].numpy()
+
+
+def _pixels(rays: Array, camera: Camera) -> Array:
+    """(N, 2) pixels of rays (N, 3)."""
+    pixels, _ = camera.project(torch.from_numpy(rays)[None])
+    array: Array = pixels[0].numpy()
+    return array
 
 
 def _step(
