@@ -15,6 +15,7 @@ import numpy as np
 from geocalib import Calibration, Calibrator
 from geocalib.calibrator import LinesMode
 from geocalib.evaluation.datasets import Sample, dataset_name, read_dataset
+from geocalib.evaluation.metrics import auc
 from geocalib.evaluation.run import Setting, default_model, evaluate
 from geocalib.evaluation.uncertainty import deviations
 from geocalib.imaging import read_photo
@@ -49,7 +50,7 @@ def main() -> None:
 def _row(errors, samples, outcomes) -> str:  # type: ignore[no-untyped-def]
     known = [errors[kind][~np.isnan(errors[kind])] for kind in ANGLES]
     medians = [f"{np.median(values):.2f}" if len(values) else "-" for values in known]
-    areas = [_auc(values) for values in known]
+    areas = [f"{auc(values, (10,))[0]:.1f}" if len(values) else "-" for values in known]
     spread = deviations(samples, outcomes)
     stds = [
         f"{np.std(spread[name].normalised):.2f}" if len(spread[name].errors) else "-"
@@ -58,13 +59,6 @@ def _row(errors, samples, outcomes) -> str:  # type: ignore[no-untyped-def]
     used = sum(isinstance(o, Calibration) and o.lines is not None for o in outcomes)
     cells = [*medians, " / ".join(areas), ", ".join(stds), f"{used} of {len(outcomes)}"]
     return " | ".join(cells)
-
-
-def _auc(errors: np.ndarray) -> str:
-    """At 10 degrees, percent; errors below 1 degree count as none."""
-    if not len(errors):
-        return "-"
-    return f"{100 * np.mean(1 - np.where(errors <= 1, 0, errors).clip(max=10) / 10):.1f}"
 
 
 def _cost(calibrator: Calibrator, samples: list[Sample]) -> None:

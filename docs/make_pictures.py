@@ -26,6 +26,10 @@ from geocalib.draw import HORIZON, draw_horizon, draw_image, draw_latitude, draw
 from geocalib.gravity import from_roll_pitch
 from geocalib.overlay import show
 from geocalib.synthetic import render_scene
+from geocalib.training.batches import photograph as photograph_views
+from geocalib.training.panorama import PanoramaBank
+from geocalib.training.views import ViewConfig, sample_views
+from geocalib.training.worlds import panoramas
 
 PICTURES = Path(__file__).parent / "pictures"
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -37,6 +41,10 @@ PHOTO_CAMERA = {"roll_deg": 6.0, "pitch_deg": 8.0, "vfov_deg": 60.0}
 """What there is to find in the photograph of the examples."""
 SHOWN_WIDTH = 1000
 """Pixels across the pictures of the README."""
+WORLD_PHOTO_SIZE = (960, 720)
+FAILURES = ((105, 1), (106, 2), (107, 1))
+"""Worlds and views of docs/lines.md."""
+FAILURE_WIDTH = 800
 INK = "#14213d"
 RED, GREEN, BLUE = "#d1242f", "#1a7f37", "#0969da"
 
@@ -67,6 +75,34 @@ def findings(photo: Path = EXAMPLES / "town.jpg", folder: Path = PICTURES) -> No
     for name, picture in pictures.items():
         picture.thumbnail((SHOWN_WIDTH, SHOWN_WIDTH), Image.Resampling.LANCZOS)
         picture.save(folder / f"{name}.jpg", quality=85)
+
+
+def failures(folder: Path = PICTURES) -> None:
+    """Photographs of rendered worlds in which straight lines mislead, with what was found."""
+    calibrator = Calibrator()
+    pictures = []
+    for seed, number in FAILURES:
+        photo = _world_photo(seed, number)
+        picture = show(photo, calibrator.calibrate(photo, keep_fields=True))
+        picture.thumbnail((FAILURE_WIDTH, FAILURE_WIDTH), Image.Resampling.LANCZOS)
+        pictures.append(picture)
+    sheet = Image.new("RGB", (FAILURE_WIDTH, sum(picture.height for picture in pictures)), "white")
+    top = 0
+    for picture in pictures:
+        sheet.paste(picture, (0, top))
+        top += picture.height
+    sheet.save(folder / "lines-fail.jpg", quality=80)
+
+
+def _world_photo(seed: int, number: int) -> Image.Image:
+    """One of four views, as people take them, of a rendered world."""
+    picture, kind = next(panoramas(1, 2560, seed, "cpu", supersample=1))
+    bank = PanoramaBank.create([picture], [f"world__{seed}"], [kind])
+    people = ViewConfig(published_share=0.0, distorted_share=0.0, largest_magnification=3.0)
+    generator = torch.Generator().manual_seed(seed)
+    views = sample_views(bank, 4, people, *WORLD_PHOTO_SIZE, generator)
+    images, _ = photograph_views(bank, views, *WORLD_PHOTO_SIZE)
+    return Image.fromarray((255 * images[number]).round().byte().permute(1, 2, 0).numpy())
 
 
 def frame() -> Figure:
@@ -203,3 +239,4 @@ if __name__ == "__main__":
     main()
     photograph()
     findings()
+    failures()
