@@ -138,9 +138,21 @@ def test_camera_and_gravity_of_a_calibration(run: Run, view: View) -> None:
 
 
 @pytest.mark.usefixtures("files")
+def test_gravity_needs_calibrated_queries(run: Run) -> None:
+    json_lines.write([replace(calibrations.one("pinhole"), image="db/1.jpg")], "others.jsonl")
+    for more in (("--world-gravity", 0, 1, 0), ("--calibration", "others.jsonl")):
+        result = localize(run, "-o", "poses.txt", *more)
+        assert result.exit_code == 0
+        assert "warning: gravity is not used: no query is calibrated" in result.stderr
+
+
+@pytest.mark.usefixtures("files")
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
+        (("model", "none.txt", "--matches", "matches.txt"), "none.txt names no photo; give it"),
+        (("model", "photo.jpg", "--matches", "matches.txt"), "photo.jpg is no text; it must hold"),
+        (("model", "queries.txt", "--matches", "photo.txt"), "photo.txt is no text; it must hold"),
         (("gone", "queries.txt", "--matches", "matches.txt"), "gone holds neither images.bin nor"),
         (("model", "gone.txt", "--matches", "matches.txt"), "gone.txt: No such file or directory"),
         (("model", "queries.txt", "--matches", "m.h5"), "m.h5: matches in HDF5 need --features"),
@@ -151,6 +163,9 @@ def test_camera_and_gravity_of_a_calibration(run: Run, view: View) -> None:
     ],
 )
 def test_nothing_can_be_done(run: Run, arguments: tuple[str, ...], line: str) -> None:
+    Path("none.txt").write_text("# nothing yet\n")
+    for name in ("photo.jpg", "photo.txt"):
+        Path(name).write_bytes(b"\xff\xd8\xff\xe0\0\x10JFIF\0\n\xe1\n\0")
     result = run("localize", *arguments, "-o", "poses.txt")
     assert result.exit_code == 2
     assert len(result.stderr.splitlines()) == 1

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from PIL import Image
 
 from fake_calibrator import FakeCalibrator, Run
 from geocalib.calibration import Calibration, Outcome
@@ -54,6 +55,19 @@ def test_options_reach_the_calibrator(
     assert run("calibrate", photos[0], *words).exit_code == 0
     ((_, known),) = calibrator.calls
     assert {name: known[name] for name in OPTIONS & known.keys()} == keywords
+
+
+def test_photos_of_another_shape_than_the_crop_fail_alone(
+    run: Run, calibrator: FakeCalibrator, photos: list[str]
+) -> None:
+    Image.new("RGB", (48, 64)).save("tall.png")
+    words = ("--crop", "0,0,64,48,128,96", "--fov", "60")
+    result = run("calibrate", "tall.png", "gone.png", photos[0], *words)
+    assert result.exit_code == 1
+    assert "tall.png is 48x64 pixels, which is not the shape of a crop of 64x48" in result.stderr
+    ((images, known),) = calibrator.calls
+    assert images == [photos[0]]
+    assert len(known["focal"]) == 1
 
 
 def test_show_takes_them_too(run: Run, calibrator: FakeCalibrator, photos: list[str]) -> None:

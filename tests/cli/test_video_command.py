@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,6 +16,7 @@ from fake_calibrator import Run
 from geocalib.cli.app import app
 from geocalib.video import frames, records
 from geocalib.video.frames import open_file
+from geocalib.video.intrinsics import Lens, LensFilter
 
 OUT = Path("clip.mp4.geocalib.jsonl")
 
@@ -82,6 +85,37 @@ def test_interrupted_and_resumed(run: Run, calibrator: ClipCalibrator) -> None:
     at_once = run("clip.mp4", "--every", 1, "-o", "other.jsonl")
     assert at_once.exit_code == 0
     assert records.read(OUT) == records.read("other.jsonl")
+
+
+def test_interrupted_in_the_middle_of_a_frame(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The frame is finished first: what is half done fits nothing."""
+    begin = LensFilter.accepts
+
+    def accepts(self: LensFilter, lens: Lens) -> bool:
+        if self.count == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+        return begin(self, lens)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(LensFilter, "accepts", accepts)
+        assert run("clip.mp4").exit_code == 130
+    assert [frame.index for frame in records.read(OUT)] == list(range(4))
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert run("clip.mp4").exit_code == 0
+    assert len(records.read(OUT)) == 20
+
+
+@pytest.mark.parametrize(("file", "options"), [("other.mp4", ()), ("clip.mp4", ("--fov", "90"))])
+def test_answers_of_something_else_are_not_mixed_in(
+    run: Run, file: str, options: tuple[str, ...]
+) -> None:
+    write_clip(Path("other.mp4"))
+    run("clip.mp4")
+    before = OUT.read_bytes()
+    result = run(file, *options, "-o", OUT)
+    assert result.exit_code == 2
+    assert "is of another video, or of other options; delete it" in result.stderr
+    assert OUT.read_bytes() == before
 
 
 def test_nothing_is_done_twice(run: Run, calibrator: ClipCalibrator) -> None:

@@ -97,6 +97,20 @@ def test_a_camera_that_stands_still_tells_nothing_of_its_lens() -> None:
     assert turn.information < 0.1 * large.information
 
 
+@pytest.mark.parametrize("turn", [0 * TURN, np.radians([0.0, 0.0, 1.1]), np.radians([0.2, 0, 0])])
+def test_errors_of_points_are_no_stretched_picture(turn: npt.NDArray[np.float64]) -> None:
+    """A longer lens makes angles of all errors smaller, which is no reason to prefer it."""
+    flow = flow_of(scene(), turn)
+    flow.after[:] += np.random.default_rng(2).normal(0, 0.3, flow.after.shape)
+    for scale in (1.0, 1.5, 3.0):
+        camera = Camera.create("pinhole", f=300.0 * scale, size=(480, 360), dtype=torch.float64)
+        found = turn_of(flow, camera)
+        assert found is not None
+        longer = found.better_log_f - math.log(300.0 * scale)
+        assert longer < 3 * max(found.information, 1e-9) ** -0.5
+        assert found.information < 25
+
+
 def test_too_few_points() -> None:
     assert turn_of(flow_of(scene(200)[:20], TURN), CAMERA) is None
 

@@ -15,7 +15,8 @@ from geocalib.calibration import Failure, Outcome
 from geocalib.cli import report
 from geocalib.cli.inputs import chunks
 from geocalib.cli.options import ALL_IMAGES, Lines, Network, Request
-from geocalib.errors import ImageError
+from geocalib.crop import Crop
+from geocalib.errors import ConfigError, ImageError
 from geocalib.formats import json_lines
 from geocalib.formats.record import read_outcome
 from geocalib.gravity import from_roll_pitch
@@ -85,10 +86,12 @@ def _chunk(
     keep_fields: bool,
     resume_in: Path | None,
 ) -> Iterator[Outcome]:
-    failures: dict[str, Failure] = {}
+    failures = {} if request.asked.crop is None else _misfits(images, Crop(*request.asked.crop))
     focal: float | list[float] | None = request.focal
     if request.vfov_deg is not None:
-        focal, failures = _focals(images, request.vfov_deg)
+        fitting = [image for image in images if image not in failures]
+        focal, unreadable = _focals(fitting, request.vfov_deg)
+        failures |= unreadable
     readable = [image for image in images if image not in failures]
     answers: Iterator[Outcome] = iter(())
     if readable and request.shared:
@@ -141,6 +144,17 @@ def _focals(images: Sequence[str], vfov_deg: float) -> tuple[list[float], dict[s
         else:
             focals.append(height / (2 * math.tan(math.radians(vfov_deg) / 2)))
     return focals, failures
+
+
+def _misfits(images: Sequence[str], crop: Crop) -> dict[str, Failure]:
+    """The images that cannot be what was cut out, by their shape; the others have their answers."""
+    failures = {}
+    for image in images:
+        try:
+            crop.check(read_photo(image).size, image)
+        except (ConfigError, ImageError) as error:
+            failures[image] = Failure(image, None, None, str(error))
+    return failures
 
 
 def _gravity(request: Request) -> torch.Tensor | None:

@@ -46,8 +46,10 @@ def run(
     notes = Notes()
     model = colmap_model.read_model(sources.model)
     queries = hloc.read_queries(sources.queries, notes)
+    if not queries:
+        raise ConfigError(f"{sources.queries} names no photo; give it a line for each")
     calibrations = _calibrations(sources.calibration)
-    down = _down(model, calibrations, world)
+    down = _down(model, calibrations, world, queries)
     poses: dict[str, Pose] = {}
     cameras: dict[str, Camera] = {}
     with report.progress(len(queries), "localize") as advance:
@@ -111,13 +113,19 @@ def _calibrations(path: str | None) -> dict[str, Calibration]:
 
 
 def _down(
-    model: Model, calibrations: Mapping[str, Calibration], world: tuple[float, float, float] | None
+    model: Model,
+    calibrations: Mapping[str, Calibration],
+    world: tuple[float, float, float] | None,
+    queries: Iterable[str],
 ) -> Array | None:
     """Gravity in the model: as given, or as its own photos show it, where they are calibrated."""
+    if world is None and not calibrations:
+        return None
+    if not any(name in calibrations for name in queries):
+        report.warn("gravity is not used: no query is calibrated in --calibration")
+        return None
     if world is not None:
         return np.array(world)
-    if not calibrations:
-        return None
     known = [name for name in model.images if name in calibrations]
     if not known:
         report.warn(

@@ -52,9 +52,7 @@ def print_table(every: Sequence[Row], beside_data: bool) -> None:
             Text(f"{prior.tension:.1f}", "red" if prior.contradicts else "green"),
         )
     console = report.standard_error() if beside_data else report.standard_output()
-    # Where there is no terminal, as wide as it takes.
-    width = None if console.is_terminal else report.UNBOUNDED
-    console.print(table, width=width, crop=False)
+    console.print(table)
 
 
 def _value(quantity: str, value: Sequence[float], sigma: float) -> str:

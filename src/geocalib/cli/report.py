@@ -26,10 +26,12 @@ UNBOUNDED = 10_000
 
 @cache
 def standard_error() -> Console:
-    """One console, so that notes appear above a progress bar and not within it."""
+    """One console, so that notes appear above a progress bar and not within it; as wide as the
+    terminal, or as it takes where there is none."""
     from rich.console import Console
 
-    return Console(stderr=True, highlight=False, emoji=False)
+    width = None if sys.stderr.isatty() else UNBOUNDED
+    return Console(stderr=True, width=width, highlight=False, emoji=False)
 
 
 def standard_output() -> Console:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import signal
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -187,18 +188,35 @@ def _follow(job: Job, tracker: Tracker) -> None:
         append = stack.enter_context(records.appending(job.output))
         advance = stack.enter_context(report.progress(total, "calibrating"))
         if job.live:
-            # Here Ctrl-C is how it ends, and not in the middle of anything.
+            # Here Ctrl-C is how it ends.
             stack.enter_context(suppress(KeyboardInterrupt))
         watcher = Watcher()
         for frame, outcome in _outcomes(job, source.name, chosen, done):
-            flow = watcher.see(frame.pixels)
-            tracked = tracker.add(frame.index, frame.time, outcome, flow)
-            if frame.index not in done:
-                append(tracked)
-            if turned is not None and tracked.smoothed is not None:
-                pixels = stabilise.upright(frame.pixels, tracked.smoothed)
-                turned(replace(frame, pixels=pixels))
+            with _undisturbed():
+                flow = watcher.see(frame.pixels)
+                tracked = tracker.add(frame.index, frame.time, outcome, flow)
+                if frame.index not in done:
+                    append(tracked)
+                if turned is not None and tracked.smoothed is not None:
+                    pixels = stabilise.upright(frame.pixels, tracked.smoothed)
+                    turned(replace(frame, pixels=pixels))
             advance()
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Ctrl-C is heard at the end: a frame that was half added is of no use to the others."""
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+    pressed: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, _: pressed.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if pressed:
+        raise KeyboardInterrupt
 
 
 def _outcomes(
@@ -218,9 +236,26 @@ def _outcomes(
             outcome = done.get(frame.index)
             if outcome is None:
                 outcome = replace(next(answers), image=f"{name}#{frame.index}")
-            elif (outcome.height, outcome.width) != frame.pixels.shape[:2]:
-                raise FormatError(f"{job.output} is of another video; delete it, or choose another")
+            elif not _same(outcome, frame, name, job.request):
+                raise FormatError(
+                    f"{job.output} is of another video, or of other options; delete it, or choose "
+                    "another output"
+                )
             yield frame, outcome
+
+
+def _same(outcome: Outcome, frame: Frame, name: str, request: Request) -> bool:
+    """Whether an answer is of that frame of the video of that name, and was asked for alike."""
+    from geocalib.calibration import Calibration
+
+    video = (outcome.image or "").rpartition("#")[0]
+    if Path(video).name != Path(name).name or not isinstance(outcome, Calibration):
+        return False
+    height, width = frame.pixels.shape[:2]
+    focal = _focal(request, height)
+    free = "log f" in outcome.parameters
+    asked = free if focal is None else not free and math.isclose(outcome.fy, focal, rel_tol=1e-6)
+    return asked and (outcome.width, outcome.height) == (width, height)
 
 
 def _batches(frames: Iterable[Frame], size: int) -> Iterator[list[Frame]]:
@@ -241,12 +276,16 @@ def _batches(frames: Iterable[Frame], size: int) -> Iterator[list[Frame]]:
 
 
 def _calibrated(request: Request, calibrator: Calibrator, frames: Sequence[Frame]) -> list[Outcome]:
-    focal = request.focal
-    if request.vfov_deg is not None:
-        height = frames[0].pixels.shape[0]
-        focal = height / (2 * math.tan(math.radians(request.vfov_deg) / 2))
+    focal = _focal(request, frames[0].pixels.shape[0])
     pixels = [frame.pixels for frame in frames]
     return calibrator.calibrate(pixels, str(request.camera_model), focal=focal)
+
+
+def _focal(request: Request, height: int) -> float | None:
+    """Pixels of frames of that height, where it is known."""
+    if request.vfov_deg is None:
+        return request.focal
+    return height / (2 * math.tan(math.radians(request.vfov_deg) / 2))
 
 
 def _write(job: Job, frames: Sequence[Tracked]) -> None:

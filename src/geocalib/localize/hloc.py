@@ -91,6 +91,8 @@ def _rows(
 ) -> Iterator[Row]:
     """What the lines of a file say; bad ones are reported and left out."""
     text = Path(path).read_text(encoding="utf-8", errors="surrogateescape")
+    if "\0" in text:
+        raise FormatError(f"{path} is no text; it must hold lines {layout}")
     for number, line in enumerate(text.split("\n"), 1):
         words = line.split()
         if not words or words[0].startswith("#"):
