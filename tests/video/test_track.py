@@ -10,13 +10,11 @@ import pytest
 import torch
 
 from clips import HEIGHT, WIDTH, seen
-from geocalib import gravity as sphere
 from geocalib.calibration import Calibration, Failure, Outcome
 from geocalib.errors import FormatError
 from geocalib.video import plot, records
-from geocalib.video.intrinsics import Lens
-from geocalib.video.motion import Moment, Pose
-from geocalib.video.track import Tracked, Tracker, combined, lens_of, sight_of
+from geocalib.video.motion import Pose
+from geocalib.video.track import Tracked, Tracker, combined, lens_of
 
 FAILED = Failure(None, WIDTH, HEIGHT, "nothing to see")
 
@@ -92,27 +90,6 @@ def test_a_lens_that_is_known_stays() -> None:
     assert {frame.status for frame in frames} == {"ok"}
     assert answer(frames[0]).camera.f == known.camera.f
     assert answer(frames[0]).sigma.vfov_deg == 0
-
-
-def test_gravity_given_the_lens_is_the_conditional() -> None:
-    frame = seen(model="simple_radial")
-    root = torch.randn(4, 4, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
-    S = 1e-4 * root @ root.T
-    frame = replace(frame, covariance=S)
-    own = lens_of(frame)
-    assert own is not None
-    shift = torch.tensor([0.01, -0.02], dtype=torch.float64)
-    sight = sight_of(
-        frame, Moment(0.0), Lens(own.mean + shift, torch.zeros(2, 2, dtype=torch.float64))
-    )
-    # The inverse of the block of the inverse, and the step that goes with it.
-    information = torch.linalg.inv(S)
-    assert torch.allclose(sight.covariance, torch.linalg.inv(information[:2, :2]))
-    step = -torch.linalg.solve(information[:2, :2], information[:2, 2:] @ shift)
-    moved = sphere.difference(frame.gravity, sight.gravity, sphere.tangent_basis(frame.gravity))
-    assert torch.allclose(moved, step, atol=1e-12)
-    same = sight_of(frame, Moment(0.0), own)
-    assert torch.allclose(same.covariance, S[:2, :2])
 
 
 @pytest.mark.parametrize("model", ["pinhole", "simple_radial", "kannala_brandt"])

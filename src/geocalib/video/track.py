@@ -10,7 +10,6 @@ from typing import Literal
 
 import torch
 
-from geocalib import gravity as sphere
 from geocalib.calibration import Calibration, Failure, Outcome
 from geocalib.cameras import Camera
 from geocalib.uncertainty import Uncertainty
@@ -70,8 +69,7 @@ class Tracker:
             lens = self._current()
         self._heading = self._heading.after(self._seen_by(lens, turn))
         moment = Moment(time, self._heading)
-        known = self._known(-1, lens)
-        self._motion.add(None if answer is None else sight_of(answer, moment, known))
+        self._motion.add(None if answer is None else sight_of(answer, moment))
         smoothed = None
         if self._latest is not None and self._motion.current is not None:
             pose = self._motion.current.pose_at(moment)
@@ -103,10 +101,6 @@ class Tracker:
             return lens
         return self._stretches.get(segment, Stretch()).improved(lens)
 
-    def _known(self, k: int, lens: Lens | None) -> Lens | None:
-        """The lens, if frame k was taken with it."""
-        return None if self._lens.segments[k] is None else lens
-
     def _status(self, k: int) -> Status:
         raw = self._frames[k][2]
         if isinstance(raw, Failure):
@@ -137,7 +131,7 @@ class Tracker:
         for _, part in groupby(numbered, key=lambda pair: pair[1]):
             frames = [k for k, _ in part]
             sights = [
-                sight_of(raw, moments[k], self._known(k, lenses[k]))
+                sight_of(raw, moments[k])
                 for k in frames
                 for _, _, raw in [self._frames[k]]
                 if self._motion.segments[k] is not None and isinstance(raw, Calibration)
@@ -165,17 +159,13 @@ def lens_of(calibration: Calibration) -> Lens | None:
     return Lens(mean, calibration.covariance[2:, 2:])
 
 
-def sight_of(calibration: Calibration, moment: Moment, lens: Lens | None) -> Sight:
-    """What a frame says about gravity, given the lens, where that is known better."""
-    gravity, covariance = calibration.gravity, calibration.covariance
-    own, seen = lens_of(calibration), covariance[:2, :2]
-    if own is None or lens is None:
-        return Sight(moment, gravity, seen)
-    # The conditional mean and covariance of two that were estimated together.
-    gain = torch.linalg.solve(own.covariance, covariance[2:, :2]).T
-    gravity = sphere.move(gravity, gain @ (lens.mean - own.mean))
-    seen = seen - gain @ (own.covariance - lens.covariance) @ gain.T
-    return Sight(moment, gravity, 0.5 * (seen + seen.T))
+def sight_of(calibration: Calibration, moment: Moment) -> Sight:
+    """What a frame says about gravity.
+
+    As it is, not as it would be with the lens of all frames: what a network gets wrong about lens
+    and gravity of a scene is not tied together as its covariance has it.
+    """
+    return Sight(moment, calibration.gravity, calibration.covariance[:2, :2])
 
 
 def camera_of(like: Calibration, lens: Lens | None) -> Camera:
