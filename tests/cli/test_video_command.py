@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -87,6 +88,15 @@ def test_interrupted_and_resumed(run: Run, calibrator: ClipCalibrator) -> None:
     assert records.read(OUT) == records.read("other.jsonl")
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Ctrl-C is heard, also in a run that was started in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_interrupted_in_the_middle_of_a_frame(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """The frame is finished first: what is half done fits nothing."""
     begin = LensFilter.accepts
