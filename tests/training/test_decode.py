@@ -8,7 +8,7 @@ from PIL import Image
 
 from geocalib.errors import PanoramaError
 from geocalib.training.decode import decode_folder
-from geocalib.training.panorama import PanoramaBank
+from geocalib.training.panorama import PanoramaBank, level_sizes
 
 
 def photograph(path: str, width: int, seed: int) -> None:
@@ -49,7 +49,7 @@ class TestDecoding:
         out = folder / "all.bin"
         index = decode_folder(folder, out, self.NAMES)
         decode_folder(folder, out, self.NAMES[:1])
-        assert out.stat().st_size == 3 * (64 * 32 + 32 * 16 + 16 * 8)
+        assert out.stat().st_size == 3 * sum(w * h for w, h in level_sizes(64, 32))
         photograph(folder / self.NAMES[0], 64, seed=77)
         decode_folder(folder, out, self.NAMES[:1])
         expected = np.asarray(Image.open(folder / self.NAMES[0]).convert("RGB"))
@@ -72,13 +72,13 @@ class TestDecoding:
             rows = [["file", "scene"], ["train/" + self.NAMES[0], "indoor"]]
             csv.writer(lines).writerows([*rows, ["train/" + self.NAMES[1], "forest"]])
         index = decode_folder(folder, folder / "all.bin", self.NAMES)
-        bank = PanoramaBank.load(folder / "all.bin", index, "cpu", manifest)
+        bank = PanoramaBank.load(folder / "all.bin", index, "cpu", [manifest])
         assert [bank.scene_names[scene] for scene in bank.scene] == ["indoor", "forest"]
         without = PanoramaBank.load(folder / "all.bin", index, "cpu")
         assert without.scene.tolist() == [0, 0]
         manifest.write_text("file,scene\n")
         with pytest.raises(PanoramaError, match=r"no line for a__x__1.webp"):
-            PanoramaBank.load(folder / "all.bin", index, "cpu", manifest)
+            PanoramaBank.load(folder / "all.bin", index, "cpu", [manifest])
 
     def test_bad_pictures_are_named(self, folder) -> None:
         out = folder / "all.bin"

@@ -91,6 +91,21 @@ def test_field_losses_mix_weighted_and_plain_means() -> None:
         assert off.tolist() == pytest.approx([expected] * len(off), rel=1e-3)
 
 
+def test_small_confidences_do_not_pay() -> None:
+    camera, gravity, prediction = scene()
+    wrong = disturbed(prediction)
+    small = wrong._replace(
+        up_confidence=1e-18 * wrong.up_confidence,
+        latitude_confidence=1e-18 * wrong.latitude_confidence,
+    )
+    for usual, shrunk in zip(
+        field_losses(wrong, camera.resize(24, 16), gravity, 0.5),
+        field_losses(small, camera.resize(24, 16), gravity, 0.5),
+        strict=True,
+    ):
+        torch.testing.assert_close(usual, shrunk)
+
+
 def test_confidences_learn_from_the_fit_alone() -> None:
     camera, gravity, exact = scene()
     prediction = leaves(disturbed(exact))

@@ -255,7 +255,7 @@ class TestBank:
     def test_owners(self) -> None:
         assert owner_of("train/ann__tour__room__1.webp") == "ann__tour"
         names = ["b__x__1.webp", "a__y__1.webp", "b__x__2.webp", "b__z__2.webp"]
-        bank = PanoramaBank.create([torch.zeros(8, 16, 3).byte()] * 4, names)
+        bank = PanoramaBank.create([torch.zeros(16, 32, 3).byte()] * 4, names)
         assert len(bank) == 4
         assert bank.names == tuple(names)
         same = bank.owner[:, None] == bank.owner
@@ -295,7 +295,7 @@ def test_a_coarser_size_is_blurred() -> None:
                 coarser=torch.tensor([float(halvings)]),
             )[0, 0].std()
         )
-        for halvings in (1, 2, 3, 9)
+        for halvings in (1, 2, 5, 9)
     ]
     assert contrast[0] > contrast[1] > contrast[2]
     # There is nothing smaller than the smallest.

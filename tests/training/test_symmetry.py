@@ -28,22 +28,25 @@ def network() -> LeanNetwork:
 class Leaning(torch.nn.Module):
     """Answers up-vectors that are level but for a constant angle, clockwise."""
 
-    def __init__(self, angle: float) -> None:
+    def __init__(self, angle: float, confidence: float = 1.0) -> None:
         super().__init__()
-        self.angle = angle
+        self.angle, self.confidence = angle, confidence
 
     def forward(self, images: Tensor) -> Prediction:
         batch, _, height, width = images.shape
         up = torch.tensor([math.sin(self.angle), -math.cos(self.angle)])
-        ones = torch.ones(batch, height, width)
+        ones = torch.full((batch, height, width), self.confidence)
         return Prediction(
             up[:, None, None].expand(batch, 2, height, width), ones[:, None], ones, ones
         )
 
 
+@pytest.mark.parametrize("confidence", [1.0, 1e-20])
 @pytest.mark.parametrize("angle", [-0.02, 0.0, 0.01])
-def test_lean_is_what_a_mirror_does_not_turn_round(pictures: Tensor, angle: float) -> None:
-    leans = lean_of(Leaning(angle), pictures)  # type: ignore[arg-type]
+def test_lean_is_what_a_mirror_does_not_turn_round(
+    pictures: Tensor, angle: float, confidence: float
+) -> None:
+    leans = lean_of(Leaning(angle, confidence), pictures)  # type: ignore[arg-type]
     torch.testing.assert_close(leans, torch.full((6,), angle))
 
 

@@ -27,6 +27,9 @@ from geocalib.training.processes import Process, join
 from geocalib.training.trainer import Trainer
 from geocalib.training.worlds import panoramas
 
+SHARP = "sharp"
+"""The folder of further panoramas to learn from, wide enough for narrow views."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; 0 if all went well."""
@@ -43,7 +46,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m geocalib.training", description=__doc__)
     parser.add_argument("--config", type=Path, help="TOML file of settings")
-    parser.add_argument("--panos", type=Path, required=True, help="folder of train/ and val/")
+    parser.add_argument(
+        "--panos", type=Path, required=True, help="folder of train/, val/ and, if any, sharp/"
+    )
     parser.add_argument("--out", type=Path, required=True, help="folder for whole.pt and the rest")
     parser.add_argument("--travel", type=Path, help="folder of light files (default: OUT/travel)")
     parser.add_argument("--cache", type=Path, help="folder of decoded panoramas (default: OUT)")
@@ -119,7 +124,10 @@ def _bank(
     folder: Path, split: str, cache: Path, config: TrainingConfig, process: Process
 ) -> PanoramaBank:
     """The panoramas of a split, decoded by the leading process."""
-    names = [f"{split}/{path.name}" for path in find_panoramas(folder / split)]
+    parts = [split]
+    if split == "train" and (folder / SHARP).is_dir():
+        parts.append(SHARP)
+    names = [f"{part}/{path.name}" for part in parts for path in find_panoramas(folder / part)]
     if split == "train":
         names = keep_owners(names, config.ablation.panorama_share)
     file = cache / f"{split}.rgb"
@@ -128,10 +136,9 @@ def _bank(
         decode_folder(folder, file, names, config.panorama_width, again)
     if process.count > 1 and split == "train":
         distributed.barrier()
-    manifest = folder / "manifest.csv"
-    return PanoramaBank.load(
-        file, file.with_suffix(".json"), process.device, manifest if manifest.exists() else None
-    )
+    manifests = [folder / "manifest.csv", folder / SHARP / "manifest.csv"]
+    told = [manifest for manifest in manifests if manifest.exists()]
+    return PanoramaBank.load(file, file.with_suffix(".json"), process.device, told)
 
 
 if __name__ == "__main__":

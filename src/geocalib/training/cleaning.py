@@ -50,7 +50,7 @@ def measure_levels(
     generator = torch.Generator(bank.device).manual_seed(SEED)
     every = torch.arange(len(bank), device=bank.device).repeat_interleave(VIEWS)
     calm = replace(
-        config.views, published_share=0.0, people_vfov_deg=(50.0, 90.0), distorted_share=0.0
+        config.views, published_share=0.0, people_focal_mm=(15.0, 33.0), distorted_share=0.0
     )
     down = []
     size = config.sizes[0]

@@ -17,6 +17,10 @@ from geocalib.fields import Fields, perspective_field, pixel_grid
 from geocalib.nets.prediction import Prediction
 from geocalib.training.optimum import find_optimum
 
+SMALLEST_TRUST = 1e-30
+"""Mean confidence that still counts in full. The fit does not care how large confidences are
+together, so they drift; a larger limit would pay for letting them drift towards zero."""
+
 
 @dataclass(frozen=True)
 class LossConfig:
@@ -111,7 +115,7 @@ def field_losses(
         (off, prediction.latitude_confidence),
     ):
         trust = confidence.detach().flatten(1)
-        trust = trust / trust.mean(1, keepdim=True).clamp(min=1e-6)
+        trust = trust / trust.mean(1, keepdim=True).clamp(min=SMALLEST_TRUST)
         weight = ((1 - unweighted) * trust + unweighted) * valid
         means.append((weight * error).mean(1))
     return means[0], means[1]

@@ -22,7 +22,7 @@ from torch.nn import functional
 from geocalib.cameras.camera import Camera
 from geocalib.errors import PanoramaError
 
-LEVELS = 3
+LEVELS = 5
 """Sizes kept of each panorama, each half the one before."""
 
 UNKNOWN_SCENE = "unknown"
@@ -65,18 +65,22 @@ class PanoramaBank:
         file: Path,
         index: Path,
         device: torch.device | str,
-        manifest: Path | None = None,
+        manifests: Sequence[Path] = (),
     ) -> PanoramaBank:
         """The panoramas that ``decode_folder`` left in a file with its index.
 
-        The manifest, a table with columns file and scene, tells the scenes.
+        The manifests, tables with columns file and scene, tell the scenes.
         """
         entries = json.loads(index.read_text())
-        scenes = {} if manifest is None else read_scenes(manifest)
+        scenes: dict[str, str] = {}
+        for manifest in manifests:
+            scenes |= read_scenes(manifest)
         names = [str(entry["name"]) for entry in entries]
-        missing = [name for name in names if manifest and Path(name).name not in scenes]
+        missing = [name for name in names if manifests and Path(name).name not in scenes]
         if missing:
-            raise PanoramaError(f"{manifest} has no line for {missing[0]}; add one with its scene")
+            raise PanoramaError(
+                f"{manifests[0]} has no line for {missing[0]}; add one with its scene"
+            )
         pixels = np.memmap(file, dtype=np.uint8, mode="r")
 
         def pictures() -> Iterable[list[Tensor]]:

@@ -33,9 +33,10 @@ def lean_of(network: LeanNetwork, images: Tensor) -> Tensor:
     up, other = plain.up, mirrored.up.flip(-1) * plain.up.new_tensor([-1.0, 1.0])[:, None, None]
     cross = other[:, 0] * up[:, 1] - other[:, 1] * up[:, 0]
     angle = 0.5 * torch.atan2(cross, (up * other).sum(1))
-    weight = plain.up_confidence * mirrored.up_confidence.flip(-1)
-    total = weight.flatten(1).sum(1).clamp(min=1e-12)
-    return (weight * angle).flatten(1).sum(1) / total
+    # In double precision, as products of small confidences vanish.
+    weight = plain.up_confidence.double() * mirrored.up_confidence.flip(-1)
+    total = weight.flatten(1).sum(1).clamp(min=torch.finfo(torch.float64).tiny)
+    return ((weight * angle).flatten(1).sum(1) / total).to(angle)
 
 
 def _turn(network: LeanNetwork, angle: float) -> None:
