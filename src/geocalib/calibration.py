@@ -9,7 +9,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -47,6 +47,8 @@ OUTLIER = "outlier"
 class Calibration:
     """The camera and gravity of one image. Two are equal if their records are."""
 
+    ok: ClassVar[Literal[True]] = True
+    """Whether there is an answer; ``trusted`` tells whether it is a good one."""
     image: str | None
     """The path as it was given, if there was one."""
     camera: Camera
@@ -63,7 +65,8 @@ class Calibration:
     warnings: tuple[str, ...] = ()
     """Reasons to doubt the answer."""
     fields: Fields | None = field(default=None, repr=False)
-    """What the network saw, at its resolution, where it was asked for; not in the record."""
+    """What the network saw, at its resolution or at that of the image, where it was asked for; not
+    in the record."""
     lines: Lines | None = field(default=None, repr=False)
     """The segments that sharpened the answer, if any did; not in the record."""
     priors: tuple[PriorCheck, ...] = ()
@@ -300,6 +303,8 @@ class Calibration:
 class Failure:
     """An image without an answer."""
 
+    ok: ClassVar[Literal[False]] = False
+    """Whether there is an answer."""
     image: str | None
     """The path as it was given, if there was one."""
     width: int | None

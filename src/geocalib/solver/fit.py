@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 
+from geocalib import gravity as sphere
 from geocalib.cameras.base import CameraModel
 from geocalib.cameras.camera import Camera
 from geocalib.cameras.registry import get_model
@@ -60,7 +62,7 @@ def fit(
     images = len(faults)
     coupling = couple(images, groups, rig, device)
     priors = gather_priors(model, coupling, focal, gravity, distortion, principal_point)
-    frame = Frame.create(model, *_shapes(parts, aspect, coupling), free_parameters(model, priors))
+    frame = frame_of(model, *_shapes(parts, aspect, coupling), priors)
     # Inference mode is cheaper than no_grad; the answer is made outside it, as plain tensors.
     with torch.inference_mode(options.gradient == "none"):
         observations = concatenate([observe(part, options.cells) for part in cleaned])
@@ -74,15 +76,19 @@ def fit(
     return gather_result(problem, solution, uncertainty, faults, dtype)
 
 
-def free_parameters(model: CameraModel, priors: Priors) -> Free:
-    """What is not fixed beforehand."""
+def frame_of(model: CameraModel, size: Tensor, aspect: Tensor, priors: Priors) -> Frame:
+    """The frame of cameras with images of that size (C, 2) and aspect (C,), in which all varies
+    that is not fixed beforehand."""
     every = tuple(range(len(model.parameters)))
-    return Free(
+    free = Free(
         gravity=not priors.gravity.hard,
         focal=not priors.log_f.hard,
         distortion=() if priors.distortion.hard else every,
         principal_point=priors.principal_point.soft,
     )
+    frame = Frame.create(model, size, aspect, free)
+    # Where one of the angles is known well, a step along the other must not change it.
+    return replace(frame, move=sphere.turn) if priors.angles else frame
 
 
 def _common(parts: list[Fields]) -> tuple[torch.device, torch.dtype]:

@@ -78,10 +78,7 @@ class Problem:
         cost = state.gravity.new_zeros(coupling.components)
         known = self.priors.gravity
         if known.information is not None and known.value is not None:
-            away = sphere.difference(
-                state.gravity, known.value, sphere.tangent_basis(state.gravity)
-            )
-            time_weight = known.information.expand_as(away)
+            away, time_weight = _away(state.gravity, known.value, known.information)
             time_pull = time_weight * away
             cost = cost.index_add(0, coupling.time_component, (time_pull * away).sum(1))
         pulls, weights = [], []
@@ -114,6 +111,24 @@ class Problem:
         arrow = arrow.plus_diagonal(of_time * p.time_weight, of_camera * p.camera_weight, coupling)
         pull = coupling.by_component(of_camera * p.camera_pull)
         return arrow, b_time + of_time * p.time_pull, b_camera + pull
+
+
+def _away(gravity: Tensor, target: Tensor, inverse_variance: Tensor) -> tuple[Tensor, Tensor]:
+    """Tangent steps (T, 2) from gravity to its prior, and how much each way weighs.
+
+    inverse_variance: (T, 1) any way; or (T, 2) in the angles roll and pitch, along which the
+    tangent basis runs, the first shortened by the cosine of the pitch.
+    """
+    if inverse_variance.shape[1] == 1:
+        away = sphere.difference(gravity, target, sphere.tangent_basis(gravity))
+        return away, inverse_variance.expand_as(away)
+    (roll, pitch), (wanted_roll, wanted_pitch) = map(sphere.to_roll_pitch, (gravity, target))
+    turn = torch.remainder(wanted_roll - roll + torch.pi, 2 * torch.pi) - torch.pi
+    # Straight up and down roll has no meaning; the floor keeps it from pulling without end.
+    length = torch.stack(
+        [torch.cos(pitch).clamp(min=sphere.LEAST_COSINE), torch.ones_like(pitch)], 1
+    )
+    return torch.stack([turn, wanted_pitch - pitch], 1) * length, inverse_variance / length**2
 
 
 @dataclass(frozen=True)

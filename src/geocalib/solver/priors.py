@@ -21,8 +21,9 @@ AGREEMENT = 1e-4
 class Prior:
     """A soft prior: the value, and how far the truth may lie from it (one sigma).
 
-    The sigma of the focal length is in pixels, that of gravity in radians, others in the
-    parameter's unit. Either may be one for all images or one per image.
+    The sigma of the focal length is in pixels, that of gravity in radians (any way from it; or
+    (B, 2), of the roll and of the pitch of B images), others in the parameter's unit. Either may
+    be one for all images or one per image.
     """
 
     value: Any
@@ -40,7 +41,8 @@ class Knowledge:
     value: Tensor | None = None
     """(n, d) hard value or centre of the soft prior."""
     information: Tensor | None = None
-    """(n, d) inverse squared sigma of a soft prior (gravity: (n, 1))."""
+    """(n, d) inverse squared sigma of a soft prior (gravity: (n, 1), or (n, 2) of the angles roll
+    and pitch)."""
 
     @property
     def hard(self) -> bool:
@@ -72,6 +74,12 @@ class Priors:
         return any(
             k.soft for k in (self.gravity, self.log_f, self.distortion, self.principal_point)
         )
+
+    @property
+    def angles(self) -> bool:
+        """Whether roll and pitch are known apart, rather than gravity any way."""
+        information = self.gravity.information
+        return information is not None and information.shape[1] == 2
 
     def select(self, times: Tensor, cameras: Tensor) -> Priors:
         return Priors(
@@ -125,13 +133,18 @@ def _known_distortion(distortion: Known, model: CameraModel, coupling: Coupling)
 
 
 def _known_gravity(gravity: Known, coupling: Coupling) -> Knowledge:
-    value, sigma = _parse("gravity", gravity, coupling, 3, sigma_width=1)
+    width = gravity_sigma_width(gravity)
+    value, sigma = _parse("gravity", gravity, coupling, 3, sigma_width=width)
     if value is None:
         return Knowledge()
     norm = torch.linalg.vector_norm(value, dim=-1, keepdim=True)
     if bool((norm < 1e-6).any()):
         raise PriorError("gravity must be a direction; got a vector of length 0")
     value = value / norm
+    if sigma is not None and width == 2:
+        if coupling.rotation is not None:
+            raise PriorError("on a rig gravity has one sigma for all directions, not two")
+        return Knowledge(value, sigma**-2)
     if coupling.rotation is not None:
         value = (coupling.rotation.double().transpose(1, 2) @ value[..., None])[..., 0]
     times = len(coupling.time_component)
@@ -141,6 +154,13 @@ def _known_gravity(gravity: Known, coupling: Coupling) -> Knowledge:
     centre = _mean(value * weight, coupling.time, times)
     centre = centre / torch.linalg.vector_norm(centre, dim=-1, keepdim=True)
     return Knowledge(centre, _mean(weight, coupling.time, times))
+
+
+def gravity_sigma_width(gravity: Known) -> int:
+    """How many sigmas gravity has: 1, or 2 where those of roll and pitch are told apart."""
+    if not isinstance(gravity, Prior) or not isinstance(gravity.sigma, Tensor):
+        return 1
+    return 2 if gravity.sigma.dim() == 2 and gravity.sigma.shape[1] == 2 else 1
 
 
 def _parse(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import torch
@@ -80,6 +81,8 @@ class Frame:
     """(C,) bounds of log f."""
     log_f_high: Tensor
     free: Free
+    move: Callable[[Tensor, Tensor], Tensor] = sphere.move
+    """How gravity (T, 3) follows a tangent step (T, 2)."""
 
     @classmethod
     def create(cls, model: CameraModel, size: Tensor, aspect: Tensor, free: Free) -> Frame:
@@ -127,7 +130,7 @@ class Frame:
         gravity, log_f, distortion, c = state.gravity, state.log_f, state.distortion, state.c
         if self.free.gravity:
             length = torch.linalg.vector_norm(time_step, dim=1, keepdim=True)
-            gravity = sphere.move(
+            gravity = self.move(
                 gravity, time_step * (LONGEST_STEP / length.clamp(min=LONGEST_STEP))
             )
         at = 0
