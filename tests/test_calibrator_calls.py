@@ -146,6 +146,39 @@ class TestModelPerImage:
             calibrator.calibrate([image, image], ["pinhole", "eucm"], vfov_deg=40)
 
 
+class TestAspect:
+    def test_is_found_where_it_is_free(self) -> None:
+        known = truth((500, 340), vfov_deg=60, aspect=1.08)
+        calibrator, image = knowing(known), picture((500, 340), 0)
+        found = calibrator.calibrate(image, aspect=Prior(1.0, 0.2))
+        assert found.fx / found.fy == pytest.approx(1.08, abs=2e-3)
+        assert found.vfov_deg == pytest.approx(60, abs=0.1)
+        assert found.parameters[-1] == "log aspect"
+        assert found == Calibration.from_json(found.to_json())
+        # The horizontal view is as uncertain as both focal lengths make it.
+        fixed = calibrator.calibrate(image, aspect=1.08)
+        assert fixed.fx / fixed.fy == 1.08
+        assert fixed.parameters[-1] == "log f"
+        assert found.sigma.hfov_deg > 1.1 * fixed.sigma.hfov_deg
+
+    def test_is_1_where_nothing_is_said(self) -> None:
+        found = knowing(truth((500, 340), aspect=1.02)).calibrate(picture((500, 340), 0))
+        assert found.fx == found.fy
+
+    def test_of_each_image(self) -> None:
+        truths = [truth(SIZE, aspect=1.0), truth(SIZE, aspect=0.9)]
+        sources = [picture(SIZE, 0), picture(SIZE, 1)]
+        found = knowing(*truths).calibrate(sources, aspect=[1.0, 0.9])
+        for one, known in zip(found, truths, strict=True):
+            assert isinstance(one, Calibration)
+            assert one.vfov_deg == pytest.approx(50, abs=0.05)
+            assert one.fx == pytest.approx(known.camera.focal[0, 0].item(), rel=1e-3)
+
+    def test_wrong_ones(self) -> None:
+        with pytest.raises(PriorError, match="aspect, fx / fy, must be positive"):
+            knowing(truth(SIZE)).calibrate(picture(SIZE, 0), aspect=-1.0)
+
+
 def test_fields_at_the_size_of_the_image() -> None:
     calibrator = knowing(truth(SIZE))
     seen = calibrator.calibrate(picture(SIZE, 0), keep_fields=True).fields

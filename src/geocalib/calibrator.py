@@ -53,6 +53,7 @@ class Options(TypedDict, total=False):
     gravity: Known
     distortion: Known
     principal_point: Known
+    aspect: Known
     vfov_deg: Known
     roll_deg: Known
     pitch_deg: Known
@@ -141,6 +142,7 @@ class Calibrator:
         gravity: Known = None,
         distortion: Known = None,
         principal_point: Known = None,
+        aspect: Known = None,
         vfov_deg: Known = None,
         roll_deg: Known = None,
         pitch_deg: Known = None,
@@ -163,8 +165,9 @@ class Calibrator:
         is wrong with the call itself raises another ``GeoCalibError``.
         camera_model: a name of ``geocalib.cameras``; in a list of images, also one per image.
 
-        focal (fy), gravity (pointing down, in the camera frame), distortion, principal_point:
-        None leaves it free (the principal point: at the centre), a value fixes it,
+        focal (fy), gravity (pointing down, in the camera frame), distortion, principal_point,
+        aspect (fx / fy): None leaves it free (the principal point: at the centre; the aspect: at
+        1), a value fixes it,
         ``Prior(value, sigma)`` pulls it; one for all, or one per image. vfov_deg, in place of
         focal, and roll_deg with pitch_deg, in place of gravity: likewise, with sigmas in degrees;
         a ``Prior`` on one of the two angles leaves the other free. exif: takes the focal length
@@ -189,8 +192,8 @@ class Calibrator:
         if count == 0:
             return []
         if lines == "only":
-            known = (focal, gravity, distortion, principal_point, vfov_deg, roll_deg, pitch_deg)
-            values = (*known, rig, crop, free_principal_point)
+            known = (focal, gravity, distortion, principal_point, aspect)
+            values = (*known, vfov_deg, roll_deg, pitch_deg, rig, crop, free_principal_point)
             flags = (exif, sensors, any_rotation, shared_intrinsics is not False)
             if any(flags) or any(value is not None for value in values):
                 raise ConfigError('lines="only" takes images and a camera model, and nothing else')
@@ -206,6 +209,7 @@ class Calibrator:
             gravity=gravity,
             distortion=distortion,
             principal_point=principal_point,
+            aspect=aspect,
             vfov_deg=vfov_deg,
             roll_deg=roll_deg,
             pitch_deg=pitch_deg,
@@ -392,7 +396,7 @@ class Calibrator:
             known.principal_point,
             task.camera,
             task.rig,
-            aspect=mapping.aspect,
+            aspect=mapping.aspect_of(given),
             options=options,
         )
         return self._calibrated_sigmas(result)
@@ -410,7 +414,10 @@ def _sharpened(outcomes: Sequence[Outcome], sights: Sequence[Seen], task: _Task)
     found = {
         row: (outcome, segments)
         for row, (outcome, sight) in enumerate(zip(outcomes, sights, strict=True))
-        if isinstance(outcome, Calibration) and (segments := sight.segments) is not None
+        if isinstance(outcome, Calibration)
+        and (segments := sight.segments) is not None
+        # Lines know of no free aspect.
+        and "log aspect" not in outcome.parameters
     }
     if found:
         part = task[list(found)]
@@ -453,7 +460,7 @@ def _groups(shared: bool | Sequence[int], count: int) -> Sequence[int] | None:
 
 def _check_sizes(files: Sequence[File], cameras: Sequence[int], given: Given, rig: bool) -> None:
     """One camera takes pictures of one size; turned by a quarter, if nothing else turns along."""
-    may_turn = isinstance(given.principal_point, Tensor) and not rig
+    may_turn = isinstance(given.principal_point, Tensor) and given.aspect is None and not rig
     first: dict[int, File] = {}
     for file, camera in zip(files, cameras, strict=True):
         other = first.setdefault(camera, file)

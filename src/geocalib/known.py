@@ -37,6 +37,8 @@ class Given:
     """(B, D)."""
     principal_point: Rows
     """(B, 2) pixels."""
+    aspect: Rows = None
+    """(B, 1) fx / fy; None: pixels are square."""
     view: Rows = None
     """(B, 1) vertical field of view, radians, until the sizes of the images are known."""
 
@@ -49,6 +51,7 @@ class Given:
         gravity: Known = None,
         distortion: Known = None,
         principal_point: Known = None,
+        aspect: Known = None,
         vfov_deg: Known = None,
         roll_deg: Known = None,
         pitch_deg: Known = None,
@@ -61,12 +64,13 @@ class Given:
         if gravity is not None and angles is not None:
             raise PriorError("gravity already says where down is; drop roll_deg and pitch_deg")
         gravity = angles if gravity is None else gravity
-        gather_priors(model, coupling, focal, gravity, distortion, principal_point)
+        gather_priors(model, coupling, focal, gravity, distortion, principal_point, aspect)
         return cls(
             _rows(focal, images, 1),
             _rows(gravity, images, 3, sigma_width=gravity_sigma_width(gravity)),
             _rows(distortion, images, len(model.parameters)),
             _rows(principal_point, images, 2),
+            _rows(aspect, images, 1),
             known_view(vfov_deg, model, images),
         )
 
@@ -83,6 +87,7 @@ class Given:
             chosen(self.gravity),
             chosen(self.distortion),
             chosen(self.principal_point),
+            chosen(self.aspect),
             chosen(self.view),
         )
 
@@ -94,9 +99,11 @@ class Given:
         return replace(self, focal=focal_of_view(self.view, heights), view=None)
 
     def restored(self, camera: Camera, row: int) -> Camera:
-        """The camera of one original without what rounding did to its square pixels, and to the
-        focal length and the principal point where they are fixed."""
-        camera = replace(camera, aspect=torch.ones_like(camera.aspect))
+        """The camera of one original without what rounding did to its aspect, focal length and
+        principal point where they are fixed."""
+        if not isinstance(self.aspect, Prior):
+            fixed = torch.ones(1) if self.aspect is None else self.aspect[row]
+            camera = replace(camera, aspect=fixed.to(camera.aspect))
         if isinstance(self.focal, Tensor):
             camera = replace(camera, f=self.focal[row].to(camera.f))
         if isinstance(self.principal_point, Tensor):
@@ -133,6 +140,13 @@ class Mapping:
     def aspect(self) -> Tensor:
         """(B,) fx / fy of the fields of square pixels."""
         return self.scale[:, 0] / self.scale[:, 1]
+
+    def aspect_of(self, given: Given) -> Tensor | Prior:
+        """fx / fy of the fields, (B,) each."""
+        known, stretch = given.aspect, self.aspect
+        if isinstance(known, Prior):
+            return Prior(known.value[:, 0] * stretch, known.sigma[:, 0] * stretch)
+        return stretch if known is None else known[:, 0] * stretch
 
     def to_fields(self, given: Given) -> Given:
         """What is known in pixels of the originals, in pixels of the fields."""

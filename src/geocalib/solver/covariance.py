@@ -190,6 +190,7 @@ def _vfov_slope(camera: Camera, problem: Problem) -> Tensor:
         slopes[0][:, None][:, : int(free.focal)],
         slopes[1][:, list(free.distortion)],
         slopes[2][:, : 2 * int(free.principal_point)],
+        slopes[2].new_zeros(len(camera), int(free.aspect)),
     ]
     return torch.cat(parts, 1)
 

@@ -93,6 +93,7 @@ class Problem:
         pull(self.priors.log_f, state.log_f[:, None], [0] if free.focal else [])
         pull(self.priors.distortion, state.distortion, free.distortion)
         pull(self.priors.principal_point, state.c, [0, 1] if free.principal_point else [])
+        pull(self.priors.log_stretch, state.log_stretch[:, None], [0] if free.aspect else [])
         camera_pull, camera_weight = torch.cat(pulls, 1), torch.cat(weights, 1)
         squares = camera_pull**2 / torch.where(camera_weight > 0, camera_weight, 1.0)
         cost = cost.index_add(0, coupling.camera_component, squares.sum(1))

@@ -59,6 +59,10 @@ class Knowledge:
         )
 
 
+NOTHING = Knowledge()
+"""Of an unknown of which nothing is known, or which does not vary."""
+
+
 @dataclass(frozen=True)
 class Priors:
     """Everything known beforehand. The focal length is held as log f."""
@@ -67,13 +71,14 @@ class Priors:
     log_f: Knowledge
     distortion: Knowledge
     principal_point: Knowledge
+    log_stretch: Knowledge = NOTHING
+    """Of the aspect over that of the frame: soft where it is free, its value 0."""
 
     @property
     def soft(self) -> bool:
         """Whether any soft prior weighs against the data."""
-        return any(
-            k.soft for k in (self.gravity, self.log_f, self.distortion, self.principal_point)
-        )
+        each = (self.gravity, self.log_f, self.distortion, self.principal_point, self.log_stretch)
+        return any(known.soft for known in each)
 
     @property
     def angles(self) -> bool:
@@ -83,10 +88,11 @@ class Priors:
 
     def select(self, times: Tensor, cameras: Tensor) -> Priors:
         return Priors(
-            self.gravity.select(times),
-            self.log_f.select(cameras),
-            self.distortion.select(cameras),
-            self.principal_point.select(cameras),
+            gravity=self.gravity.select(times),
+            log_f=self.log_f.select(cameras),
+            distortion=self.distortion.select(cameras),
+            principal_point=self.principal_point.select(cameras),
+            log_stretch=self.log_stretch.select(cameras),
         )
 
 
@@ -97,18 +103,19 @@ def gather_priors(
     gravity: Known,
     distortion: Known,
     principal_point: Known,
+    aspect: Known = None,
 ) -> Priors:
     """Check the prior arguments of ``fit`` and bring them to times and cameras."""
     count = len(model.parameters)
     if distortion is not None and count == 0:
         raise PriorError(f"{model.name} has no distortion to constrain; drop the argument")
+    point = _parse("principal_point", principal_point, coupling, 2)
     return Priors(
-        _known_gravity(gravity, coupling),
-        _known_focal(focal, coupling),
-        _known_distortion(distortion, model, coupling),
-        _shared(
-            "principal_point", _parse("principal_point", principal_point, coupling, 2), coupling
-        ),
+        gravity=_known_gravity(gravity, coupling),
+        log_f=_known_focal(focal, coupling),
+        distortion=_known_distortion(distortion, model, coupling),
+        principal_point=_shared("principal_point", point, coupling),
+        log_stretch=_known_stretch(aspect, coupling),
     )
 
 
@@ -119,6 +126,16 @@ def _known_focal(focal: Known, coupling: Coupling) -> Knowledge:
     if bool((value <= 0).any()):
         raise PriorError(f"focal must be positive, in pixels; got {float(value.min())}")
     return _shared("focal", (value.log(), None if sigma is None else sigma / value), coupling)
+
+
+def _known_stretch(aspect: Known, coupling: Coupling) -> Knowledge:
+    """An aspect that is fixed is part of the frame; one that is not starts from its prior."""
+    value, sigma = _parse("aspect", aspect, coupling, 1)
+    if value is not None and bool((value <= 0).any()):
+        raise PriorError(f"aspect, fx / fy, must be positive; got {float(value.min())}")
+    if value is None or sigma is None:
+        return NOTHING
+    return _shared("aspect", (torch.zeros_like(value), sigma / value), coupling)
 
 
 def _known_distortion(distortion: Known, model: CameraModel, coupling: Coupling) -> Knowledge:

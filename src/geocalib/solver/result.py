@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import torch
@@ -31,6 +32,18 @@ class Sigma:
     principal_point: Tensor
     """(B, 2) pixels."""
 
+    def map(self, change: Callable[[Tensor], Tensor]) -> Sigma:
+        """With every tensor changed alike."""
+        return Sigma(
+            roll_deg=change(self.roll_deg),
+            pitch_deg=change(self.pitch_deg),
+            gravity_deg=change(self.gravity_deg),
+            vfov_deg=change(self.vfov_deg),
+            focal=change(self.focal),
+            distortion=change(self.distortion),
+            principal_point=change(self.principal_point),
+        )
+
 
 @dataclass(frozen=True)
 class FitResult:
@@ -44,7 +57,7 @@ class FitResult:
     """(B, P, P) of the free parameters, in the order of ``parameters``."""
     parameters: tuple[str, ...]
     """Names of the free parameters: roll and pitch direction on the sphere (radians), log f,
-    distortion, principal point (pixels)."""
+    distortion, principal point (pixels), log of fx / fy."""
     sigma: Sigma
     status: list[Status]
     """How the fit of each image ended, in words."""
