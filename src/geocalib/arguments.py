@@ -13,8 +13,8 @@ from geocalib.errors import ConfigError, CouplingError
 from geocalib.imaging import ImageSource
 from geocalib.solver.coupling import Coupling
 
-CameraModels = str | Sequence[str]
-"""The name of a camera model, or one per image."""
+CameraModels = str | CameraModel | Sequence[str | CameraModel]
+"""A camera model or its name, or one per image."""
 
 
 def listed(

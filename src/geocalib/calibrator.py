@@ -122,7 +122,10 @@ class Calibrator:
     # A path, too, is a sequence of paths to a type checker; the first of the two is meant.
     @overload
     def calibrate(  # type: ignore[overload-overlap]
-        self, images: ImageSource, camera_model: str = ..., **options: Unpack[Options]
+        self,
+        images: ImageSource,
+        camera_model: str | CameraModel = ...,
+        **options: Unpack[Options],
     ) -> Calibration: ...
 
     @overload
@@ -163,7 +166,7 @@ class Calibrator:
         (B, H, W, 3) are lists of B images. One image that cannot be read or fitted raises an
         ``ImageError``; in a list it becomes a ``Failure`` and the others get their answers. What
         is wrong with the call itself raises another ``GeoCalibError``.
-        camera_model: a name of ``geocalib.cameras``; in a list of images, also one per image.
+        camera_model: a name of ``geocalib.cameras`` or a model; of several images, also one each.
 
         focal (fy), gravity (pointing down, in the camera frame), distortion, principal_point,
         aspect (fx / fy): None leaves it free (the principal point: at the centre; the aspect: at
@@ -235,7 +238,7 @@ class Calibrator:
     def calibrate_set(
         self,
         images: Sequence[ImageSource],
-        camera_model: str = "pinhole",
+        camera_model: str | CameraModel = "pinhole",
         *,
         cameras: Sequence[int] | None = None,
         focal: Known = None,
@@ -295,7 +298,7 @@ class Calibrator:
         cameras = coupling.camera.tolist()
         if resume_in is None or keep_fields:
             return fit_set(see(images), cameras, given, clues, method)
-        shelf = Shelf(resume_in, repr((self.card, camera_model, lines, any_rotation, crop)))
+        shelf = Shelf(resume_in, repr((self.card, model.name, lines, any_rotation, crop)))
         return fit_set(shelf.sights(images, see), cameras, given, clues, method, shelf)
 
     def _solve(

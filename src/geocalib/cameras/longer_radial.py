@@ -46,3 +46,4 @@ class Radial4(LongerRadial):
     parameters: tuple[str, ...] = ("k1", "k2", "k3", "k4")
     start: tuple[float, ...] = (0.0,) * 4
     bounds: tuple[tuple[float, float], ...] = (*Radial3.bounds, (-4e5, 4e5))
+    release: tuple[int, ...] = (0, 1)
