@@ -17,7 +17,7 @@ from torch import Tensor
 from geocalib import gravity as sphere
 from geocalib.cameras import Camera
 from geocalib.errors import CameraError, FormatError
-from geocalib.fields import Fields
+from geocalib.fields import ALONG_PITCH, CX, CY, LOG_F, Fields
 from geocalib.horizon_curve import horizon as horizon_points
 from geocalib.solver import FitResult, Status
 from geocalib.uncertainty import Uncertainty
@@ -110,7 +110,7 @@ class Calibration:
         camera = _own_camera(camera)
         scale = (camera.focal / _own_camera(fit.camera[index]).focal)[0].tolist()
         units = torch.ones(len(fit.parameters), dtype=torch.float64)
-        for name, factor in zip(("cx", "cy"), scale, strict=True):
+        for name, factor in zip((CX, CY), scale, strict=True):
             if name in fit.parameters:
                 units[fit.parameters.index(name)] = factor
         covariance = units[:, None] * _own(fit.covariance[index]) * units
@@ -141,11 +141,11 @@ class Calibration:
         camera, covariance = _own_camera(camera), _own(covariance)
         gravity = _own(gravity)
         names = self.parameters
-        if "pitch direction" not in names:
+        if ALONG_PITCH not in names:
             gravity = self.gravity
-        if "log f" not in names:
+        if LOG_F not in names:
             camera = replace(camera, f=self.camera.f)
-        if "cx" not in names:
+        if CX not in names:
             camera = replace(camera, c=self.camera.c)
         gravity = gravity / torch.linalg.vector_norm(gravity)
         sigma = Uncertainty.of(camera, gravity, covariance, names)
@@ -349,8 +349,7 @@ def _own(value: Tensor) -> Tensor:
 
 
 def _own_camera(camera: Camera) -> Camera:
-    parts = (camera.f, camera.c, camera.distortion, camera.size, camera.aspect)
-    return Camera(camera.model, *map(_own, parts))
+    return camera.map(_own)
 
 
 def _json_value(value: Any) -> Any:

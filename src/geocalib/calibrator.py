@@ -25,7 +25,7 @@ from geocalib.clues import Clues, File, pulled, started
 from geocalib.crop import CropLike
 from geocalib.errors import ConfigError, CouplingError, ImageError
 from geocalib.eye import LARGEST_BATCH, Eye, Seen, find_device, path_of
-from geocalib.fields import Fields
+from geocalib.fields import LOG_ASPECT, Fields
 from geocalib.imaging import ImageSource, read_photo
 from geocalib.imaging.enlarge import enlarge
 from geocalib.known import Given, Mapping
@@ -420,7 +420,7 @@ def _sharpened(outcomes: Sequence[Outcome], sights: Sequence[Seen], task: _Task)
         if isinstance(outcome, Calibration)
         and (segments := sight.segments) is not None
         # Lines know of no free aspect.
-        and "log aspect" not in outcome.parameters
+        and LOG_ASPECT not in outcome.parameters
     }
     if found:
         part = task[list(found)]

@@ -19,9 +19,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from geocalib.cameras.base import DepthJet
+from geocalib.cameras.base import CameraModel, DepthJet
 from geocalib.cameras.camera import Camera
 from geocalib.errors import FieldError
+from geocalib.tensors import map_tensors
 
 
 @dataclass(frozen=True)
@@ -76,12 +77,7 @@ class Fields:
 
     def map(self, change: Callable[[Tensor], Tensor]) -> Fields:
         """With every tensor changed alike."""
-        return Fields(
-            up=change(self.up),
-            latitude=change(self.latitude),
-            up_confidence=change(self.up_confidence),
-            latitude_confidence=change(self.latitude_confidence),
-        )
+        return map_tensors(change, self)
 
     @property
     def size(self) -> tuple[int, int]:
@@ -91,12 +87,7 @@ class Fields:
     @classmethod
     def concatenate(cls, parts: list[Fields]) -> Fields:
         """One batch of several of the same size."""
-        return cls(
-            torch.cat([p.up for p in parts]),
-            torch.cat([p.latitude for p in parts]),
-            torch.cat([p.up_confidence for p in parts]),
-            torch.cat([p.latitude_confidence for p in parts]),
-        )
+        return map_tensors(lambda *values: torch.cat(values), *parts)
 
 
 def _describe(value: Any) -> str:
@@ -189,6 +180,15 @@ def latitude_field(rays: Rays, gravity: Tensor) -> LatitudeField:
     return LatitudeField(-(rays.along + z * gravity[:, 2:]) * inverse_length, inverse_length)
 
 
+ALONG_ROLL, ALONG_PITCH = "roll direction", "pitch direction"
+"""Steps of gravity on the sphere, radians, the first shortened by the cosine of the pitch."""
+LOG_F = "log f"
+CX, CY = "cx", "cy"
+"""The principal point, pixels."""
+LOG_ASPECT = "log aspect"
+"""The names of free parameters beside those of the distortion, which each model has its own."""
+
+
 @dataclass(frozen=True)
 class Free:
     """Which parameters vary, in this order: gravity, log f, distortion, principal point, log of the
@@ -200,6 +200,16 @@ class Free:
     """Indices of the distortion parameters that vary, ascending."""
     principal_point: bool = False
     aspect: bool = False
+
+    def names(self, model: CameraModel) -> tuple[str, ...]:
+        """Of the parameters that vary, in order."""
+        return (
+            *((ALONG_ROLL, ALONG_PITCH) if self.gravity else ()),
+            *((LOG_F,) if self.focal else ()),
+            *(model.parameters[i] for i in self.distortion),
+            *((CX, CY) if self.principal_point else ()),
+            *((LOG_ASPECT,) if self.aspect else ()),
+        )
 
 
 def up_jacobian(

@@ -19,7 +19,7 @@ from geocalib.calibration import Calibration
 from geocalib.calibrator import Calibrator
 from geocalib.cameras import Camera
 from geocalib.errors import ConfigError, ImageError
-from geocalib.fields import Fields
+from geocalib.fields import ALONG_ROLL, LOG_F, Fields
 from geocalib.gravity import to_roll_pitch
 from geocalib.imaging import read_photo
 
@@ -199,6 +199,6 @@ def _covariance(answer: Calibration) -> Tensor:
     """(P, P) of roll and pitch, radians, the focal length, pixels, and the distortion, as far as
     they are free."""
     cos_pitch = math.cos(math.radians(answer.pitch_deg))
-    units = {"roll direction": 1 / max(cos_pitch, 1e-9), "log f": answer.fy}
+    units = {ALONG_ROLL: 1 / max(cos_pitch, 1e-9), LOG_F: answer.fy}
     factor = torch.tensor([units.get(name, 1.0) for name in answer.parameters]).double()
     return factor[:, None] * answer.covariance * factor

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from geocalib.cameras.base import CameraModel
-from geocalib.fields import Fields
+from geocalib.fields import ALONG_PITCH, LOG_F, Fields
 from geocalib.known import Given
 from geocalib.sets.plane import Plane
 from geocalib.solver.coupling import couple
@@ -169,10 +169,10 @@ def opinions(evidence: Evidence) -> Opinions:
     for start in range(0, len(evidence), CHUNK):
         part = evidence[start : start + CHUNK]
         result = fit_together(part, range(len(part)))
-        camera, at = result.camera, 2 * ("pitch direction" in result.parameters)
+        camera, at = result.camera, 2 * (ALONG_PITCH in result.parameters)
         names = result.parameters[at:]
         columns = dict(zip(camera.model.parameters, camera.distortion.unbind(1), strict=True))
-        columns["log f"] = camera.f.log()
+        columns[LOG_F] = camera.f.log()
         values = [columns[name] for name in names]
         intrinsics = torch.stack(values, 1) if values else camera.f.new_zeros(len(part), 0)
         parts.append((result.gravity, intrinsics, result.covariance[:, at:, at:]))

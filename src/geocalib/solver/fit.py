@@ -26,6 +26,7 @@ from geocalib.solver.result import FitResult
 from geocalib.solver.search import search
 from geocalib.solver.state import Frame
 from geocalib.solver.status import Status
+from geocalib.tensors import map_tensors
 
 
 def fit(
@@ -203,8 +204,8 @@ def gather_result(
         ),
         gravity=answer(gravity),
         covariance=answer(uncertainty.covariance),
-        parameters=_names(frame),
-        sigma=uncertainty.sigma.map(answer),
+        parameters=frame.free.names(frame.model),
+        sigma=map_tensors(answer, uncertainty.sigma),
         status=status,
         cost=answer(solution.cost.detach()),
         confidence_scale=answer(uncertainty.scale),
@@ -228,14 +229,3 @@ def _status(
         else:
             status.append(Status.STALLED if stuck else Status.MAX_ITERATIONS)
     return status
-
-
-def _names(frame: Frame) -> tuple[str, ...]:
-    free = frame.free
-    return (
-        *(("roll direction", "pitch direction") if free.gravity else ()),
-        *(("log f",) if free.focal else ()),
-        *(frame.model.parameters[i] for i in free.distortion),
-        *(("cx", "cy") if free.principal_point else ()),
-        *(("log aspect",) if free.aspect else ()),
-    )

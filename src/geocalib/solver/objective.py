@@ -160,9 +160,9 @@ class Evaluation:
         """This evaluation in the components (K,) to keep, the other one elsewhere."""
         image = keep if coupling.separate else keep[coupling.camera_component[coupling.camera]]
         normal = Normal(
-            torch.where(image[:, None, None], self.normal.hessian, other.normal.hessian),
-            torch.where(image[:, None], self.normal.gradient, other.normal.gradient),
-            torch.where(image, self.normal.cost, other.normal.cost),
+            hessian=torch.where(image[:, None, None], self.normal.hessian, other.normal.hessian),
+            gradient=torch.where(image[:, None], self.normal.gradient, other.normal.gradient),
+            cost=torch.where(image, self.normal.cost, other.normal.cost),
         )
         prior = None
         if self.prior is not None and other.prior is not None:
@@ -170,11 +170,11 @@ class Evaluation:
             camera = keep[coupling.camera_component][:, None]
             a, b = self.prior, other.prior
             prior = PriorTerms(
-                torch.where(time, a.time_weight, b.time_weight),
-                torch.where(time, a.time_pull, b.time_pull),
-                torch.where(camera, a.camera_weight, b.camera_weight),
-                torch.where(camera, a.camera_pull, b.camera_pull),
-                torch.where(keep, a.cost, b.cost),
+                time_weight=torch.where(time, a.time_weight, b.time_weight),
+                time_pull=torch.where(time, a.time_pull, b.time_pull),
+                camera_weight=torch.where(camera, a.camera_weight, b.camera_weight),
+                camera_pull=torch.where(camera, a.camera_pull, b.camera_pull),
+                cost=torch.where(keep, a.cost, b.cost),
             )
         return Evaluation(
             normal,

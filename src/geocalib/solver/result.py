@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import torch
@@ -10,6 +9,7 @@ from torch import Tensor
 
 from geocalib import gravity as sphere
 from geocalib.cameras.camera import Camera
+from geocalib.fields import ALONG_PITCH, ALONG_ROLL, LOG_F
 from geocalib.solver.status import Status
 
 
@@ -31,18 +31,6 @@ class Sigma:
     """(B, D) in the unit of each parameter."""
     principal_point: Tensor
     """(B, 2) pixels."""
-
-    def map(self, change: Callable[[Tensor], Tensor]) -> Sigma:
-        """With every tensor changed alike."""
-        return Sigma(
-            roll_deg=change(self.roll_deg),
-            pitch_deg=change(self.pitch_deg),
-            gravity_deg=change(self.gravity_deg),
-            vfov_deg=change(self.vfov_deg),
-            focal=change(self.focal),
-            distortion=change(self.distortion),
-            principal_point=change(self.principal_point),
-        )
 
 
 @dataclass(frozen=True)
@@ -80,9 +68,9 @@ class FitResult:
         """
         factor = torch.ones(len(self.parameters), dtype=torch.float64)
         for i, name in enumerate(self.parameters):
-            if name.endswith("direction"):
+            if name in (ALONG_ROLL, ALONG_PITCH):
                 factor[i] = gravity
-            elif name == "log f":
+            elif name == LOG_F:
                 factor[i] = focal
             elif name in self.camera.model.parameters:
                 factor[i] = distortion

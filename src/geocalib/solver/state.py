@@ -14,6 +14,7 @@ from geocalib.cameras.base import CameraModel
 from geocalib.cameras.camera import Camera
 from geocalib.fields import Free
 from geocalib.solver.coupling import Coupling
+from geocalib.tensors import map_tensors
 
 PERSPECTIVE_VFOV_DEG = (5.0, 150.0)
 """Vertical field of view that a fit of a perspective model stays within."""
@@ -45,13 +46,7 @@ class State:
 
     def detach(self) -> State:
         """Without gradients."""
-        return State(
-            gravity=self.gravity.detach(),
-            log_f=self.log_f.detach(),
-            distortion=self.distortion.detach(),
-            c=self.c.detach(),
-            log_stretch=self.log_stretch.detach(),
-        )
+        return map_tensors(Tensor.detach, self)
 
     def select(self, times: Tensor, cameras: Tensor) -> State:
         return State(
@@ -124,12 +119,7 @@ class Frame:
     def intrinsics(self) -> int:
         """Number of free parameters of a camera."""
         free = self.free
-        return (
-            int(free.focal)
-            + len(free.distortion)
-            + 2 * int(free.principal_point)
-            + int(free.aspect)
-        )
+        return len(replace(free, gravity=False).names(self.model))
 
     def images(
         self, state: State, coupling: Coupling, dtype: torch.dtype
@@ -180,7 +170,9 @@ class Frame:
         if self.free.aspect:
             moved = log_stretch + camera_step[:, -1]
             log_stretch = moved.clamp(-LARGEST_STRETCH, LARGEST_STRETCH)
-        return State(gravity, log_f, distortion, c, log_stretch)
+        return State(
+            gravity=gravity, log_f=log_f, distortion=distortion, c=c, log_stretch=log_stretch
+        )
 
     def _bend_of_magnification(self, before: Tensor, after: Tensor) -> Tensor:
         """What the log magnification f depth(0) gains beyond first order, (C,).
