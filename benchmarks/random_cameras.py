@@ -13,6 +13,7 @@ from geocalib.cameras import get_model
 
 WIDE_PARAMETERS = {
     "kannala_brandt": ((-0.05, 0.05), (-0.02, 0.02), (-0.005, 0.005), (-0.001, 0.001)),
+    "ucm": ((0.4, 0.7),),
     "eucm": ((0.4, 0.7), (0.8, 1.3)),
     "double_sphere": ((-0.35, -0.1), (0.45, 0.7)),
 }

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from geocalib.calibration import Calibration, Outcome
 from geocalib.calibrator import Calibrator
-from geocalib.cameras import Camera
+from geocalib.cameras import Camera, CameraModel
 from geocalib.fields import perspective_field
 from geocalib.gravity import from_roll_pitch
 from geocalib.nets.prediction import Prediction
@@ -59,7 +59,7 @@ def truth(
     vfov_deg: float = 50.0,
     roll_deg: float = 7.0,
     pitch_deg: float = -11.0,
-    model: str = "pinhole",
+    model: str | CameraModel = "pinhole",
     hat: Sequence[float] = (),
     **camera: Any,
 ) -> Truth:

@@ -8,9 +8,14 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+import torch
 
 import samples
-from geocalib.cameras import MODELS, exchange, from_colmap, to_colmap
+from geocalib import FitOptions, fit
+from geocalib.cameras import MODELS, Camera, CameraModel, exchange, from_colmap, to_colmap
+from oracle_network import check as check_answer
+from oracle_network import knowing, picture, truth
+from views import random_gravity, ray_error_deg, see
 
 TESTS = Path(__file__).parent
 PAGE = TESTS.parent / "docs" / "cameras.md"
@@ -47,14 +52,19 @@ CHECKS = {
 }
 
 
+def _walk_through_model() -> CameraModel:
+    (source,) = re.findall(r"```python\n(\"\"\"FOV model.*?)```", PAGE.read_text(), re.DOTALL)
+    module = ModuleType("fov")
+    exec(compile(source, str(PAGE), "exec"), module.__dict__)
+    model: CameraModel = module.Fov()
+    return model
+
+
 @pytest.fixture
 def fov(monkeypatch: pytest.MonkeyPatch) -> str:
     """The walk-through's steps, undone afterwards."""
     page = PAGE.read_text()
-    (source,) = re.findall(r"```python\n(\"\"\"FOV model.*?)```", page, re.DOTALL)
-    module = ModuleType("fov")
-    exec(compile(source, str(PAGE), "exec"), module.__dict__)
-    monkeypatch.setitem(MODELS, "fov", module.Fov())
+    monkeypatch.setitem(MODELS, "fov", _walk_through_model())
     for table, entries in (
         (samples.PARAMETERS, r'`("fov": \[.*?\])`'),
         (exchange.COLMAP_LAYOUTS, r'`("FOV": _layout.*?)`'),
@@ -72,6 +82,20 @@ def fov(monkeypatch: pytest.MonkeyPatch) -> str:
 )
 def test_walk_through_model(fov: str, module: str, check: str) -> None:
     getattr(importlib.import_module(module), check)(name=fov)
+
+
+def test_walk_through_model_without_its_name() -> None:
+    """A model of a user's own file needs no entry anywhere."""
+    assert "fov" not in MODELS
+    model = _walk_through_model()
+    camera = Camera.create(model, torch.tensor([130.0, 170.0]).double(), (64, 48), [1.1])
+    gravity = random_gravity(2, seed=1, most_deg=20)
+    result = fit(see(camera, gravity), model, options=FitOptions(cells=None))
+    assert ray_error_deg(result.camera, camera).max() < 1e-3
+    known = truth(model=model, distortion=[1.1])
+    found = knowing(known).calibrate(picture(known.size, 0), model)
+    check_answer(found, known)
+    assert found.camera_model == "fov"
 
 
 def test_walk_through_model_in_colmap(fov: str) -> None:

@@ -191,8 +191,8 @@ class Problem:
         self.basis = sphere.tangent_basis(self.gravity)
         self.rays = cast_rays(self.camera, self.gravity, self.x, self.y)
         self.up = up_field(self.rays, self.camera, self.gravity)
-        self.scale = torch.ones(5 + samples.distortion.shape[1], dtype=torch.float64)
-        self.scale[-2:] = samples.f[0]
+        self.scale = torch.ones(6 + samples.distortion.shape[1], dtype=torch.float64)
+        self.scale[-3:-1] = samples.f[0]
 
     def observed(self, step: Tensor) -> Tensor:
         """(B, 2): up along t at step 0, and sin(latitude), after a step (B, P)."""
@@ -200,8 +200,9 @@ class Problem:
         camera = replace(
             self.camera,
             f=self.camera.f * torch.exp(step[:, 2]),
-            distortion=self.camera.distortion + step[:, 3:-2],
-            c=self.camera.c + step[:, -2:],
+            distortion=self.camera.distortion + step[:, 3:-3],
+            c=self.camera.c + step[:, -3:-1],
+            aspect=self.camera.aspect * torch.exp(step[:, -1]),
         )
         rays = cast_rays(camera, g, self.x, self.y)
         up = up_field(rays, camera, g)
@@ -219,7 +220,7 @@ class Problem:
 
 def everything(problem: Problem) -> Free:
     every = tuple(range(problem.camera.distortion.shape[1]))
-    return Free(gravity=True, focal=True, distortion=every, principal_point=True)
+    return Free(gravity=True, focal=True, distortion=every, principal_point=True, aspect=True)
 
 
 @pytest.mark.parametrize("name", ALL_MODELS)
@@ -260,8 +261,9 @@ def test_free_chooses_columns(name: str) -> None:
     groups = {
         "gravity": [0, 1],
         "focal": [2],
-        "distortion": list(range(3, count - 2)),
-        "principal_point": [count - 2, count - 1],
+        "distortion": list(range(3, count - 3)),
+        "principal_point": [count - 3, count - 2],
+        "aspect": [count - 1],
     }
     for left_out, columns in groups.items():
         kept = [i for i in range(count) if i not in columns]

@@ -187,3 +187,20 @@ def test_yaw_turns_right() -> None:
     level = tensor(0.0, 1.0, 0.0)
     rotation = gravity.world_from_camera(level, torch.tensor(math.pi / 6, dtype=torch.float64))
     assert_close(rotation[:, 2], tensor(0.5, 0.0, math.sqrt(3) / 2))
+
+
+def test_turning_follows_roll_and_pitch() -> None:
+    """As moving does to first order, but along circles of equal pitch and equal roll."""
+    start = gravity.from_roll_pitch(tensor(0.3), tensor(-0.9))
+    along_roll = gravity.turn(start, tensor(0.5, 0.0)[None])
+    roll, pitch = gravity.to_roll_pitch(along_roll)
+    assert pitch.item() == pytest.approx(-0.9)
+    assert roll.item() == pytest.approx(0.3 + 0.5 / math.cos(0.9))
+    along_pitch = gravity.turn(start, tensor(0.0, 0.5)[None])
+    assert [angle.item() for angle in gravity.to_roll_pitch(along_pitch)] == pytest.approx(
+        [0.3, -0.4]
+    )
+    little = 1e-5 * tensor(0.6, -0.8)[None]
+    torch.testing.assert_close(
+        gravity.turn(start, little), gravity.move(start, little), rtol=0, atol=1e-9
+    )

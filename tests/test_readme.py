@@ -25,7 +25,13 @@ from geocalib.synthetic import render_scene
 from shown import assert_alike
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("README.md", "docs/python.md", "docs/command-line.md", "docs/model-card.md")
+PAGES = (
+    "README.md",
+    "docs/python.md",
+    "docs/migrating.md",
+    "docs/command-line.md",
+    "docs/model-card.md",
+)
 TOWN = ROOT / "examples" / "town.jpg"
 
 
@@ -140,6 +146,12 @@ def test_code_of_the_tour(folder: Path, capsys: pytest.CaptureFixture[str]) -> N
     torch.testing.assert_close(found["pixels"][0, 0], torch.tensor([10.5, 20.5]), rtol=0, atol=1e-3)
     assert found["up"].grad.abs().sum() > 0
     assert (folder / "shown.png").stat().st_size > (folder / "overlay.png").stat().st_size / 2
+
+
+def test_code_for_users_of_the_published_package(folder: Path) -> None:
+    found = _code("docs/migrating.md")
+    assert found["result"]["gravity"].vec3d.shape == (2, 3)
+    assert found["result"]["gravity"].vec3d[0, 1] < 0 < found["c"].gravity[1]
 
 
 def test_commands_of_the_readme(folder: Path) -> None:

@@ -16,12 +16,16 @@ HATS: dict[str, tuple[tuple[float, float], ...]] = {
     "pinhole": (),
     "simple_radial": ((-0.25, 0.3),),
     "radial": ((-0.2, 0.25), (-0.03, 0.05)),
+    "radial3": ((-0.2, 0.25), (-0.03, 0.05), (-0.01, 0.01)),
+    "radial4": ((-0.2, 0.25), (-0.03, 0.05), (-0.01, 0.01), (-0.002, 0.002)),
     "division": ((-0.2, 0.2),),
+    "division2": ((-0.2, 0.2), (-0.04, 0.04)),
 }
 """Ranges of the distortion in units of the image height: k_i (H / f)^2i."""
 
 WIDE: dict[str, tuple[tuple[float, float], ...]] = {
     "kannala_brandt": ((-0.05, 0.05), (-0.02, 0.02), (-0.005, 0.005), (-0.001, 0.001)),
+    "ucm": ((0.4, 0.7),),
     "eucm": ((0.4, 0.7), (0.8, 1.3)),
     "double_sphere": ((-0.35, -0.1), (0.45, 0.7)),
 }

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from geocalib.errors import GeoCalibError
     from geocalib.fields import Fields, perspective_field
     from geocalib.horizon_curve import horizon
+    from geocalib.published_api import GeoCalib
     from geocalib.solver import FitOptions, FitResult, Prior, Rig, Status
     from geocalib.solver.fit import fit
 
@@ -29,6 +30,7 @@ __all__ = [
     "Fields",
     "FitOptions",
     "FitResult",
+    "GeoCalib",
     "GeoCalibError",
     "Prior",
     "Rig",
@@ -45,6 +47,7 @@ _HOMES = {
     "Crop": "geocalib.crop",
     "Failure": "geocalib.calibration",
     "Fields": "geocalib.fields",
+    "GeoCalib": "geocalib.published_api",
     "GeoCalibError": "geocalib.errors",
     "horizon": "geocalib.horizon_curve",
     "perspective_field": "geocalib.fields",

@@ -9,7 +9,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -17,7 +17,7 @@ from torch import Tensor
 from geocalib import gravity as sphere
 from geocalib.cameras import Camera
 from geocalib.errors import CameraError, FormatError
-from geocalib.fields import Fields
+from geocalib.fields import ALONG_PITCH, CX, CY, LOG_F, Fields
 from geocalib.horizon_curve import horizon as horizon_points
 from geocalib.solver import FitResult, Status
 from geocalib.uncertainty import Uncertainty
@@ -47,6 +47,8 @@ OUTLIER = "outlier"
 class Calibration:
     """The camera and gravity of one image. Two are equal if their records are."""
 
+    ok: ClassVar[Literal[True]] = True
+    """Whether there is an answer; ``trusted`` tells whether it is a good one."""
     image: str | None
     """The path as it was given, if there was one."""
     camera: Camera
@@ -63,7 +65,8 @@ class Calibration:
     warnings: tuple[str, ...] = ()
     """Reasons to doubt the answer."""
     fields: Fields | None = field(default=None, repr=False)
-    """What the network saw, at its resolution, where it was asked for; not in the record."""
+    """What the network saw, at its resolution or at that of the image, where it was asked for; not
+    in the record."""
     lines: Lines | None = field(default=None, repr=False)
     """The segments that sharpened the answer, if any did; not in the record."""
     priors: tuple[PriorCheck, ...] = ()
@@ -107,7 +110,7 @@ class Calibration:
         camera = _own_camera(camera)
         scale = (camera.focal / _own_camera(fit.camera[index]).focal)[0].tolist()
         units = torch.ones(len(fit.parameters), dtype=torch.float64)
-        for name, factor in zip(("cx", "cy"), scale, strict=True):
+        for name, factor in zip((CX, CY), scale, strict=True):
             if name in fit.parameters:
                 units[fit.parameters.index(name)] = factor
         covariance = units[:, None] * _own(fit.covariance[index]) * units
@@ -138,11 +141,11 @@ class Calibration:
         camera, covariance = _own_camera(camera), _own(covariance)
         gravity = _own(gravity)
         names = self.parameters
-        if "pitch direction" not in names:
+        if ALONG_PITCH not in names:
             gravity = self.gravity
-        if "log f" not in names:
+        if LOG_F not in names:
             camera = replace(camera, f=self.camera.f)
-        if "cx" not in names:
+        if CX not in names:
             camera = replace(camera, c=self.camera.c)
         gravity = gravity / torch.linalg.vector_norm(gravity)
         sigma = Uncertainty.of(camera, gravity, covariance, names)
@@ -300,6 +303,8 @@ class Calibration:
 class Failure:
     """An image without an answer."""
 
+    ok: ClassVar[Literal[False]] = False
+    """Whether there is an answer."""
     image: str | None
     """The path as it was given, if there was one."""
     width: int | None
@@ -344,8 +349,7 @@ def _own(value: Tensor) -> Tensor:
 
 
 def _own_camera(camera: Camera) -> Camera:
-    parts = (camera.f, camera.c, camera.distortion, camera.size, camera.aspect)
-    return Camera(camera.model, *map(_own, parts))
+    return camera.map(_own)
 
 
 def _json_value(value: Any) -> Any:

@@ -15,6 +15,7 @@ from typing import Literal, TypedDict, Unpack, overload
 import torch
 from torch import Tensor
 
+from geocalib.arguments import CameraModels, check_models, listed, models_of
 from geocalib.calibration import Calibration, Failure, Outcome
 from geocalib.cameras import get_model
 from geocalib.cameras.base import CameraModel
@@ -24,8 +25,9 @@ from geocalib.clues import Clues, File, pulled, started
 from geocalib.crop import CropLike
 from geocalib.errors import ConfigError, CouplingError, ImageError
 from geocalib.eye import LARGEST_BATCH, Eye, Seen, find_device, path_of
-from geocalib.fields import Fields
+from geocalib.fields import LOG_ASPECT, Fields
 from geocalib.imaging import ImageSource, read_photo
+from geocalib.imaging.enlarge import enlarge
 from geocalib.known import Given, Mapping
 from geocalib.lines.detect import SHORT_SIDE, detect
 from geocalib.lines.vanishing import TOO_FEW, calibrate_by_lines
@@ -41,6 +43,7 @@ from geocalib.trust import UNTRAINED, doubts
 
 Precision = Literal["float32", "bfloat16"]
 LinesMode = Literal["auto", "off", "only"]
+KeepFields = bool | Literal["full"]
 
 
 class Options(TypedDict, total=False):
@@ -50,10 +53,14 @@ class Options(TypedDict, total=False):
     gravity: Known
     distortion: Known
     principal_point: Known
+    aspect: Known
+    vfov_deg: Known
+    roll_deg: Known
+    pitch_deg: Known
     shared_intrinsics: bool | Sequence[int]
     rig: Rig | None
     exif: bool
-    keep_fields: bool
+    keep_fields: KeepFields
     lines: LinesMode
     sensors: bool
     any_rotation: bool
@@ -115,27 +122,37 @@ class Calibrator:
     # A path, too, is a sequence of paths to a type checker; the first of the two is meant.
     @overload
     def calibrate(  # type: ignore[overload-overlap]
-        self, images: ImageSource, camera_model: str = ..., **options: Unpack[Options]
+        self,
+        images: ImageSource,
+        camera_model: str | CameraModel = ...,
+        **options: Unpack[Options],
     ) -> Calibration: ...
 
     @overload
     def calibrate(
-        self, images: Sequence[ImageSource], camera_model: str = ..., **options: Unpack[Options]
+        self,
+        images: Sequence[ImageSource],
+        camera_model: CameraModels = ...,
+        **options: Unpack[Options],
     ) -> list[Outcome]: ...
 
     def calibrate(
         self,
         images: ImageSource | Sequence[ImageSource],
-        camera_model: str = "pinhole",
+        camera_model: CameraModels = "pinhole",
         *,
         focal: Known = None,
         gravity: Known = None,
         distortion: Known = None,
         principal_point: Known = None,
+        aspect: Known = None,
+        vfov_deg: Known = None,
+        roll_deg: Known = None,
+        pitch_deg: Known = None,
         shared_intrinsics: bool | Sequence[int] = False,
         rig: Rig | None = None,
         exif: bool = False,
-        keep_fields: bool = False,
+        keep_fields: KeepFields = False,
         lines: LinesMode = "auto",
         sensors: bool = False,
         any_rotation: bool = False,
@@ -145,18 +162,23 @@ class Calibrator:
         """The camera and gravity of a photograph, or of each of a list of any sizes.
 
         An image is a path, the bytes of a file, a PIL image, an array (H, W[, 3]) or a tensor
-        (3, H, W); everything is in pixels of the original. One image that cannot be read or
-        fitted raises an ``ImageError``; in a list it becomes a ``Failure`` and the others get
-        their answers. What is wrong with the call itself raises another ``GeoCalibError``.
+        (3, H, W); everything is in pixels of the original. A tensor (B, 3, H, W) and an array
+        (B, H, W, 3) are lists of B images. One image that cannot be read or fitted raises an
+        ``ImageError``; in a list it becomes a ``Failure`` and the others get their answers. What
+        is wrong with the call itself raises another ``GeoCalibError``.
+        camera_model: a name of ``geocalib.cameras`` or a model; of several images, also one each.
 
-        focal (fy), gravity (pointing down, in the camera frame), distortion, principal_point:
-        None leaves it free (the principal point: at the centre), a value fixes it,
-        ``Prior(value, sigma)`` pulls it; one for all, or one per image. exif: takes the focal
-        length that a file tells of as a soft prior where none is given.
+        focal (fy), gravity (pointing down, in the camera frame), distortion, principal_point,
+        aspect (fx / fy): None leaves it free (the principal point: at the centre; the aspect: at
+        1), a value fixes it,
+        ``Prior(value, sigma)`` pulls it; one for all, or one per image. vfov_deg, in place of
+        focal, and roll_deg with pitch_deg, in place of gravity: likewise, with sigmas in degrees;
+        a ``Prior`` on one of the two angles leaves the other free. exif: takes the focal length
+        that a file tells of as a soft prior where none is given.
         shared_intrinsics: True if one camera took all images, or an integer per image, equal
         where the camera is; its images must have one size, portrait or landscape. rig: known
         rotations between the cameras of the images. keep_fields: the calibrations hold what the
-        network saw.
+        network saw; "full": at the size of the originals.
         lines: "auto" sharpens the network's answer with straight lines where there are enough,
         "off" does not look for any, and "only" asks lines alone (``geocalib.lines.vanishing``).
         sensors: as exif, and takes gravity from a drone's gimbal and from files beside the images
@@ -168,46 +190,63 @@ class Calibrator:
         """
         if lines not in ("auto", "off", "only"):
             raise ConfigError(f"lines is {lines!r}; known: auto, off, only")
-        # A path and the bytes of a file, too, are sequences.
-        if isinstance(images, Sequence) and not isinstance(images, str | bytes):
-            sources, alone = images, False
-        else:
-            sources, alone = [images], True
-        model, count = get_model(camera_model), len(sources)
+        sources, alone = listed(images)
+        models, count = models_of(camera_model, len(sources)), len(sources)
         if count == 0:
             return []
         if lines == "only":
-            values = (focal, gravity, distortion, principal_point, rig, crop, free_principal_point)
+            known = (focal, gravity, distortion, principal_point, aspect)
+            values = (*known, vfov_deg, roll_deg, pitch_deg, rig, crop, free_principal_point)
             flags = (exif, sensors, any_rotation, shared_intrinsics is not False)
             if any(flags) or any(value is not None for value in values):
                 raise ConfigError('lines="only" takes images and a camera model, and nothing else')
-            outcomes = [_lines_only(source, model) for source in sources]
+            outcomes = list(map(_lines_only, sources, models))
             return _alone(outcomes) if alone else outcomes
         # What is wrong with the call is said before the network has seen the images.
         coupling = couple(count, _groups(shared_intrinsics, count), rig, torch.device("cpu"))
-        given = Given.create(model, coupling, focal, gravity, distortion, principal_point)
+        check_models(models, coupling, distortion is not None)
+        given = Given.create(
+            next((model for model in models if model.wide), models[0]),
+            coupling,
+            focal=focal,
+            gravity=gravity,
+            distortion=distortion,
+            principal_point=principal_point,
+            aspect=aspect,
+            vfov_deg=vfov_deg,
+            roll_deg=roll_deg,
+            pitch_deg=pitch_deg,
+        )
         if principal_point is not None and (crop is not None or free_principal_point is not None):
             raise ConfigError(
                 "principal_point already says where it is; drop crop and free_principal_point"
             )
         clues = Clues.create(count, exif, sensors, crop, free_principal_point)
-        task = _Task(sources, model, given, coupling.camera, rig, clues)
+        task = _Task(sources, models[0], given, coupling.camera, rig, clues)
         together = LARGEST_BATCH if coupling.separate else count
-        outcomes = []
-        for start in range(0, count, together):
-            part = task[range(start, min(start + together, count))]
-            outcomes.extend(self._solve(part, keep_fields, lines == "auto", any_rotation))
+        answers: dict[int, Outcome] = {}
+        for model in dict.fromkeys(models):
+            every = [index for index in range(count) if models[index] is model]
+            for start in range(0, len(every), together):
+                rows = every[start : start + together]
+                part = replace(task[rows], model=model)
+                found = self._solve(part, keep_fields, lines == "auto", any_rotation)
+                answers.update(zip(rows, found, strict=True))
+        outcomes = [answers[index] for index in range(count)]
         return _alone(outcomes) if alone else outcomes
 
     def calibrate_set(
         self,
         images: Sequence[ImageSource],
-        camera_model: str = "pinhole",
+        camera_model: str | CameraModel = "pinhole",
         *,
         cameras: Sequence[int] | None = None,
         focal: Known = None,
         gravity: Known = None,
         distortion: Known = None,
+        vfov_deg: Known = None,
+        roll_deg: Known = None,
+        pitch_deg: Known = None,
         exif: bool = False,
         keep_fields: bool = False,
         lines: Literal["auto", "off"] = "auto",
@@ -235,7 +274,16 @@ class Calibrator:
             return iter(())
         groups = _groups(True if cameras is None else cameras, count)
         coupling = couple(count, groups, None, torch.device("cpu"))
-        given = Given.create(model, coupling, focal, gravity, distortion)
+        given = Given.create(
+            model,
+            coupling,
+            focal=focal,
+            gravity=gravity,
+            distortion=distortion,
+            vfov_deg=vfov_deg,
+            roll_deg=roll_deg,
+            pitch_deg=pitch_deg,
+        )
         if free_principal_point is not None:
             raise ConfigError("the principal point of a set is fixed; drop free_principal_point")
         clues = Clues.create(count, exif, sensors, crop, None)
@@ -250,11 +298,11 @@ class Calibrator:
         cameras = coupling.camera.tolist()
         if resume_in is None or keep_fields:
             return fit_set(see(images), cameras, given, clues, method)
-        shelf = Shelf(resume_in, repr((self.card, camera_model, lines, any_rotation, crop)))
+        shelf = Shelf(resume_in, repr((self.card, model.name, lines, any_rotation, crop)))
         return fit_set(shelf.sights(images, see), cameras, given, clues, method, shelf)
 
     def _solve(
-        self, task: _Task, keep_fields: bool, with_lines: bool, any_rotation: bool
+        self, task: _Task, keep_fields: KeepFields, with_lines: bool, any_rotation: bool
     ) -> list[Outcome]:
         """The outcome of each image of a task."""
         outcomes: dict[int, Outcome] = {}
@@ -271,7 +319,9 @@ class Calibrator:
             outcomes.update(zip(order, answers, strict=True))
         return [outcomes[index] for index in range(len(task.sources))]
 
-    def _fit(self, task: _Task, sights: Sequence[Seen], keep_fields: bool) -> Iterator[Outcome]:
+    def _fit(
+        self, task: _Task, sights: Sequence[Seen], keep_fields: KeepFields
+    ) -> Iterator[Outcome]:
         """The outcomes of images that the network has seen, sorted by the size of their fields."""
         files, cameras = [sight.file for sight in sights], task.camera.tolist()
         given = task.clues.placed(task.given, files)
@@ -291,7 +341,7 @@ class Calibrator:
             yield outcome
 
     def _answers(
-        self, task: _Task, sights: Sequence[Seen], given: Given, keep_fields: bool
+        self, task: _Task, sights: Sequence[Seen], given: Given, keep_fields: KeepFields
     ) -> list[Outcome]:
         """The outcomes without their warnings, by what is given."""
         given = started(given, [sight.down for sight in sights])
@@ -308,6 +358,8 @@ class Calibrator:
             camera = sight.view.to_original(result.camera[row], file.size)
             camera = given.restored(camera, row)
             kept = sight.fields.to("cpu") if keep_fields else None
+            if kept is not None and keep_fields == "full":
+                kept = enlarge(kept, sight.view, file.size)
             answer = Calibration.from_fit(result, row, camera, file.path, fields=kept)
             outcomes.append(answer)
         return _sharpened(outcomes, sights, task)
@@ -347,7 +399,7 @@ class Calibrator:
             known.principal_point,
             task.camera,
             task.rig,
-            aspect=mapping.aspect,
+            aspect=mapping.aspect_of(given),
             options=options,
         )
         return self._calibrated_sigmas(result)
@@ -365,7 +417,10 @@ def _sharpened(outcomes: Sequence[Outcome], sights: Sequence[Seen], task: _Task)
     found = {
         row: (outcome, segments)
         for row, (outcome, sight) in enumerate(zip(outcomes, sights, strict=True))
-        if isinstance(outcome, Calibration) and (segments := sight.segments) is not None
+        if isinstance(outcome, Calibration)
+        and (segments := sight.segments) is not None
+        # Lines know of no free aspect.
+        and LOG_ASPECT not in outcome.parameters
     }
     if found:
         part = task[list(found)]
@@ -408,7 +463,7 @@ def _groups(shared: bool | Sequence[int], count: int) -> Sequence[int] | None:
 
 def _check_sizes(files: Sequence[File], cameras: Sequence[int], given: Given, rig: bool) -> None:
     """One camera takes pictures of one size; turned by a quarter, if nothing else turns along."""
-    may_turn = isinstance(given.principal_point, Tensor) and not rig
+    may_turn = isinstance(given.principal_point, Tensor) and given.aspect is None and not rig
     first: dict[int, File] = {}
     for file, camera in zip(files, cameras, strict=True):
         other = first.setdefault(camera, file)

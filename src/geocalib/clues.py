@@ -62,7 +62,8 @@ class Clues:
 
     def placed(self, given: Given, files: Sequence[File]) -> Given:
         """With the principal points, where none are given: the middles of the full pictures, fixed
-        or free."""
+        or free; and with the focal lengths, where the fields of view are given."""
+        given = given.sized([file.size for file in files])
         if given.principal_point is not None:
             return given
         points, sigmas = [], []

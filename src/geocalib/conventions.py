@@ -22,9 +22,10 @@ Up
     The unit image direction, in pixels, in which a point moves when it goes up (along
     -gravity): (0, -1) everywhere for a level pinhole camera.
 Field of view
-    vFoV = 2 atan(H / (2 f)) for the perspective models (pinhole, simple_radial, radial,
-    division); for the wide ones (kannala_brandt, eucm, double_sphere) the angle between the rays
-    of the top and the bottom middle of the image. hFoV likewise with fx and W.
+    vFoV = 2 atan(H / (2 f)) for the perspective models (pinhole, simple_radial, radial, radial3,
+    radial4, division, division2); for the wide ones (kannala_brandt, ucm, eucm, double_sphere) the
+    angle between the rays of the top and the bottom middle of the image. hFoV likewise with fx and
+    W.
 Units
     Radians, except where a name ends in ``_deg``.
 """

@@ -12,15 +12,17 @@ it, and one number per pixel and parameter holds it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from geocalib.cameras.base import DepthJet
+from geocalib.cameras.base import CameraModel, DepthJet
 from geocalib.cameras.camera import Camera
 from geocalib.errors import FieldError
+from geocalib.tensors import map_tensors
 
 
 @dataclass(frozen=True)
@@ -67,16 +69,15 @@ class Fields:
 
     def __getitem__(self, index: slice | Tensor | list[int]) -> Fields:
         """A sub-batch."""
-        return Fields(
-            self.up[index],
-            self.latitude[index],
-            self.up_confidence[index],
-            self.latitude_confidence[index],
-        )
+        return self.map(lambda value: value[index])
 
     def to(self, *args: Any, **kwargs: Any) -> Fields:
         """As ``Tensor.to``."""
-        return Fields(*(value.to(*args, **kwargs) for value in vars(self).values()))
+        return self.map(lambda value: value.to(*args, **kwargs))
+
+    def map(self, change: Callable[[Tensor], Tensor]) -> Fields:
+        """With every tensor changed alike."""
+        return map_tensors(change, self)
 
     @property
     def size(self) -> tuple[int, int]:
@@ -86,12 +87,7 @@ class Fields:
     @classmethod
     def concatenate(cls, parts: list[Fields]) -> Fields:
         """One batch of several of the same size."""
-        return cls(
-            torch.cat([p.up for p in parts]),
-            torch.cat([p.latitude for p in parts]),
-            torch.cat([p.up_confidence for p in parts]),
-            torch.cat([p.latitude_confidence for p in parts]),
-        )
+        return map_tensors(lambda *values: torch.cat(values), *parts)
 
 
 def _describe(value: Any) -> str:
@@ -184,15 +180,36 @@ def latitude_field(rays: Rays, gravity: Tensor) -> LatitudeField:
     return LatitudeField(-(rays.along + z * gravity[:, 2:]) * inverse_length, inverse_length)
 
 
+ALONG_ROLL, ALONG_PITCH = "roll direction", "pitch direction"
+"""Steps of gravity on the sphere, radians, the first shortened by the cosine of the pitch."""
+LOG_F = "log f"
+CX, CY = "cx", "cy"
+"""The principal point, pixels."""
+LOG_ASPECT = "log aspect"
+"""The names of free parameters beside those of the distortion, which each model has its own."""
+
+
 @dataclass(frozen=True)
 class Free:
-    """Which parameters vary, in this order: gravity, log f, distortion, principal point."""
+    """Which parameters vary, in this order: gravity, log f, distortion, principal point, log of the
+    aspect."""
 
     gravity: bool = True
     focal: bool = True
     distortion: tuple[int, ...] = ()
     """Indices of the distortion parameters that vary, ascending."""
     principal_point: bool = False
+    aspect: bool = False
+
+    def names(self, model: CameraModel) -> tuple[str, ...]:
+        """Of the parameters that vary, in order."""
+        return (
+            *((ALONG_ROLL, ALONG_PITCH) if self.gravity else ()),
+            *((LOG_F,) if self.focal else ()),
+            *(model.parameters[i] for i in self.distortion),
+            *((CX, CY) if self.principal_point else ()),
+            *((LOG_ASPECT,) if self.aspect else ()),
+        )
 
 
 def up_jacobian(
@@ -225,19 +242,21 @@ def up_jacobian(
     for i in free.distortion:
         d_k, d_ks = jet.d_k[i], jet.d_ks[i]
         columns.append((2 * s * d_ks - d_k) * tg - 2 * rays.along * d_ks * tm)
-    if free.principal_point:
-        t = (up.tx, up.ty)
-        for along, (dm, g, m) in zip(t, _shifts(rays, camera, gravity), strict=True):
-            column = up.h * along * dm
-            if bend is not None and jet.d_s is not None:
-                ds = 2 * m * dm
-                dh = -2 * jet.d_s * g * dm
-                if jet.d_ss is not None:
-                    dh = dh - 2 * jet.d_ss * rays.along * ds
-                column = column + bend * ds * tg + dh * tm
-                if jet.excess is not None:
-                    column = column + jet.excess * ds * tg
-            columns.append(column)
+    for shift in _shifts(rays, camera, gravity, free):
+        dm, g, m = shift.dm, shift.g, shift.m
+        column = up.h * (up.ty if shift.vertical else up.tx) * dm
+        if bend is not None and jet.d_s is not None:
+            ds = 2 * m * dm
+            dh = -2 * jet.d_s * g * dm
+            if jet.d_ss is not None:
+                dh = dh - 2 * jet.d_ss * rays.along * ds
+            column = column + bend * ds * tg + dh * tm
+            if jet.excess is not None:
+                column = column + jet.excess * ds * tg
+        columns.append(column)
+    if free.aspect:
+        # Beside moving m, its last column, the aspect stretches what is seen there.
+        columns[-1] = columns[-1] + up.tx * (up.h * rays.mx - up.q * gx)
     return columns
 
 
@@ -262,12 +281,11 @@ def latitude_jacobian(
         columns.append(column)
     if towards is not None:
         columns.extend(jet.d_k[i] * towards for i in free.distortion)
-    if free.principal_point:
-        for dm, g, m in _shifts(rays, camera, gravity):
-            column = -(g + scaled * m) * inverse * dm
-            if jet.d_s is not None and towards is not None:
-                column = column + 2 * m * dm * jet.d_s * towards
-            columns.append(column)
+    for shift in _shifts(rays, camera, gravity, free):
+        column = -(shift.g + scaled * shift.m) * inverse * shift.dm
+        if jet.d_s is not None and towards is not None:
+            column = column + 2 * shift.m * shift.dm * jet.d_s * towards
+        columns.append(column)
     return columns
 
 
@@ -278,12 +296,29 @@ def _bend(jet: DepthJet, s: Tensor) -> Tensor | None:
     return jet.d_s + 2 * s * jet.d_ss
 
 
-def _shifts(
-    rays: Rays, camera: Camera, gravity: Tensor
-) -> tuple[tuple[Tensor, Tensor, Tensor], ...]:
-    """Per image axis: dm / dc and the components of g and m along it."""
-    fx, fy = (f[:, None] for f in camera.focal.unbind(-1))
-    return (-1 / fx, gravity[:, :1], rays.mx), (-1 / fy, gravity[:, 1:2], rays.my)
+@dataclass(frozen=True)
+class _Shift:
+    """A parameter that moves m along one image axis."""
+
+    vertical: bool
+    dm: Tensor
+    """By how much."""
+    g: Tensor
+    """The component of gravity along the axis."""
+    m: Tensor
+    """That of m."""
+
+
+def _shifts(rays: Rays, camera: Camera, gravity: Tensor, free: Free) -> list[_Shift]:
+    """Those of the principal point and the log aspect, as far as they are free."""
+    shifts = []
+    gx, gy = gravity[:, :1], gravity[:, 1:2]
+    if free.principal_point:
+        fx, fy = (f[:, None] for f in camera.focal.unbind(-1))
+        shifts += [_Shift(False, -1 / fx, gx, rays.mx), _Shift(True, -1 / fy, gy, rays.my)]
+    if free.aspect:
+        shifts.append(_Shift(False, -rays.mx, gx, rays.mx))
+    return shifts
 
 
 def perspective_field(

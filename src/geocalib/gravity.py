@@ -8,6 +8,9 @@ from torch import Tensor
 TINY = 1e-30
 """Far below the rounding of any number of size 1."""
 
+LEAST_COSINE = 0.01
+"""Of a pitch at which the roll still means something."""
+
 
 def from_roll_pitch(roll: Tensor, pitch: Tensor) -> Tensor:
     """(..., 3) gravity of roll and pitch, radians (...)."""
@@ -47,6 +50,15 @@ def move(gravity: Tensor, step: Tensor, basis: Tensor | None = None) -> Tensor:
     moved = gravity * cosine + direction * sinc
     length: Tensor = torch.linalg.vector_norm(moved, dim=-1, keepdim=True)
     return moved / length
+
+
+def turn(gravity: Tensor, step: Tensor) -> Tensor:
+    """``move`` along circles of equal pitch and equal roll; the same to first order."""
+    roll, pitch = to_roll_pitch(gravity)
+    along_roll, along_pitch = step.unbind(-1)
+    # Around the zenith and the nadir, circles of equal pitch are small.
+    cosine = torch.cos(pitch).clamp(min=LEAST_COSINE)
+    return from_roll_pitch(roll + along_roll / cosine, pitch + along_pitch)
 
 
 def difference(gravity: Tensor, target: Tensor, basis: Tensor) -> Tensor:

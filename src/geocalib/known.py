@@ -8,13 +8,15 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from geocalib.angles import focal_of_view, known_gravity, known_view
 from geocalib.cameras.base import CameraModel
 from geocalib.cameras.camera import Camera
 from geocalib.conventions import TRIVIAL_FOCAL
+from geocalib.errors import PriorError
 from geocalib.imaging.exif import FocalHint
 from geocalib.imaging.prepare import View
 from geocalib.solver.coupling import Coupling
-from geocalib.solver.priors import Known, Prior, gather_priors, rows
+from geocalib.solver.priors import Known, Prior, gather_priors, gravity_sigma_width, rows
 
 VAGUE = 1e6
 """Relative sigma of a focal length of which nothing is known beside others that are."""
@@ -30,11 +32,15 @@ class Given:
     focal: Rows
     """(B, 1) pixels."""
     gravity: Rows
-    """(B, 3) with sigmas (B, 1)."""
+    """(B, 3) with sigmas (B, 1), or (B, 2) of roll and pitch."""
     distortion: Rows
     """(B, D)."""
     principal_point: Rows
     """(B, 2) pixels."""
+    aspect: Rows = None
+    """(B, 1) fx / fy; None: pixels are square."""
+    view: Rows = None
+    """(B, 1) vertical field of view, radians, until the sizes of the images are known."""
 
     @classmethod
     def create(
@@ -45,15 +51,27 @@ class Given:
         gravity: Known = None,
         distortion: Known = None,
         principal_point: Known = None,
+        aspect: Known = None,
+        vfov_deg: Known = None,
+        roll_deg: Known = None,
+        pitch_deg: Known = None,
     ) -> Given:
         """From arguments that hold one for all images or one per image, checked as ``fit`` does."""
-        gather_priors(model, coupling, focal, gravity, distortion, principal_point)
         images = coupling.time
+        if focal is not None and vfov_deg is not None:
+            raise PriorError("focal and vfov_deg each say how long the lens is; give one of them")
+        angles = known_gravity(roll_deg, pitch_deg, images)
+        if gravity is not None and angles is not None:
+            raise PriorError("gravity already says where down is; drop roll_deg and pitch_deg")
+        gravity = angles if gravity is None else gravity
+        gather_priors(model, coupling, focal, gravity, distortion, principal_point, aspect)
         return cls(
             _rows(focal, images, 1),
-            _rows(gravity, images, 3, sigma_width=1),
+            _rows(gravity, images, 3, sigma_width=gravity_sigma_width(gravity)),
             _rows(distortion, images, len(model.parameters)),
             _rows(principal_point, images, 2),
+            _rows(aspect, images, 1),
+            known_view(vfov_deg, model, images),
         )
 
     def __getitem__(self, index: Sequence[int]) -> Given:
@@ -69,12 +87,23 @@ class Given:
             chosen(self.gravity),
             chosen(self.distortion),
             chosen(self.principal_point),
+            chosen(self.aspect),
+            chosen(self.view),
         )
 
+    def sized(self, sizes: Sequence[tuple[int, int]]) -> Given:
+        """With the focal lengths that the fields of view give images of these (width, height)."""
+        if self.view is None:
+            return self
+        heights = torch.tensor(sizes, dtype=torch.float64)[:, 1:]
+        return replace(self, focal=focal_of_view(self.view, heights), view=None)
+
     def restored(self, camera: Camera, row: int) -> Camera:
-        """The camera of one original without what rounding did to its square pixels, and to the
-        focal length and the principal point where they are fixed."""
-        camera = replace(camera, aspect=torch.ones_like(camera.aspect))
+        """The camera of one original without what rounding did to its aspect, focal length and
+        principal point where they are fixed."""
+        if not isinstance(self.aspect, Prior):
+            fixed = torch.ones(1) if self.aspect is None else self.aspect[row]
+            camera = replace(camera, aspect=fixed.to(camera.aspect))
         if isinstance(self.focal, Tensor):
             camera = replace(camera, f=self.focal[row].to(camera.f))
         if isinstance(self.principal_point, Tensor):
@@ -111,6 +140,13 @@ class Mapping:
     def aspect(self) -> Tensor:
         """(B,) fx / fy of the fields of square pixels."""
         return self.scale[:, 0] / self.scale[:, 1]
+
+    def aspect_of(self, given: Given) -> Tensor | Prior:
+        """fx / fy of the fields, (B,) each."""
+        known, stretch = given.aspect, self.aspect
+        if isinstance(known, Prior):
+            return Prior(known.value[:, 0] * stretch, known.sigma[:, 0] * stretch)
+        return stretch if known is None else known[:, 0] * stretch
 
     def to_fields(self, given: Given) -> Given:
         """What is known in pixels of the originals, in pixels of the fields."""

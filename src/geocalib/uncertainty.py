@@ -70,11 +70,12 @@ def _view_sigmas_deg(
     camera: Camera, covariance: Tensor, parameters: Sequence[str]
 ) -> tuple[float, float]:
     """One sigma of the vertical and the horizontal field of view of one camera, degrees."""
-    names = ("log f", *camera.model.parameters, "cx", "cy")
+    names = ("log f", *camera.model.parameters, "cx", "cy", "log aspect")
     with torch.enable_grad():
-        values = torch.cat([camera.f.log(), camera.distortion[0], camera.c[0]]).requires_grad_()
-        f, distortion, c = values[:1].exp(), values[None, 1:-2], values[None, -2:]
-        moved = Camera(camera.model, f, c, distortion, camera.size, camera.aspect)
+        parts = [camera.f.log(), camera.distortion[0], camera.c[0], camera.aspect.log()]
+        values = torch.cat(parts).requires_grad_()
+        f, distortion, c = values[:1].exp(), values[None, 1:-3], values[None, -3:-1]
+        moved = Camera(camera.model, f, c, distortion, camera.size, values[-1:].exp())
         views = torch.cat([moved.vfov, moved.hfov])
         slopes = [torch.autograd.grad(view, values, retain_graph=True)[0] for view in views]
     sigmas = []

@@ -47,6 +47,8 @@ def assert_same_camera(found: Camera, expected: Camera) -> None:
         ("division", 2, (-0.25,), "DIVISION", (1000, 500, 310, 250, -0.25)),
         ("kannala_brandt", 1, (1, 2, 3, 4), "OPENCV_FISHEYE", (500, 500, 310, 250, 1, 2, 3, 4)),
         ("eucm", 2, (0.5, 1.5), "EUCM", (1000, 500, 310, 250, 0.5, 1.5)),
+        ("ucm", 1, (0.5,), "EUCM", (500, 500, 310, 250, 0.5, 1)),
+        ("radial3", 1, (1, 2, 3), "FULL_OPENCV", (500, 500, 310, 250, 1, 2, 0, 0, 3, 0, 0, 0)),
     ],
 )
 def test_colmap_by_hand(
@@ -83,6 +85,8 @@ def test_colmap_names_each_camera_of_a_batch() -> None:
     [
         ("OPENCV", (500, 500, 310, 250, 0.1, 0.2, 0, 0), "radial", (0.1, 0.2)),
         ("FULL_OPENCV", (500, 500, 310, 250, 0.1, *[0] * 7), "radial", (0.1, 0)),
+        ("FULL_OPENCV", (500, 500, 310, 250, 0.1, 0, 0, 0, 0.3, 0, 0, 0), "radial3", (0.1, 0, 0.3)),
+        ("EUCM", (500, 500, 310, 250, 0.6, 1), "eucm", (0.6, 1)),
         ("SIMPLE_FISHEYE", (500, 310, 250), "kannala_brandt", (0, 0, 0, 0)),
         ("FISHEYE", (500, 500, 310, 250), "kannala_brandt", (0, 0, 0, 0)),
         ("SIMPLE_RADIAL_FISHEYE", (500, 310, 250, 0.1), "kannala_brandt", (0.1, 0, 0, 0)),
@@ -128,6 +132,7 @@ def test_colmap_tables_agree() -> None:
         ),
         ("SIMPLE_RADIAL", (500, 310, 250, 0.1), "pinhole", "k1 = 0.1 .* has no distortion"),
         ("SIMPLE_RADIAL", (500, 310, 250, 0.1), "division", "read as pinhole or .*, not as div"),
+        ("EUCM", (500, 500, 310, 250, 0.6, 1.1), "ucm", "beta = 1.1 is not a ucm camera"),
         ("DIVISION", (500, 0, 310, 250, 0.1), None, "positive focal lengths, .* fy = 0"),
     ],
 )
@@ -139,8 +144,11 @@ def test_colmap_errors(
 
 
 def test_what_cannot_be_written() -> None:
-    with pytest.raises(CameraError, match=r"COLMAP has no counterpart of double_sphere, .*neither"):
-        to_colmap(sample_camera("double_sphere"))
+    # The k4 of COLMAP and OpenCV is another one, in a denominator.
+    for model in ("double_sphere", "radial4", "division2"):
+        for write in (to_colmap, to_opencv):
+            with pytest.raises(CameraError, match=rf"has no counterpart of {model}, .*neither"):
+                write(sample_camera(model))
     message = r"OpenCV has no counterpart of eucm, which can be written to COLMAP; OpenCV takes pi"
     with pytest.raises(CameraError, match=message):
         to_opencv(sample_camera("eucm"))
@@ -201,6 +209,10 @@ def test_opencv_by_hand() -> None:
     assert camera.model.name == "radial"
     assert camera.c.tolist() == [[310.0, 250.0]]
     assert camera.focal.tolist() == [[1000.0, 500.0]]
+    # As calibrateCamera gives it.
+    longer = from_opencv(K, [0.1, 0.2, 0, 0, 0.3], SIZE)
+    assert longer.model.name == "radial3"
+    torch.testing.assert_close(longer.distortion, torch.tensor([[0.1, 0.2, 0.3]]))
     assert from_opencv(K, None, SIZE).model.name == "pinhole"
     assert from_opencv(K, [0.1, 0, 0, 0], SIZE, "fisheye").model.name == "kannala_brandt"
 
@@ -212,7 +224,7 @@ IDENTITY = np.eye(3)
     ("K", "distortion", "module", "message"),
     [
         (IDENTITY, [0.1, 0.2, 0.3, 0, 0], "pinhole", "p1 = 0.3 is not a radial camera"),
-        (IDENTITY, [0.1, 0.2, 0, 0, 0.4], "pinhole", "k3 = 0.4 is not a radial camera"),
+        (IDENTITY, [0.1, 0.2, 0, 0, 0.3, 0.4, 0, 0], "pinhole", "k3 = 0.3, k4 = 0.4 is not a ra"),
         (IDENTITY, [0] * 11 + [0.5], "pinhole", "s4 = 0.5"),
         (IDENTITY, [0.1], "pinhole", "has 0 or 4 or 5 or 8 or 12 or 14 values, got 1"),
         (IDENTITY, [0.1] * 5, "fisheye", "has 4 values, got 5"),

@@ -71,8 +71,8 @@ class Steps:
         self.basis = sphere.tangent_basis(self.gravity)
         self.rays = cast_rays(self.camera, self.gravity, self.x, self.y)
         self.up = up_field(self.rays, self.camera, self.gravity)
-        # Gravity, log f, k1 and the principal point in units of the focal length.
-        self.unit = torch.tensor([1, 1, 1, 1, samples.f[0], samples.f[0]], dtype=torch.float64)
+        # Gravity, log f, k1, the principal point in units of the focal length, log aspect.
+        self.unit = torch.tensor([1, 1, 1, 1, samples.f[0], samples.f[0], 1], dtype=torch.float64)
 
     def observed(self, step: Tensor) -> Tensor:
         """(B, 2): up along its normal at step 0, and sin(latitude)."""
@@ -82,7 +82,8 @@ class Steps:
             self.camera,
             f=self.camera.f * torch.exp(step[:, 2]),
             distortion=self.camera.distortion + step[:, 3:4],
-            c=self.camera.c + step[:, 4:],
+            c=self.camera.c + step[:, 4:6],
+            aspect=self.camera.aspect * torch.exp(step[:, 6]),
         )
         rays = cast_rays(camera, g, self.x, self.y)
         up = up_field(rays, camera, g)
@@ -90,8 +91,8 @@ class Steps:
         return torch.cat([along, latitude_field(rays, g).sine], -1)
 
     def analytic(self) -> Tensor:
-        """(B, 2, 6)."""
-        free = Free(distortion=(0,), principal_point=True)
+        """(B, 2, 7)."""
+        free = Free(distortion=(0,), principal_point=True, aspect=True)
         rest = (self.camera, self.gravity, self.basis, free)
         up = up_jacobian(self.rays, self.up, *rest)
         latitude = latitude_jacobian(self.rays, latitude_field(self.rays, self.gravity), *rest)
@@ -100,7 +101,7 @@ class Steps:
 
 def test_jacobians_against_autograd() -> None:
     steps = Steps()
-    step = torch.zeros(len(steps.camera), 6, dtype=torch.float64, requires_grad=True)
+    step = torch.zeros(len(steps.camera), 7, dtype=torch.float64, requires_grad=True)
     expected = [
         torch.autograd.grad(column.sum(), step, retain_graph=True)[0]
         for column in steps.observed(step).T
@@ -108,10 +109,10 @@ def test_jacobians_against_autograd() -> None:
     torch.testing.assert_close(steps.analytic(), torch.stack(expected, 1), rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("i", range(6))
+@pytest.mark.parametrize("i", range(7))
 def test_jacobians_against_central_differences(i: int) -> None:
     steps = Steps()
-    step = torch.zeros(len(steps.camera), 6, dtype=torch.float64)
+    step = torch.zeros(len(steps.camera), 7, dtype=torch.float64)
     step[:, i] = 1e-4
     near, far = (steps.observed(n * step) - steps.observed(-n * step) for n in (1, 2))
     expected = (8 * near - far) / (12 * 1e-4)

@@ -25,6 +25,7 @@ from samples import (
 
 EPS = torch.finfo(torch.float64).eps
 RIGHT = math.pi / 2
+HALF_DEG = math.degrees(math.atan(0.5**0.5))
 INSIDE = torch.tensor(
     [i / 20 for i in range(20)] + [1 - 10.0**-n for n in range(2, 10)], dtype=torch.float64
 )
@@ -198,6 +199,7 @@ def test_ray_to_pixel_to_ray(name: str, data: st.DataObject) -> None:
     ("name", "distortion"),
     [
         ("division", (-0.25,)),
+        ("division2", (-0.25, -0.01)),
         ("kannala_brandt", (0.1, 0.01, 0.001, 0.0)),
         ("eucm", (0.5, 1.0)),
         ("eucm", (0.5 + 1e-14, 2.0)),
@@ -304,6 +306,26 @@ def test_angle_grows_with_the_radius(name: str) -> None:
         # 1 - X^2 has its root at 1.
         ("radial", (0.0, -0.2), 0.8, 45.0),
         ("radial", (0.0, 0.2), math.inf, 90.0),
+        ("radial3", (-1 / 3, 0.0, 0.0), 2 / 3, 45.0),
+        # 1 - X^3 and 1 - X^4.
+        ("radial3", (0.0, 0.0, -1 / 7), 6 / 7, 45.0),
+        ("radial4", (0.0, 0.0, 0.0, -1 / 9), 8 / 9, 45.0),
+        ("radial4", (0.1, 0.1, 0.1, 0.1), math.inf, 90.0),
+        # (1 - X) (1 - 2 X) (1 + X^2): the first root counts.
+        (
+            "radial4",
+            (-1.0, 0.6, -3 / 7, 2 / 9),
+            0.5**0.5 * (1 - 0.5 + 0.15 - 3 / 56 + 1 / 72),
+            HALF_DEG,
+        ),
+        ("division2", (0.0, 0.0), math.inf, 90.0),
+        ("division2", (0.25, 0.0), 2.0, 45.0),
+        ("division2", (0.0, 1 / 3), 1.0, math.degrees(math.atan(0.75))),
+        # 1 + 2 s - 3 s^2 has its root at 1, where the depth is 0.
+        ("division2", (-2.0, 1.0), 1.0, 90.0),
+        ("division2", (-2.0, 0.0), math.inf, 180.0),
+        ("division2", (1.0, -1.0), math.inf, 180.0),
+        ("ucm", (0.625,), 2.0, math.degrees(math.acos(-0.6))),
         ("division", (0.25,), 2.0, math.degrees(math.atan(1.0))),
         ("division", (0.0,), math.inf, 90.0),
         ("division", (-0.25,), math.inf, 180.0),
@@ -338,6 +360,11 @@ def test_limits_by_hand(
         ("pinhole", (), (0.5, 0.25, 0.5), (1.0, 0.5)),
         ("simple_radial", (-0.1,), (0.5, 0.0, 1.0), (0.5 * (1 - 0.025), 0.0)),
         ("radial", (-0.2, 0.05), (0.0, 2.0, 2.0), (0.0, 0.85)),
+        ("radial3", (-0.2, 0.05, 0.1), (0.0, 2.0, 2.0), (0.0, 0.95)),
+        ("radial4", (-0.2, 0.05, 0.1, -0.01), (-2.0, 0.0, 2.0), (-0.94, 0.0)),
+        ("division2", (-0.25, 0.05), (1.0, 0.0, 0.8), (1.0, 0.0)),
+        ("division2", (-0.25, -0.05), (0.0, 2.0, -0.8), (0.0, 2.0)),
+        ("ucm", (0.5,), (4.0, 0.0, -3.0), (4.0, 0.0)),
         ("division", (-0.25,), (1.0, 0.0, 0.75), (1.0, 0.0)),
         ("division", (-0.25,), (0.0, -1.0, 0.0), (0.0, -2.0)),
         ("division", (-0.25,), (3.0, 0.0, -1.25), (3.0, 0.0)),
@@ -373,7 +400,12 @@ def test_known_answers(
     [
         ("simple_radial", (0.0,), "pinhole", ()),
         ("radial", (-0.15, 0.0), "simple_radial", (-0.15,)),
+        ("radial3", (-0.3, 0.1, 0.0), "radial", (-0.3, 0.1)),
+        ("radial4", (-0.3, 0.1, 0.02, 0.0), "radial3", (-0.3, 0.1, 0.02)),
         ("division", (0.0,), "pinhole", ()),
+        ("division2", (-0.3, 0.0), "division", (-0.3,)),
+        ("division2", (0.2, 0.0), "division", (0.2,)),
+        ("ucm", (0.6,), "eucm", (0.6, 1.0)),
         ("eucm", (0.0, 3.0), "pinhole", ()),
         ("double_sphere", (0.0, 0.6), "eucm", (0.6, 1.0)),
         ("double_sphere", (0.0, 0.3), "eucm", (0.3, 1.0)),

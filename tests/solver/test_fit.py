@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 from geocalib.cameras import MODELS
 from geocalib.errors import CameraError, FieldError
 from geocalib.fields import Fields
-from geocalib.solver import FitOptions, Status, fit
+from geocalib.solver import FitOptions, Prior, Status, fit
 from samples import ALL_MODELS
 from views import (
     gravity_error_deg,
@@ -302,7 +304,7 @@ def test_wrong_fields() -> None:
         fit(fields.up)  # type: ignore[arg-type]
     with pytest.raises(FieldError, match="same dtype"):
         fit([fields, level(dtype=torch.float64)])
-    half = Fields(*(value.half() for value in vars(fields).values()))
+    half = fields.to(torch.float16)
     with pytest.raises(FieldError, match=r"float32 or float64, got torch\.float16"):
         fit(half)
 
@@ -311,6 +313,37 @@ def test_wrong_fields() -> None:
 def test_wrong_aspects(aspect: object) -> None:
     with pytest.raises(FieldError, match="aspect must be a positive number"):
         fit(level(), aspect=aspect)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("model", ALL_MODELS)
+def test_recovers_pixels_that_are_not_square(model: str) -> None:
+    count = 8
+    camera = random_cameras(model, count, seed=9)
+    stretch = torch.linspace(0.8, 1.25, count, dtype=torch.float64)
+    camera = replace(camera, aspect=stretch)
+    gravity = random_gravity(count, seed=10)
+    result = fit(see(camera, gravity), model, aspect=Prior(1.0, 1.0), options=EVERY_PIXEL)
+    assert result.parameters[-1] == "log aspect"
+    torch.testing.assert_close(result.camera.aspect, stretch, rtol=1e-4, atol=0)
+    assert gravity_error_deg(result.gravity, gravity).max() < 0.01
+    assert ray_error_deg(result.camera, camera).max() < 0.01
+    held = fit(see(camera, gravity), model, aspect=Prior(1.0, 1e-6), options=EVERY_PIXEL)
+    assert (held.camera.aspect - 1).abs().max() < 1e-3
+
+
+def test_sigma_of_a_free_aspect() -> None:
+    """It tells how far answers scatter, and a prior alone is repeated."""
+    camera = random_cameras("pinhole", 60, seed=1, size=(24, 24), vfov_deg=(70, 70), aspect=1.1)
+    gravity = random_gravity(1, seed=2, most_deg=20).expand(60, 3)
+    fields = with_noise(see(camera, gravity), 1.0, seed=3)
+    result = fit(fields, aspect=Prior(1.0, 1.0), options=EVERY_PIXEL)
+    sigma = result.covariance[:, -1, -1].sqrt()
+    score = (result.camera.aspect / 1.1).log() / sigma
+    assert 0.75 < score.square().mean().sqrt() < 1.3
+    unheard = fit(fields, aspect=Prior(1.2, 0.06), options=FitOptions(confidence_scale=1e12))
+    torch.testing.assert_close(
+        unheard.covariance[:, -1, -1].sqrt(), torch.full((60,), 0.05).double(), rtol=1e-3, atol=0
+    )
 
 
 def test_aspect_per_image() -> None:

@@ -25,9 +25,12 @@ def _run_on(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def answers(result: FitResult) -> Tensor:
-    """(B, 3 + D) roll, pitch, log f and distortion."""
+    """(B, 3 + D) roll, pitch, log f and distortion; and the log aspect where it is free."""
     angles = torch.stack([result.roll_deg, result.pitch_deg], 1).deg2rad()
-    return torch.cat([angles, result.camera.f.log()[:, None], result.camera.distortion], 1)
+    log_aspect = result.camera.aspect.log()[:, None]
+    free = [log_aspect] if "log aspect" in result.parameters else []
+    log_f = result.camera.f.log()[:, None]
+    return torch.cat([angles, log_f, result.camera.distortion, *free], 1)
 
 
 class Directions:
@@ -106,6 +109,17 @@ def alone(model: str) -> Run:
 
 PLAIN = FitOptions(cells=None, huber=None, max_iterations=60)
 BOTH: list[Gradient] = ["implicit", "unrolled"]
+
+
+@pytest.mark.parametrize("gradient", BOTH)
+def test_a_free_aspect(gradient: Gradient) -> None:
+    def run(fields: Fields, options: FitOptions) -> FitResult:
+        return fit(fields, "simple_radial", aspect=Prior(1.0, 0.1), options=options)
+
+    directions = Directions(noisy_views("simple_radial", 2), seed=4)
+    options = replace(PLAIN, gradient=gradient, confidence_scale=1e-3)
+    expected = differences(run, directions, options, 1e-5)
+    assert_derivatives(derivatives(run, directions, options), expected)
 
 
 @pytest.mark.parametrize("gradient", BOTH)

@@ -13,7 +13,7 @@ and the solver are written once on top of this function and its derivatives.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
 import torch
@@ -49,14 +49,14 @@ class DepthJet:
             return value.narrow(1, start, count)
 
         return DepthJet(
-            cut(self.depth),
-            None if self.d_s is None else cut(self.d_s),
-            None if self.d_ss is None else cut(self.d_ss),
-            tuple(cut(d) for d in self.d_k),
-            tuple(cut(d) for d in self.d_ks),
-            None if self.valid is None else cut(self.valid),
-            None if self.up is None else self.up.part(start, count),
-            None if self.excess is None else cut(self.excess),
+            depth=cut(self.depth),
+            d_s=None if self.d_s is None else cut(self.d_s),
+            d_ss=None if self.d_ss is None else cut(self.d_ss),
+            d_k=tuple(cut(d) for d in self.d_k),
+            d_ks=tuple(cut(d) for d in self.d_ks),
+            valid=None if self.valid is None else cut(self.valid),
+            up=None if self.up is None else self.up.part(start, count),
+            excess=None if self.excess is None else cut(self.excess),
         )
 
     def frozen_outside(self) -> DepthJet:
@@ -68,15 +68,13 @@ class DepthJet:
         def inside(derivative: Tensor) -> Tensor:
             return torch.where(valid, derivative, torch.zeros_like(derivative))
 
-        return DepthJet(
-            self.depth,
-            None if self.d_s is None else inside(self.d_s),
-            None if self.d_ss is None else inside(self.d_ss),
-            tuple(inside(d) for d in self.d_k),
-            tuple(inside(d) for d in self.d_ks),
-            valid,
-            self.up,
-            None if self.excess is None else inside(self.excess),
+        return replace(
+            self,
+            d_s=None if self.d_s is None else inside(self.d_s),
+            d_ss=None if self.d_ss is None else inside(self.d_ss),
+            d_k=tuple(inside(d) for d in self.d_k),
+            d_ks=tuple(inside(d) for d in self.d_ks),
+            excess=None if self.excess is None else inside(self.excess),
         )
 
 

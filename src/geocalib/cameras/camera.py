@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -90,24 +91,21 @@ class Camera:
             # The range raises IndexError beyond the end, which is what stops an iteration.
             index = range(len(self))[index]
             index = slice(index, index + 1)
-        return Camera(
-            self.model,
-            self.f[index],
-            self.c[index],
-            self.distortion[index],
-            self.size[index],
-            self.aspect[index],
-        )
+        return self.map(lambda value: value[index])
 
     def to(self, *args: Any, **kwargs: Any) -> Camera:
         """As ``Tensor.to``."""
+        return self.map(lambda value: value.to(*args, **kwargs))
+
+    def map(self, change: Callable[[Tensor], Tensor]) -> Camera:
+        """With every tensor changed alike."""
         return Camera(
-            self.model,
-            self.f.to(*args, **kwargs),
-            self.c.to(*args, **kwargs),
-            self.distortion.to(*args, **kwargs),
-            self.size.to(*args, **kwargs),
-            self.aspect.to(*args, **kwargs),
+            model=self.model,
+            f=change(self.f),
+            c=change(self.c),
+            distortion=change(self.distortion),
+            size=change(self.size),
+            aspect=change(self.aspect),
         )
 
     @property

@@ -6,13 +6,14 @@ import torch
 from torch import Tensor
 
 from geocalib.cameras.base import DepthJet, Limits, Parameters
-from geocalib.cameras.eucm import Eucm, root
+from geocalib.cameras.eucm import root
+from geocalib.cameras.ucm import Ucm
 
 
 class DoubleSphere:
     """m = (X, Y) / (alpha d2 + (1 - alpha) (xi d1 + Z)), d1 = |P|, d2 = |(X, Y, xi d1 + Z)|.
 
-    The second sphere is a unified model (EUCM with beta = 1), whose depth h gives ours in
+    The second sphere is a unified model, whose depth h gives ours in
     closed form: depth = (h - xi T) / (1 - xi^2) with T = sqrt(h^2 + (1 - xi^2) s).
     """
 
@@ -24,18 +25,18 @@ class DoubleSphere:
     wide = True
     unit_centre = False
 
-    _sphere = Eucm()
+    _sphere = Ucm()
 
     def depth(self, s: Tensor, k: Parameters) -> tuple[Tensor, Tensor | None]:
         xi, alpha = k
-        h, valid = self._sphere.depth(s, (alpha, torch.ones_like(alpha)))
+        h, valid = self._sphere.depth(s, (alpha,))
         s, _, _ = root(s, 2 * alpha - 1)
         shrink = 1 - xi * xi
         return (h - xi * torch.sqrt(h * h + shrink * s)) / shrink, valid
 
     def jet(self, s: Tensor, k: Parameters) -> DepthJet:
         xi, alpha = k
-        inner = self._sphere.jet(s, (alpha, torch.ones_like(alpha)))
+        inner = self._sphere.jet(s, (alpha,))
         h, h1, h2 = inner.depth, inner.d_s, inner.d_ss
         assert h1 is not None
         assert h2 is not None
@@ -63,11 +64,11 @@ class DoubleSphere:
     def radius(self, r: Tensor, z: Tensor, k: Parameters) -> tuple[Tensor, Tensor | None]:
         xi, alpha = k
         shifted = xi * torch.sqrt(r * r + z * z) + z
-        return self._sphere.radius(r, shifted, (alpha, torch.ones_like(alpha)))
+        return self._sphere.radius(r, shifted, (alpha,))
 
     def limits(self, k: Parameters) -> Limits:
         xi, alpha = k
-        inner = self._sphere.limits((alpha, torch.ones_like(alpha)))
+        inner = self._sphere.limits((alpha,))
         # The second centre sees the end of the domain at inner.angle; the first is xi away.
         turn = torch.asin(xi * torch.sin(inner.angle))
         return Limits(inner.radius.expand_as(turn), inner.angle + turn)

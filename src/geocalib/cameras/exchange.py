@@ -70,15 +70,17 @@ COLMAP_LAYOUTS: Mapping[str, _Layout] = {
     "THIN_PRISM_FISHEYE": _layout("kannala_brandt", "fx fy cx cy k1 k2 p1 p2 k3 k4 sx1 sy1"),
     "EUCM": _layout("eucm", "fx fy cx cy alpha beta"),
 }
-"""What COLMAP's models read as. Parameters that the model lacks must be 0; those that the
-layout lacks are 0."""
+"""What COLMAP's models read as, or the next of its family that holds the values. Parameters that
+the model lacks must be ``NEUTRAL``; those that the layout lacks are."""
 
 COLMAP_NAMES: Mapping[str, tuple[str, str]] = {
     "pinhole": ("SIMPLE_PINHOLE", "PINHOLE"),
     "simple_radial": ("SIMPLE_RADIAL", "OPENCV"),
     "radial": ("RADIAL", "OPENCV"),
+    "radial3": ("FULL_OPENCV", "FULL_OPENCV"),
     "division": ("SIMPLE_DIVISION", "DIVISION"),
     "kannala_brandt": ("OPENCV_FISHEYE", "OPENCV_FISHEYE"),
+    "ucm": ("EUCM", "EUCM"),
     "eucm": ("EUCM", "EUCM"),
 }
 """What our models are written as: with square pixels, and with fx != fy."""
@@ -93,6 +95,7 @@ OPENCV_MODULES: Mapping[str, tuple[Module, int]] = {
     "pinhole": ("pinhole", 5),
     "simple_radial": ("pinhole", 5),
     "radial": ("pinhole", 5),
+    "radial3": ("pinhole", 5),
     "kannala_brandt": ("fisheye", 4),
 }
 """The module of our models and the length of the distortion vector written."""
@@ -103,8 +106,18 @@ OPENCV_LENGTHS: Mapping[Module, tuple[int, ...]] = {
 }
 """Lengths of distortion vector that OpenCV accepts."""
 
-FAMILIES: tuple[tuple[str, ...], ...] = (("pinhole", "simple_radial", "radial"),)
-"""Models whose parameters of the same name mean the same, so that one can be read as another."""
+FAMILIES: tuple[tuple[str, ...], ...] = (
+    ("pinhole", "simple_radial", "radial", "radial3"),
+    ("ucm", "eucm"),
+)
+"""Models whose parameters of the same name mean the same, so that one can be read as another; each
+holds what those before it do."""
+
+PLACES = ("fx", "fy", "cx", "cy")
+"""What every camera has."""
+
+NEUTRAL: Mapping[str, float] = {"beta": 1.0}
+"""Values of parameters that a model lacks, where they are not 0."""
 
 
 def to_colmap(camera: Camera) -> list[ColmapCamera]:
@@ -118,7 +131,7 @@ def to_colmap(camera: Camera) -> list[ColmapCamera]:
     for values in _named_values(camera):
         name = names[values["fx"] != values["fy"]]
         parameters = COLMAP_LAYOUTS[name].parameters
-        cameras.append(ColmapCamera(name, tuple(values.get(p, 0.0) for p in parameters)))
+        cameras.append(ColmapCamera(name, tuple(_value(values, p) for p in parameters)))
     return cameras
 
 
@@ -132,7 +145,8 @@ def from_colmap(
     """The camera (a batch of 1) of COLMAP's model name and parameters.
 
     size: image width and height, pixels. model: the model to read it as, by default the one in
-    ``COLMAP_LAYOUTS``; another of its family in ``FAMILIES`` where the values allow it.
+    ``COLMAP_LAYOUTS`` or a larger one that holds the values; another of its family in ``FAMILIES``
+    where the values allow it.
     """
     if name not in COLMAP_LAYOUTS:
         raise CameraError(
@@ -163,7 +177,7 @@ def to_opencv(camera: Camera) -> list[OpenCVCamera]:
     cameras = []
     for values in _named_values(camera):
         K = _matrix(values["fx"], values["fy"], values["cx"] - 0.5, values["cy"] - 0.5)
-        distortion = np.array([values.get(p, 0.0) for p in parameters])
+        distortion = np.array([_value(values, p) for p in parameters])
         cameras.append(OpenCVCamera(module, K, distortion))
     return cameras
 
@@ -179,8 +193,8 @@ def from_opencv(
     """The camera (a batch of 1) of OpenCV's (3, 3) matrix and distortion vector.
 
     size: image width and height, pixels. model: the model to read it as, by default radial for
-    the module pinhole (pinhole where there is no distortion vector) and kannala_brandt for
-    fisheye; another of its family in ``FAMILIES`` where the values allow it.
+    the module pinhole (pinhole where there is no distortion vector, radial3 where k3 is not 0) and
+    kannala_brandt for fisheye; another of its family in ``FAMILIES`` where the values allow it.
     """
     if module not in get_args(Module):
         raise CameraError(f"unknown OpenCV module {module!r}; known: {', '.join(get_args(Module))}")
@@ -227,8 +241,23 @@ def _counterpart(system: str, table: Mapping[str, Entry], camera: Camera) -> Ent
 def _named_values(camera: Camera) -> list[dict[str, float]]:
     """Each camera's parameters by name; with square pixels also as f."""
     rows = torch.cat([camera.focal, camera.c, camera.distortion], -1).tolist()
-    names = ("fx", "fy", "cx", "cy", *camera.model.parameters)
+    names = (*PLACES, *camera.model.parameters)
     return [dict(zip(names, row, strict=True)) | {"f": row[1]} for row in rows]
+
+
+def _value(values: Mapping[str, float], name: str) -> float:
+    """That of a parameter, which may be missing where it says nothing."""
+    return values.get(name, NEUTRAL.get(name, 0.0))
+
+
+def _left_over(model: str, values: Mapping[str, float]) -> list[str]:
+    """The parameters that say something which the model cannot hold, with their values."""
+    held = (*PLACES, *get_model(model).parameters)
+    return [
+        f"{name} = {value}"
+        for name, value in values.items()
+        if name not in held and value != NEUTRAL.get(name, 0.0)
+    ]
 
 
 def _camera(
@@ -241,14 +270,15 @@ def _camera(
 ) -> Camera:
     """The camera of parameters given by name, which must fit the model exactly."""
     family = next((family for family in FAMILIES if default in family), (default,))
-    model = default if model is None else model
+    if model is None:
+        larger = family[family.index(default) :]
+        model = next((name for name in larger if not _left_over(name, values)), default)
     if model not in family:
         raise CameraError(f"{source} can be read as {' or '.join(family)}, not as {model}")
-    fx, fy, cx, cy = (values.pop(name) for name in ("fx", "fy", "cx", "cy"))
+    fx, fy, cx, cy = (values[name] for name in PLACES)
     if not (fx > 0 and fy > 0):
         raise CameraError(f"{source} needs positive focal lengths, got fx = {fx}, fy = {fy}")
-    held = get_model(model).parameters
-    left_over = [f"{name} = {v}" for name, v in values.items() if name not in held and v != 0]
+    held, left_over = get_model(model).parameters, _left_over(model, values)
     if left_over:
         raise CameraError(
             f"{source} with {', '.join(left_over)} is not a {model} camera, which has "
@@ -258,7 +288,7 @@ def _camera(
         model,
         f=fy,
         size=size,
-        distortion=[values.get(name, 0.0) for name in held],
+        distortion=[_value(values, name) for name in held],
         c=(cx, cy),
         aspect=fx / fy,
         dtype=dtype,

@@ -12,17 +12,10 @@ import torch
 from torch import Tensor
 
 from geocalib.cameras.base import Parameters
-
-MAX_NEWTON_STEPS = 60
+from geocalib.cameras.newton import Error, bracketed_newton, last_step, tolerance
 
 EDGE = 1 - 1e-5
 """Where a radius outside the domain is held, relative to the domain's end."""
-
-FLAT = 1e-6
-"""Slope below which the last Newton step is not trusted."""
-
-STEP_SHRINKAGE = 0.7
-"""A Newton step longer than this part of the step before it gives way to a bisection."""
 
 
 @dataclass(frozen=True)
@@ -69,58 +62,33 @@ def _horner(X: Tensor, coefficients: Parameters) -> Tensor:
 def invert(rho: Tensor, k: Parameters, x_end: Tensor) -> Tensor:
     """The x in [0, x_end] with x d(x^2) = rho, for rho in the image of that interval.
 
-    The polynomial must increase on the interval. Differentiable: the last Newton step is taken
-    with gradients, which is the implicit function theorem.
+    The polynomial must increase on the interval. Differentiable.
     """
+
+    def error(x: Tensor) -> tuple[Tensor, Tensor]:
+        X = x * x
+        return x * value(X, k) - rho, slope(X, k)
+
     with torch.no_grad():
-        tolerance = 1e-4 if rho.dtype == torch.float32 else 1e-9
-        x = _newton(rho, k, x_end, tolerance)
+        x = _newton(error, rho, k, x_end)
         if x is None:
-            x = _bracketed_newton(rho, k, x_end, tolerance)
-    X = x * x
-    # At the very edge of the domain the slope vanishes and the iterate is already exact.
-    steepness = slope(X, k).clamp(min=FLAT)
-    x = x - (x * value(X, k) - rho) / steepness
-    return torch.minimum(x.clamp(min=0), x_end.detach())
+            x = bracketed_newton(error, torch.minimum(rho, 0.99 * x_end.expand_as(rho)), x_end)
+    return last_step(error, x, x_end)
 
 
-def _newton(rho: Tensor, k: Parameters, x_end: Tensor, tolerance: float) -> Tensor | None:
+def _newton(error: Error, rho: Tensor, k: Parameters, x_end: Tensor) -> Tensor | None:
     """Plain Newton steps, which nearly always suffice; None where they do not settle."""
+    enough = tolerance(rho)
     # Exact at rho = 0 and at the end of the domain of a polynomial with k1 < 0 alone.
     x = 3 * rho / (2 + torch.sqrt((1 + 6.75 * k[0] * rho * rho).clamp(min=0)))
     x = torch.minimum(x, 0.999 * x_end)
     for count in range(8):
-        X = x * x
-        step = x - (x * value(X, k) - rho) / slope(X, k)
+        off, steepness = error(x)
+        step = x - off / steepness
         moved, x = (step - x).abs(), step
-        if count >= 2 and bool(((moved <= tolerance * x) & (x <= x_end)).all()):
+        if count >= 2 and bool(((moved <= enough * x) & (x <= x_end)).all()):
             return x
     return None
-
-
-def _bracketed_newton(rho: Tensor, k: Parameters, x_end: Tensor, tolerance: float) -> Tensor:
-    """Newton's method inside a shrinking bracket, with a bisection wherever its steps leave it
-    or do not shrink (they may cycle around an inflection)."""
-    low = torch.zeros_like(rho)
-    high = x_end.expand_as(rho)
-    x = torch.minimum(rho, 0.99 * high)
-    moved = torch.full_like(rho, torch.inf)
-    for _ in range(MAX_NEWTON_STEPS):
-        X = x * x
-        error = x * value(X, k) - rho
-        low = torch.where(error < 0, x, low)
-        high = torch.where(error > 0, x, high)
-        step = x - error / slope(X, k)
-        middle = torch.where(torch.isinf(high), 2 * low, 0.5 * (low + high))
-        # A step of rounding size ends the search; it need not shrink.
-        longest = torch.maximum(STEP_SHRINKAGE * moved, tolerance * x)
-        shrinks = (step - x).abs() <= longest
-        step = torch.where((step >= low) & (step <= high) & shrinks, step, middle)
-        moved = (step - x).abs()
-        x = step
-        if bool((moved <= tolerance * x).all()):
-            break
-    return x
 
 
 def invert_squared(

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from geocalib.cameras.base import CameraModel
 from geocalib.cameras.division import Division
+from geocalib.cameras.division2 import Division2
 from geocalib.cameras.double_sphere import DoubleSphere
 from geocalib.cameras.eucm import Eucm
 from geocalib.cameras.kannala_brandt import KannalaBrandt
+from geocalib.cameras.longer_radial import Radial3, Radial4
 from geocalib.cameras.pinhole import Pinhole
 from geocalib.cameras.radial import Radial
 from geocalib.cameras.simple_radial import SimpleRadial
+from geocalib.cameras.ucm import Ucm
 from geocalib.errors import CameraError
 
 MODELS: dict[str, CameraModel] = {
@@ -18,8 +21,12 @@ MODELS: dict[str, CameraModel] = {
         Pinhole(),
         SimpleRadial(),
         Radial(),
+        Radial3(),
+        Radial4(),
         Division(),
+        Division2(),
         KannalaBrandt(),
+        Ucm(),
         Eucm(),
         DoubleSphere(),
     )

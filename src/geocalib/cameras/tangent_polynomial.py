@@ -1,4 +1,4 @@
-"""Models that distort x = tan(theta) by an odd polynomial: simple_radial and radial."""
+"""Models that distort x = tan(theta) by an odd polynomial: simple_radial and the radial ones."""
 
 from __future__ import annotations
 

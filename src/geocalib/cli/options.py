@@ -31,15 +31,19 @@ class CameraModel(StrEnum):
     PINHOLE = "pinhole"
     SIMPLE_RADIAL = "simple_radial"
     RADIAL = "radial"
+    RADIAL3 = "radial3"
+    RADIAL4 = "radial4"
     DIVISION = "division"
+    DIVISION2 = "division2"
     KANNALA_BRANDT = "kannala_brandt"
+    UCM = "ucm"
     EUCM = "eucm"
     DOUBLE_SPHERE = "double_sphere"
 
     @property
     def wide(self) -> bool:
         """Whether the field of view depends on more than the focal length."""
-        return self in (self.KANNALA_BRANDT, self.EUCM, self.DOUBLE_SPHERE)
+        return self in (self.KANNALA_BRANDT, self.UCM, self.EUCM, self.DOUBLE_SPHERE)
 
 
 class Lines(StrEnum):

@@ -14,12 +14,12 @@ import torch
 from torch import Tensor
 
 from geocalib.cameras.base import CameraModel
-from geocalib.fields import Fields
+from geocalib.fields import ALONG_PITCH, LOG_F, Fields
 from geocalib.known import Given
 from geocalib.sets.plane import Plane
 from geocalib.solver.coupling import couple
 from geocalib.solver.covariance import estimate_uncertainty
-from geocalib.solver.fit import clean_fields, free_parameters, gather_result
+from geocalib.solver.fit import clean_fields, frame_of, gather_result
 from geocalib.solver.initial import initial_state
 from geocalib.solver.lm import minimise
 from geocalib.solver.objective import Problem
@@ -28,7 +28,7 @@ from geocalib.solver.options import FitOptions
 from geocalib.solver.priors import Prior, gather_priors
 from geocalib.solver.result import FitResult
 from geocalib.solver.search import search
-from geocalib.solver.state import Frame, State
+from geocalib.solver.state import State
 from geocalib.solver.status import Status
 
 CHUNK = 256
@@ -78,8 +78,7 @@ class Evidence:
         )
         size = self.shape.new_empty(len(coupling.camera_component), 2)
         size[coupling.camera] = self.shape
-        free = free_parameters(self.model, priors)
-        frame = Frame.create(self.model, size, torch.ones_like(size[:, 0]), free)
+        frame = frame_of(self.model, size, torch.ones_like(size[:, 0]), priors)
         options = self.options
         return Problem(
             self.observations, coupling, frame, priors, options.huber, options.confidence_scale
@@ -170,10 +169,10 @@ def opinions(evidence: Evidence) -> Opinions:
     for start in range(0, len(evidence), CHUNK):
         part = evidence[start : start + CHUNK]
         result = fit_together(part, range(len(part)))
-        camera, at = result.camera, 2 * ("pitch direction" in result.parameters)
+        camera, at = result.camera, 2 * (ALONG_PITCH in result.parameters)
         names = result.parameters[at:]
         columns = dict(zip(camera.model.parameters, camera.distortion.unbind(1), strict=True))
-        columns["log f"] = camera.f.log()
+        columns[LOG_F] = camera.f.log()
         values = [columns[name] for name in names]
         intrinsics = torch.stack(values, 1) if values else camera.f.new_zeros(len(part), 0)
         parts.append((result.gravity, intrinsics, result.covariance[:, at:, at:]))

@@ -9,7 +9,7 @@ complement in time and memory linear in the number of images.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -182,7 +182,7 @@ def _vfov_slope(camera: Camera, problem: Problem) -> Tensor:
         fixed = camera.to(torch.float64, copy=True)
         log_f = fixed.f.log().requires_grad_()
         distortion, c = fixed.distortion.requires_grad_(), fixed.c.requires_grad_()
-        moved = Camera(fixed.model, log_f.exp(), c, distortion, fixed.size, fixed.aspect)
+        moved = replace(fixed, f=log_f.exp(), c=c, distortion=distortion)
         slopes = torch.autograd.grad(
             moved.vfov.sum(), (log_f, distortion, c), allow_unused=True, materialize_grads=True
         )
@@ -190,6 +190,7 @@ def _vfov_slope(camera: Camera, problem: Problem) -> Tensor:
         slopes[0][:, None][:, : int(free.focal)],
         slopes[1][:, list(free.distortion)],
         slopes[2][:, : 2 * int(free.principal_point)],
+        slopes[2].new_zeros(len(camera), int(free.aspect)),
     ]
     return torch.cat(parts, 1)
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 
+from geocalib import gravity as sphere
 from geocalib.cameras.base import CameraModel
 from geocalib.cameras.camera import Camera
 from geocalib.cameras.registry import get_model
@@ -19,11 +21,12 @@ from geocalib.solver.lm import Progress, Solution
 from geocalib.solver.objective import Problem
 from geocalib.solver.observations import concatenate, observe
 from geocalib.solver.options import FitOptions
-from geocalib.solver.priors import Known, Priors, gather_priors
-from geocalib.solver.result import FitResult, Sigma
+from geocalib.solver.priors import Known, Prior, Priors, gather_priors
+from geocalib.solver.result import FitResult
 from geocalib.solver.search import search
 from geocalib.solver.state import Frame
 from geocalib.solver.status import Status
+from geocalib.tensors import map_tensors
 
 
 def fit(
@@ -36,7 +39,7 @@ def fit(
     groups: Sequence[int] | Tensor | None = None,
     rig: Rig | None = None,
     *,
-    aspect: float | Sequence[float] | Tensor = 1.0,
+    aspect: Known = 1.0,
     options: FitOptions | None = None,
 ) -> FitResult:
     """Fit cameras and gravity to perspective fields by robust least squares.
@@ -47,7 +50,7 @@ def fit(
     pulls it; one for all images or one per image.
     groups: one integer per image; equal ones share one camera. rig: known rotations between
     cameras; images taken at once share gravity, each camera its intrinsics over time.
-    aspect: fx / fy, known, one or per image.
+    aspect: fx / fy, one or per image; ``Prior(value, sigma)`` frees it.
 
     An image whose field cannot be used fails alone, with NaN numbers and a status that says
     why; what is wrong with the call itself raises a ``GeoCalibError``.
@@ -59,8 +62,9 @@ def fit(
     cleaned, faults = clean_fields(parts)
     images = len(faults)
     coupling = couple(images, groups, rig, device)
-    priors = gather_priors(model, coupling, focal, gravity, distortion, principal_point)
-    frame = Frame.create(model, *_shapes(parts, aspect, coupling), free_parameters(model, priors))
+    shapes = _shapes(parts, aspect, coupling)
+    priors = gather_priors(model, coupling, focal, gravity, distortion, principal_point, aspect)
+    frame = frame_of(model, *shapes, priors)
     # Inference mode is cheaper than no_grad; the answer is made outside it, as plain tensors.
     with torch.inference_mode(options.gradient == "none"):
         observations = concatenate([observe(part, options.cells) for part in cleaned])
@@ -74,15 +78,20 @@ def fit(
     return gather_result(problem, solution, uncertainty, faults, dtype)
 
 
-def free_parameters(model: CameraModel, priors: Priors) -> Free:
-    """What is not fixed beforehand."""
+def frame_of(model: CameraModel, size: Tensor, aspect: Tensor, priors: Priors) -> Frame:
+    """The frame of cameras with images of that size (C, 2) and aspect (C,), in which all varies
+    that is not fixed beforehand."""
     every = tuple(range(len(model.parameters)))
-    return Free(
+    free = Free(
         gravity=not priors.gravity.hard,
         focal=not priors.log_f.hard,
         distortion=() if priors.distortion.hard else every,
         principal_point=priors.principal_point.soft,
+        aspect=priors.log_stretch.soft,
     )
+    frame = Frame.create(model, size, aspect, free)
+    # Where one of the angles is known well, a step along the other must not change it.
+    return replace(frame, move=sphere.turn) if priors.angles else frame
 
 
 def _common(parts: list[Fields]) -> tuple[torch.device, torch.dtype]:
@@ -96,14 +105,13 @@ def _common(parts: list[Fields]) -> tuple[torch.device, torch.dtype]:
     return device, dtype
 
 
-def _shapes(
-    parts: list[Fields], aspect: float | Sequence[float] | Tensor, coupling: Coupling
-) -> tuple[Tensor, Tensor]:
+def _shapes(parts: list[Fields], aspect: Known, coupling: Coupling) -> tuple[Tensor, Tensor]:
     """Image size (C, 2) and aspect (C,) of every camera."""
     device = coupling.time.device
     sizes = [torch.tensor([part.size] * len(part)) for part in parts]
     size = torch.cat(sizes).to(device=device, dtype=torch.float64)
-    ratio = torch.as_tensor(aspect, dtype=torch.float64, device=device)
+    value = aspect.value if isinstance(aspect, Prior) else aspect
+    ratio = torch.as_tensor(1.0 if value is None else value, dtype=torch.float64, device=device)
     if (
         ratio.dim() > 1
         or (ratio.dim() == 1 and len(ratio) != len(size))
@@ -188,16 +196,16 @@ def gather_result(
     return FitResult(
         camera=Camera(
             frame.model,
-            answer(camera.f),
-            answer(camera.c),
-            answer(camera.distortion),
-            camera.size.to(dtype).clone(),
-            camera.aspect.to(dtype).clone(),
+            f=answer(camera.f),
+            c=answer(camera.c),
+            distortion=answer(camera.distortion),
+            size=camera.size.to(dtype).clone(),
+            aspect=camera.aspect.to(dtype).clone(),
         ),
         gravity=answer(gravity),
         covariance=answer(uncertainty.covariance),
-        parameters=_names(frame),
-        sigma=Sigma(*(answer(value) for value in vars(uncertainty.sigma).values())),
+        parameters=frame.free.names(frame.model),
+        sigma=map_tensors(answer, uncertainty.sigma),
         status=status,
         cost=answer(solution.cost.detach()),
         confidence_scale=answer(uncertainty.scale),
@@ -221,13 +229,3 @@ def _status(
         else:
             status.append(Status.STALLED if stuck else Status.MAX_ITERATIONS)
     return status
-
-
-def _names(frame: Frame) -> tuple[str, ...]:
-    free = frame.free
-    return (
-        *(("roll direction", "pitch direction") if free.gravity else ()),
-        *(("log f",) if free.focal else ()),
-        *(frame.model.parameters[i] for i in free.distortion),
-        *(("cx", "cy") if free.principal_point else ()),
-    )

@@ -7,11 +7,12 @@ observations and H detached, has the optimum's value and exactly this derivative
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
 from geocalib import gravity as sphere
-from geocalib.cameras.camera import Camera
 from geocalib.solver.coupling import to_cameras
 from geocalib.solver.objective import Evaluation, Problem
 from geocalib.solver.residuals import Normal, normal_equations
@@ -63,7 +64,8 @@ def _exact_hessian(problem: Problem, state: State) -> Tensor:
         distortion = torch.stack(columns, 1)
     if free.principal_point:
         c = c + shift[:, at : at + 2]
-    trial = Camera(camera.model, f, c, distortion, camera.size, camera.aspect)
+    aspect = camera.aspect * torch.exp(shift[:, -1]) if free.aspect else camera.aspect
+    trial = replace(camera, f=f, c=c, distortion=distortion, aspect=aspect)
     observations = problem.observations.detach()
     normal = normal_equations(trial, gravity, basis, observations, free, problem.huber)
     rows = [

@@ -51,18 +51,15 @@ def initial_state(
     length = torch.linalg.vector_norm(shared, dim=1, keepdim=True)
     shared = torch.where(length > 0.1, shared / length, shared.new_tensor(LEVEL))
     start = torch.tensor(frame.model.start, dtype=log_f.dtype, device=log_f.device)
-    state = State(
-        shared,
-        torch.minimum(torch.maximum(log_f, frame.log_f_low), frame.log_f_high),
-        start.expand(len(log_f), -1),
-        centre,
-    )
+    log_f = torch.minimum(torch.maximum(log_f, frame.log_f_low), frame.log_f_high)
+    distortion = start.expand(len(log_f), -1)
     known = priors
     return State(
-        state.gravity if known.gravity.value is None else known.gravity.value,
-        state.log_f if known.log_f.value is None else known.log_f.value[:, 0],
-        state.distortion if known.distortion.value is None else known.distortion.value,
-        state.c,
+        gravity=shared if known.gravity.value is None else known.gravity.value,
+        log_f=log_f if known.log_f.value is None else known.log_f.value[:, 0],
+        distortion=distortion if known.distortion.value is None else known.distortion.value,
+        c=centre,
+        log_stretch=torch.zeros_like(log_f),
     )
 
 

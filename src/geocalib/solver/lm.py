@@ -12,6 +12,7 @@ from geocalib.solver.coupling import to_cameras
 from geocalib.solver.objective import Evaluation, Problem
 from geocalib.solver.observations import Observations
 from geocalib.solver.state import State
+from geocalib.tensors import map_tensors
 
 DAMPING_START, DAMPING_FACTOR = 0.1, 10.0
 DAMPING_MOST = 1e2
@@ -48,24 +49,29 @@ class Progress:
         none = torch.zeros_like(like, dtype=torch.bool)
         damping = torch.full_like(like, DAMPING_START)
         zero, one = torch.zeros_like(like), torch.ones_like(like)
-        return cls(damping, zero, one, zero.long(), none, none)
+        return cls(
+            damping=damping,
+            step=zero,
+            trend=one,
+            iterations=zero.long(),
+            converged=none,
+            stalled=none,
+        )
 
     @property
     def done(self) -> Tensor:
         return self.converged | self.stalled
 
     def select(self, index: Tensor) -> Progress:
-        return Progress(*(value[index] for value in vars(self).values()))
+        return map_tensors(lambda value: value[index], self)
 
     def where(self, keep: Tensor, other: Progress) -> Progress:
         """This progress in the components (K,) to keep, the other one elsewhere."""
-        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
-        return Progress(*(torch.where(keep, value, old) for value, old in pairs))
+        return map_tensors(lambda value, old: torch.where(keep, value, old), self, other)
 
     def replaced(self, part: Progress, index: Tensor) -> Progress:
         """With the selected rows taken from ``part``."""
-        pairs = zip(vars(self).values(), vars(part).values(), strict=True)
-        return Progress(*(value.index_copy(0, index, new) for value, new in pairs))
+        return map_tensors(lambda value, new: value.index_copy(0, index, new), self, part)
 
 
 @dataclass(frozen=True)
@@ -156,12 +162,12 @@ def _advance(
         better, progress.damping / DAMPING_FACTOR, progress.damping * DAMPING_FACTOR
     )
     return Progress(
-        damping.clamp(least_damping, DAMPING_MOST),
-        torch.where(better, step, 0.0),
-        trend,
-        progress.iterations + running,
-        progress.converged | (settled & running),
-        progress.stalled | (stuck & running),
+        damping=damping.clamp(least_damping, DAMPING_MOST),
+        step=torch.where(better, step, 0.0),
+        trend=trend,
+        iterations=progress.iterations + running,
+        converged=progress.converged | (settled & running),
+        stalled=progress.stalled | (stuck & running),
     )
 
 

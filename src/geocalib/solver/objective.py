@@ -78,10 +78,7 @@ class Problem:
         cost = state.gravity.new_zeros(coupling.components)
         known = self.priors.gravity
         if known.information is not None and known.value is not None:
-            away = sphere.difference(
-                state.gravity, known.value, sphere.tangent_basis(state.gravity)
-            )
-            time_weight = known.information.expand_as(away)
+            away, time_weight = _away(state.gravity, known.value, known.information)
             time_pull = time_weight * away
             cost = cost.index_add(0, coupling.time_component, (time_pull * away).sum(1))
         pulls, weights = [], []
@@ -96,6 +93,7 @@ class Problem:
         pull(self.priors.log_f, state.log_f[:, None], [0] if free.focal else [])
         pull(self.priors.distortion, state.distortion, free.distortion)
         pull(self.priors.principal_point, state.c, [0, 1] if free.principal_point else [])
+        pull(self.priors.log_stretch, state.log_stretch[:, None], [0] if free.aspect else [])
         camera_pull, camera_weight = torch.cat(pulls, 1), torch.cat(weights, 1)
         squares = camera_pull**2 / torch.where(camera_weight > 0, camera_weight, 1.0)
         cost = cost.index_add(0, coupling.camera_component, squares.sum(1))
@@ -114,6 +112,24 @@ class Problem:
         arrow = arrow.plus_diagonal(of_time * p.time_weight, of_camera * p.camera_weight, coupling)
         pull = coupling.by_component(of_camera * p.camera_pull)
         return arrow, b_time + of_time * p.time_pull, b_camera + pull
+
+
+def _away(gravity: Tensor, target: Tensor, inverse_variance: Tensor) -> tuple[Tensor, Tensor]:
+    """Tangent steps (T, 2) from gravity to its prior, and how much each way weighs.
+
+    inverse_variance: (T, 1) any way; or (T, 2) in the angles roll and pitch, along which the
+    tangent basis runs, the first shortened by the cosine of the pitch.
+    """
+    if inverse_variance.shape[1] == 1:
+        away = sphere.difference(gravity, target, sphere.tangent_basis(gravity))
+        return away, inverse_variance.expand_as(away)
+    (roll, pitch), (wanted_roll, wanted_pitch) = map(sphere.to_roll_pitch, (gravity, target))
+    turn = torch.remainder(wanted_roll - roll + torch.pi, 2 * torch.pi) - torch.pi
+    # Straight up and down roll has no meaning; the floor keeps it from pulling without end.
+    length = torch.stack(
+        [torch.cos(pitch).clamp(min=sphere.LEAST_COSINE), torch.ones_like(pitch)], 1
+    )
+    return torch.stack([turn, wanted_pitch - pitch], 1) * length, inverse_variance / length**2
 
 
 @dataclass(frozen=True)
@@ -144,9 +160,9 @@ class Evaluation:
         """This evaluation in the components (K,) to keep, the other one elsewhere."""
         image = keep if coupling.separate else keep[coupling.camera_component[coupling.camera]]
         normal = Normal(
-            torch.where(image[:, None, None], self.normal.hessian, other.normal.hessian),
-            torch.where(image[:, None], self.normal.gradient, other.normal.gradient),
-            torch.where(image, self.normal.cost, other.normal.cost),
+            hessian=torch.where(image[:, None, None], self.normal.hessian, other.normal.hessian),
+            gradient=torch.where(image[:, None], self.normal.gradient, other.normal.gradient),
+            cost=torch.where(image, self.normal.cost, other.normal.cost),
         )
         prior = None
         if self.prior is not None and other.prior is not None:
@@ -154,11 +170,11 @@ class Evaluation:
             camera = keep[coupling.camera_component][:, None]
             a, b = self.prior, other.prior
             prior = PriorTerms(
-                torch.where(time, a.time_weight, b.time_weight),
-                torch.where(time, a.time_pull, b.time_pull),
-                torch.where(camera, a.camera_weight, b.camera_weight),
-                torch.where(camera, a.camera_pull, b.camera_pull),
-                torch.where(keep, a.cost, b.cost),
+                time_weight=torch.where(time, a.time_weight, b.time_weight),
+                time_pull=torch.where(time, a.time_pull, b.time_pull),
+                camera_weight=torch.where(camera, a.camera_weight, b.camera_weight),
+                camera_pull=torch.where(camera, a.camera_pull, b.camera_pull),
+                cost=torch.where(keep, a.cost, b.cost),
             )
         return Evaluation(
             normal,

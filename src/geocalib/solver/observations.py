@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from geocalib.fields import Fields, pixel_grid
+from geocalib.tensors import map_tensors
 
 STRAY = 0.15
 """Latitudes further than this (radians) from their cell's mean are strays that hardly count."""
@@ -50,7 +51,7 @@ class Observations:
 
     def map(self, change: Callable[[Tensor], Tensor]) -> Observations:
         """With every tensor changed alike."""
-        return Observations(*(change(value) for value in vars(self).values()))
+        return map_tensors(change, self)
 
     def __getitem__(self, index: slice | Tensor) -> Observations:
         """A sub-batch."""
@@ -71,12 +72,20 @@ class Observations:
     def padded(self, count: int) -> Observations:
         """The same with N = count and separate places: what is added has no weight."""
         extra = (0, count - self.count)
-        places = [
-            torch.cat([pad(v[:, : self.count], extra), pad(v[:, -self.count :], extra)], 1)
-            for v in (self.at_x, self.at_y)
-        ]
-        values = [pad(v, extra) for v in list(vars(self).values())[2:]]
-        return Observations(*places, *values)
+
+        def separate(places: Tensor) -> Tensor:
+            up, latitude = places[:, : self.count], places[:, -self.count :]
+            return torch.cat([pad(up, extra), pad(latitude, extra)], 1)
+
+        return Observations(
+            at_x=separate(self.at_x),
+            at_y=separate(self.at_y),
+            up_x=pad(self.up_x, extra),
+            up_y=pad(self.up_y, extra),
+            up_weight=pad(self.up_weight, extra),
+            sin_latitude=pad(self.sin_latitude, extra),
+            latitude_weight=pad(self.latitude_weight, extra),
+        )
 
 
 def concatenate(parts: list[Observations]) -> Observations:
@@ -84,8 +93,8 @@ def concatenate(parts: list[Observations]) -> Observations:
     if len(parts) == 1:
         return parts[0]
     count = max(part.count for part in parts)
-    columns = zip(*(vars(part.padded(count)).values() for part in parts), strict=True)
-    return Observations(*(torch.cat(column) for column in columns))
+    padded = [part.padded(count) for part in parts]
+    return map_tensors(lambda *values: torch.cat(values), *padded)
 
 
 def observe(fields: Fields, cells: int | None) -> Observations:
@@ -110,13 +119,13 @@ def _dense(fields: Fields) -> Observations:
     x, y = pixel_grid(width, height, fields.up).reshape(-1, 2).unbind(-1)
     up = fields.up.flatten(2)
     return Observations(
-        x.expand(batch, -1),
-        y.expand(batch, -1),
-        up[:, 0],
-        up[:, 1],
-        fields.up_confidence.flatten(1),
-        torch.sin(fields.latitude.flatten(1)),
-        fields.latitude_confidence.flatten(1),
+        at_x=x.expand(batch, -1),
+        at_y=y.expand(batch, -1),
+        up_x=up[:, 0],
+        up_y=up[:, 1],
+        up_weight=fields.up_confidence.flatten(1),
+        sin_latitude=torch.sin(fields.latitude.flatten(1)),
+        latitude_weight=fields.latitude_confidence.flatten(1),
     )
 
 
@@ -136,13 +145,13 @@ def _pooled(fields: Fields, side: int) -> Observations:
             trusted = latitude_weight / (distance * distance).clamp(min=1) ** 2
             _, latitude_at, (mean,) = _cell_means(trusted, [latitude], side)
     return Observations(
-        torch.cat([up_at[0].flatten(1), latitude_at[0].flatten(1)], 1),
-        torch.cat([up_at[1].flatten(1), latitude_at[1].flatten(1)], 1),
-        (up_x / length).flatten(1),
-        (up_y / length).flatten(1),
-        up_total.flatten(1),
-        torch.sin(mean.flatten(1)),
-        total.flatten(1),
+        at_x=torch.cat([up_at[0].flatten(1), latitude_at[0].flatten(1)], 1),
+        at_y=torch.cat([up_at[1].flatten(1), latitude_at[1].flatten(1)], 1),
+        up_x=(up_x / length).flatten(1),
+        up_y=(up_y / length).flatten(1),
+        up_weight=up_total.flatten(1),
+        sin_latitude=torch.sin(mean.flatten(1)),
+        latitude_weight=total.flatten(1),
     )
 
 

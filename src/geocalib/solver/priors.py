@@ -21,8 +21,9 @@ AGREEMENT = 1e-4
 class Prior:
     """A soft prior: the value, and how far the truth may lie from it (one sigma).
 
-    The sigma of the focal length is in pixels, that of gravity in radians, others in the
-    parameter's unit. Either may be one for all images or one per image.
+    The sigma of the focal length is in pixels, that of gravity in radians (any way from it; or
+    (B, 2), of the roll and of the pitch of B images), others in the parameter's unit. Either may
+    be one for all images or one per image.
     """
 
     value: Any
@@ -40,7 +41,8 @@ class Knowledge:
     value: Tensor | None = None
     """(n, d) hard value or centre of the soft prior."""
     information: Tensor | None = None
-    """(n, d) inverse squared sigma of a soft prior (gravity: (n, 1))."""
+    """(n, d) inverse squared sigma of a soft prior (gravity: (n, 1), or (n, 2) of the angles roll
+    and pitch)."""
 
     @property
     def hard(self) -> bool:
@@ -57,6 +59,10 @@ class Knowledge:
         )
 
 
+NOTHING = Knowledge()
+"""Of an unknown of which nothing is known, or which does not vary."""
+
+
 @dataclass(frozen=True)
 class Priors:
     """Everything known beforehand. The focal length is held as log f."""
@@ -65,20 +71,28 @@ class Priors:
     log_f: Knowledge
     distortion: Knowledge
     principal_point: Knowledge
+    log_stretch: Knowledge = NOTHING
+    """Of the aspect over that of the frame: soft where it is free, its value 0."""
 
     @property
     def soft(self) -> bool:
         """Whether any soft prior weighs against the data."""
-        return any(
-            k.soft for k in (self.gravity, self.log_f, self.distortion, self.principal_point)
-        )
+        each = (self.gravity, self.log_f, self.distortion, self.principal_point, self.log_stretch)
+        return any(known.soft for known in each)
+
+    @property
+    def angles(self) -> bool:
+        """Whether roll and pitch are known apart, rather than gravity any way."""
+        information = self.gravity.information
+        return information is not None and information.shape[1] == 2
 
     def select(self, times: Tensor, cameras: Tensor) -> Priors:
         return Priors(
-            self.gravity.select(times),
-            self.log_f.select(cameras),
-            self.distortion.select(cameras),
-            self.principal_point.select(cameras),
+            gravity=self.gravity.select(times),
+            log_f=self.log_f.select(cameras),
+            distortion=self.distortion.select(cameras),
+            principal_point=self.principal_point.select(cameras),
+            log_stretch=self.log_stretch.select(cameras),
         )
 
 
@@ -89,18 +103,19 @@ def gather_priors(
     gravity: Known,
     distortion: Known,
     principal_point: Known,
+    aspect: Known = None,
 ) -> Priors:
     """Check the prior arguments of ``fit`` and bring them to times and cameras."""
     count = len(model.parameters)
     if distortion is not None and count == 0:
         raise PriorError(f"{model.name} has no distortion to constrain; drop the argument")
+    point = _parse("principal_point", principal_point, coupling, 2)
     return Priors(
-        _known_gravity(gravity, coupling),
-        _known_focal(focal, coupling),
-        _known_distortion(distortion, model, coupling),
-        _shared(
-            "principal_point", _parse("principal_point", principal_point, coupling, 2), coupling
-        ),
+        gravity=_known_gravity(gravity, coupling),
+        log_f=_known_focal(focal, coupling),
+        distortion=_known_distortion(distortion, model, coupling),
+        principal_point=_shared("principal_point", point, coupling),
+        log_stretch=_known_stretch(aspect, coupling),
     )
 
 
@@ -111,6 +126,16 @@ def _known_focal(focal: Known, coupling: Coupling) -> Knowledge:
     if bool((value <= 0).any()):
         raise PriorError(f"focal must be positive, in pixels; got {float(value.min())}")
     return _shared("focal", (value.log(), None if sigma is None else sigma / value), coupling)
+
+
+def _known_stretch(aspect: Known, coupling: Coupling) -> Knowledge:
+    """An aspect that is fixed is part of the frame; one that is not starts from its prior."""
+    value, sigma = _parse("aspect", aspect, coupling, 1)
+    if value is not None and bool((value <= 0).any()):
+        raise PriorError(f"aspect, fx / fy, must be positive; got {float(value.min())}")
+    if value is None or sigma is None:
+        return NOTHING
+    return _shared("aspect", (torch.zeros_like(value), sigma / value), coupling)
 
 
 def _known_distortion(distortion: Known, model: CameraModel, coupling: Coupling) -> Knowledge:
@@ -125,13 +150,18 @@ def _known_distortion(distortion: Known, model: CameraModel, coupling: Coupling)
 
 
 def _known_gravity(gravity: Known, coupling: Coupling) -> Knowledge:
-    value, sigma = _parse("gravity", gravity, coupling, 3, sigma_width=1)
+    width = gravity_sigma_width(gravity)
+    value, sigma = _parse("gravity", gravity, coupling, 3, sigma_width=width)
     if value is None:
         return Knowledge()
     norm = torch.linalg.vector_norm(value, dim=-1, keepdim=True)
     if bool((norm < 1e-6).any()):
         raise PriorError("gravity must be a direction; got a vector of length 0")
     value = value / norm
+    if sigma is not None and width == 2:
+        if coupling.rotation is not None:
+            raise PriorError("on a rig gravity has one sigma for all directions, not two")
+        return Knowledge(value, sigma**-2)
     if coupling.rotation is not None:
         value = (coupling.rotation.double().transpose(1, 2) @ value[..., None])[..., 0]
     times = len(coupling.time_component)
@@ -141,6 +171,13 @@ def _known_gravity(gravity: Known, coupling: Coupling) -> Knowledge:
     centre = _mean(value * weight, coupling.time, times)
     centre = centre / torch.linalg.vector_norm(centre, dim=-1, keepdim=True)
     return Knowledge(centre, _mean(weight, coupling.time, times))
+
+
+def gravity_sigma_width(gravity: Known) -> int:
+    """How many sigmas gravity has: 1, or 2 where those of roll and pitch are told apart."""
+    if not isinstance(gravity, Prior) or not isinstance(gravity.sigma, Tensor):
+        return 1
+    return 2 if gravity.sigma.dim() == 2 and gravity.sigma.shape[1] == 2 else 1
 
 
 def _parse(

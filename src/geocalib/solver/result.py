@@ -9,6 +9,7 @@ from torch import Tensor
 
 from geocalib import gravity as sphere
 from geocalib.cameras.camera import Camera
+from geocalib.fields import ALONG_PITCH, ALONG_ROLL, LOG_F
 from geocalib.solver.status import Status
 
 
@@ -44,7 +45,7 @@ class FitResult:
     """(B, P, P) of the free parameters, in the order of ``parameters``."""
     parameters: tuple[str, ...]
     """Names of the free parameters: roll and pitch direction on the sphere (radians), log f,
-    distortion, principal point (pixels)."""
+    distortion, principal point (pixels), log of fx / fy."""
     sigma: Sigma
     status: list[Status]
     """How the fit of each image ended, in words."""
@@ -67,9 +68,9 @@ class FitResult:
         """
         factor = torch.ones(len(self.parameters), dtype=torch.float64)
         for i, name in enumerate(self.parameters):
-            if name.endswith("direction"):
+            if name in (ALONG_ROLL, ALONG_PITCH):
                 factor[i] = gravity
-            elif name == "log f":
+            elif name == LOG_F:
                 factor[i] = focal
             elif name in self.camera.model.parameters:
                 factor[i] = distortion

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import torch
 
-from geocalib.fields import Free
 from geocalib.solver.implicit import attach_gradients
 from geocalib.solver.lm import Solution, minimise
 from geocalib.solver.objective import Problem
@@ -58,12 +57,7 @@ def _stages(frame: Frame, order: tuple[int, ...]) -> list[Frame]:
     free_order = [i for i in order if i in frame.free.distortion]
     stages = []
     for count in range(len(free_order)):
-        free = Free(
-            frame.free.gravity,
-            frame.free.focal,
-            tuple(sorted(free_order[:count])),
-            frame.free.principal_point,
-        )
+        free = replace(frame.free, distortion=tuple(sorted(free_order[:count])))
         stages.append(replace(frame, free=free))
     return stages
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import torch
@@ -13,12 +14,16 @@ from geocalib.cameras.base import CameraModel
 from geocalib.cameras.camera import Camera
 from geocalib.fields import Free
 from geocalib.solver.coupling import Coupling
+from geocalib.tensors import map_tensors
 
 PERSPECTIVE_VFOV_DEG = (5.0, 150.0)
 """Vertical field of view that a fit of a perspective model stays within."""
 
 WIDE_RADIUS = (0.02, 6.0)
 """H / 2f that a fit of a wide model stays within."""
+
+LARGEST_STRETCH = math.log(2)
+"""Largest log of an aspect over the one it starts from."""
 
 LONGEST_STEP = 1.0
 """Longest step of gravity (radians) and log f in one iteration."""
@@ -36,23 +41,30 @@ class State:
     """(C, D)."""
     c: Tensor
     """(C, 2)."""
+    log_stretch: Tensor
+    """(C,) by what the aspect exceeds that of the frame."""
 
     def detach(self) -> State:
         """Without gradients."""
-        return State(*(value.detach() for value in vars(self).values()))
+        return map_tensors(Tensor.detach, self)
 
     def select(self, times: Tensor, cameras: Tensor) -> State:
         return State(
-            self.gravity[times], self.log_f[cameras], self.distortion[cameras], self.c[cameras]
+            gravity=self.gravity[times],
+            log_f=self.log_f[cameras],
+            distortion=self.distortion[cameras],
+            c=self.c[cameras],
+            log_stretch=self.log_stretch[cameras],
         )
 
     def replaced(self, part: State, times: Tensor, cameras: Tensor) -> State:
         """With the selected rows taken from ``part``."""
         return State(
-            self.gravity.index_copy(0, times, part.gravity),
-            self.log_f.index_copy(0, cameras, part.log_f),
-            self.distortion.index_copy(0, cameras, part.distortion),
-            self.c.index_copy(0, cameras, part.c),
+            gravity=self.gravity.index_copy(0, times, part.gravity),
+            log_f=self.log_f.index_copy(0, cameras, part.log_f),
+            distortion=self.distortion.index_copy(0, cameras, part.distortion),
+            c=self.c.index_copy(0, cameras, part.c),
+            log_stretch=self.log_stretch.index_copy(0, cameras, part.log_stretch),
         )
 
     def where(self, keep: Tensor, other: State, coupling: Coupling) -> State:
@@ -60,10 +72,11 @@ class State:
         time = keep[coupling.time_component]
         camera = keep[coupling.camera_component]
         return State(
-            torch.where(time[:, None], self.gravity, other.gravity),
-            torch.where(camera, self.log_f, other.log_f),
-            torch.where(camera[:, None], self.distortion, other.distortion),
-            torch.where(camera[:, None], self.c, other.c),
+            gravity=torch.where(time[:, None], self.gravity, other.gravity),
+            log_f=torch.where(camera, self.log_f, other.log_f),
+            distortion=torch.where(camera[:, None], self.distortion, other.distortion),
+            c=torch.where(camera[:, None], self.c, other.c),
+            log_stretch=torch.where(camera, self.log_stretch, other.log_stretch),
         )
 
 
@@ -75,11 +88,13 @@ class Frame:
     size: Tensor
     """(C, 2)."""
     aspect: Tensor
-    """(C,)."""
+    """(C,) fx / fy, if no stretch of the state changes it."""
     log_f_low: Tensor
     """(C,) bounds of log f."""
     log_f_high: Tensor
     free: Free
+    move: Callable[[Tensor, Tensor], Tensor] = sphere.move
+    """How gravity (T, 3) follows a tangent step (T, 2)."""
 
     @classmethod
     def create(cls, model: CameraModel, size: Tensor, aspect: Tensor, free: Free) -> Frame:
@@ -104,7 +119,7 @@ class Frame:
     def intrinsics(self) -> int:
         """Number of free parameters of a camera."""
         free = self.free
-        return int(free.focal) + len(free.distortion) + 2 * int(free.principal_point)
+        return len(replace(free, gravity=False).names(self.model))
 
     def images(
         self, state: State, coupling: Coupling, dtype: torch.dtype
@@ -112,22 +127,29 @@ class Frame:
         """Camera, gravity (B, 3) and the directions (B, 3, 2) it varies in, of every image."""
         basis = sphere.tangent_basis(state.gravity)
         gravity = state.gravity
-        intrinsics = [state.log_f.exp(), state.c, state.distortion, self.size, self.aspect]
+        camera = Camera(
+            model=self.model,
+            f=state.log_f.exp(),
+            c=state.c,
+            distortion=state.distortion,
+            size=self.size,
+            aspect=self.aspect * state.log_stretch.exp(),
+        )
         if not coupling.separate:
             gravity, basis = gravity[coupling.time], basis[coupling.time]
-            intrinsics = [part[coupling.camera] for part in intrinsics]
+            camera = camera[coupling.camera]
         if coupling.rotation is not None:
             rotation = coupling.rotation.to(gravity.dtype)
             gravity, basis = (rotation @ gravity[..., None])[..., 0], rotation @ basis
-        camera = Camera(self.model, *(part.to(dtype) for part in intrinsics))
-        return camera, gravity.to(dtype), basis.to(dtype)
+        return camera.to(dtype), gravity.to(dtype), basis.to(dtype)
 
     def step(self, state: State, time_step: Tensor, camera_step: Tensor) -> State:
         """Move by (T, 2) on the sphere and (C, P) in the intrinsics, within bounds."""
         gravity, log_f, distortion, c = state.gravity, state.log_f, state.distortion, state.c
+        log_stretch = state.log_stretch
         if self.free.gravity:
             length = torch.linalg.vector_norm(time_step, dim=1, keepdim=True)
-            gravity = sphere.move(
+            gravity = self.move(
                 gravity, time_step * (LONGEST_STEP / length.clamp(min=LONGEST_STEP))
             )
         at = 0
@@ -145,7 +167,12 @@ class Frame:
                 log_f = log_f - self._bend_of_magnification(state.distortion, distortion)
         if self.free.principal_point:
             c = c + camera_step[:, at : at + 2]
-        return State(gravity, log_f, distortion, c)
+        if self.free.aspect:
+            moved = log_stretch + camera_step[:, -1]
+            log_stretch = moved.clamp(-LARGEST_STRETCH, LARGEST_STRETCH)
+        return State(
+            gravity=gravity, log_f=log_f, distortion=distortion, c=c, log_stretch=log_stretch
+        )
 
     def _bend_of_magnification(self, before: Tensor, after: Tensor) -> Tensor:
         """What the log magnification f depth(0) gains beyond first order, (C,).

@@ -12,6 +12,7 @@ import torch
 
 from geocalib.calibration import Calibration, Failure, Outcome
 from geocalib.cameras import Camera
+from geocalib.fields import LOG_F
 from geocalib.uncertainty import Uncertainty
 from geocalib.video.heading import Heading, Turn
 from geocalib.video.intrinsics import Lens, LensFilter, Stretch
@@ -97,7 +98,7 @@ class Tracker:
     def _improved(self, lens: Lens, segment: int) -> Lens:
         """The lens of a segment with what turns of the camera say of it."""
         assert self._latest is not None
-        if "log f" not in self._latest.parameters:
+        if LOG_F not in self._latest.parameters:
             return lens
         return self._stretches.get(segment, Stretch()).improved(lens)
 
@@ -143,7 +144,7 @@ class Tracker:
         """A turn as the lens has it, where that has a focal length of its own."""
         if turn is None or lens is None or self._latest is None:
             return turn
-        if "log f" not in self._latest.parameters:
+        if LOG_F not in self._latest.parameters:
             return turn
         return turn.of_lens(float(lens.mean[0]), float(lens.covariance[0, 0]))
 
@@ -153,7 +154,7 @@ def lens_of(calibration: Calibration) -> Lens | None:
     names = calibration.parameters[2:]
     if not names:
         return None
-    values = {"log f": math.log(calibration.fy)}
+    values = {LOG_F: math.log(calibration.fy)}
     values |= zip(calibration.camera.model.parameters, calibration.distortion, strict=True)
     mean = torch.tensor([values[name] for name in names], dtype=torch.float64)
     return Lens(mean, calibration.covariance[2:, 2:])
@@ -177,7 +178,7 @@ def camera_of(like: Calibration, lens: Lens | None) -> Camera:
     distortion = [values.get(name, k) for name, k in pairs]
     return replace(
         like.camera,
-        f=torch.tensor([values.get("log f", math.log(like.fy))], dtype=torch.float64).exp(),
+        f=torch.tensor([values.get(LOG_F, math.log(like.fy))], dtype=torch.float64).exp(),
         distortion=torch.tensor([distortion], dtype=torch.float64),
     )
 

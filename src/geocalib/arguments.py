@@ -1,0 +1,57 @@
+"""The images of a call and the camera model of each, in whatever way they are given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from torch import Tensor
+
+from geocalib.cameras.base import CameraModel
+from geocalib.cameras.registry import get_model
+from geocalib.errors import ConfigError, CouplingError
+from geocalib.imaging import ImageSource
+from geocalib.solver.coupling import Coupling
+
+CameraModels = str | CameraModel | Sequence[str | CameraModel]
+"""A camera model or its name, or one per image."""
+
+
+def listed(
+    images: ImageSource | Sequence[ImageSource],
+) -> tuple[Sequence[ImageSource], bool]:
+    """The images in a list, and whether it was a single one."""
+    if isinstance(images, Tensor | np.ndarray):
+        return (list(images), False) if images.ndim == 4 else ([images], True)
+    # A path and the bytes of a file, too, are sequences.
+    if isinstance(images, Sequence) and not isinstance(images, str | bytes):
+        return images, False
+    return [images], True
+
+
+def models_of(camera_model: CameraModels, count: int) -> list[CameraModel]:
+    """The camera model of each image."""
+    if isinstance(camera_model, Sequence) and not isinstance(camera_model, str):
+        if len(camera_model) != count:
+            raise ConfigError(
+                f"camera_model holds {len(camera_model)} names for {count} images; give one each"
+            )
+        return [get_model(name) for name in camera_model]
+    return [get_model(camera_model)] * count
+
+
+def check_models(models: Sequence[CameraModel], coupling: Coupling, distortion: bool) -> None:
+    """Images that share something are of one model; so are all whose distortion is known."""
+    if len(set(models)) == 1:
+        return
+    if distortion:
+        raise ConfigError("distortion is known of one camera model; calibrate the others apart")
+    first: dict[int, CameraModel] = {}
+    components = coupling.camera_component[coupling.camera].tolist()
+    for index, (model, component) in enumerate(zip(models, components, strict=True)):
+        other = first.setdefault(component, model)
+        if model is not other:
+            raise CouplingError(
+                f"image {index} is {model.name}, but another that shares its camera or its rig "
+                f"is {other.name}; give them one camera model"
+            )
