@@ -129,8 +129,8 @@ def test_answers_for_another_camera_model(run: Run, photos: list[str]) -> None:
     result = run("calibrate", "photos", "-o", "out.jsonl", "--camera-model", "radial")
     assert result.exit_code == 2
     assert result.stderr == (
-        "error: out.jsonl holds answers for pinhole, not radial; delete it, or choose another "
-        "output\n"
+        "error: out.jsonl answers another question (--camera-model pinhole there, --camera-model "
+        "radial here); choose another name or add --overwrite\n"
     )
     assert Path("out.jsonl").read_bytes() == before
 
@@ -139,5 +139,8 @@ def test_a_file_that_is_not_ours_is_left_alone(run: Run, photos: list[str]) -> N
     Path("diary.json").write_text(json.dumps({"dear": "diary"}) + "\n")
     result = run("calibrate", "photos", "--json", "-o", "diary.json")
     assert result.exit_code == 2
-    assert result.stderr.startswith("error: diary.json, line 1: unknown schema")
+    assert result.stderr == (
+        "error: diary.json exists and is not from geocalib; choose another name or add "
+        "--overwrite\n"
+    )
     assert json.loads(Path("diary.json").read_text()) == {"dear": "diary"}

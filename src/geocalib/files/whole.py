@@ -1,0 +1,72 @@
+"""Files that appear whole or not at all, and errors that say which file they are about."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+PARTIAL = ".partial"
+LOCK = ".lock"
+"""What the names of files end in that users have not named."""
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """A file to write that takes the place of ``path`` in the end, and vanishes on any error.
+
+    The folder of it is made, and a link is followed. What is no plain file, as /dev/stdout, is
+    written to as it is.
+    """
+    with naming(path):
+        if is_special(path):
+            with path.open("wb") as file:
+                yield file
+            return
+        place = Path(os.path.realpath(path))
+        place.parent.mkdir(parents=True, exist_ok=True)
+        partial = place.with_name(f"{place.name[:150]}.{uuid.uuid4().hex}{PARTIAL}")
+        try:
+            with partial.open("xb") as file:
+                yield file
+                file.flush()
+                # Or a crash of the machine may leave an empty file under the name.
+                os.fsync(file.fileno())
+            with suppress(FileNotFoundError):
+                shutil.copymode(place, partial)
+            os.replace(partial, place)
+        finally:
+            partial.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file whole, and make its folder."""
+    with replacing(path) as file:
+        # File names need not be valid text: their bytes go through unchanged.
+        file.write(text.encode("utf-8", errors="surrogateescape"))
+
+
+def is_special(path: str | Path) -> bool:
+    """Whether this is a device or a pipe, which has no content to lose."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Errors of the system say which file was to be written: a full disk does not."""
+    try:
+        yield
+    except OSError as error:
+        unnamed = error.filename is None or str(error.filename).endswith((PARTIAL, LOCK))
+        if error.errno is None or not unnamed:
+            raise
+        raise OSError(error.errno, os.strerror(error.errno), str(path)) from error
