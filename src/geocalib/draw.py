@@ -32,7 +32,7 @@ from torch import Tensor
 from geocalib.cameras.camera import Camera
 from geocalib.errors import FieldError
 from geocalib.fields import Fields, perspective_field
-from geocalib.files import replacing
+from geocalib.files import write_bytes
 from geocalib.horizon_curve import horizon
 
 HORIZON = "#e6007e"
@@ -55,8 +55,7 @@ def save_figure(figure: Figure, path: Path, dpi: int) -> None:
     # In memory first: the writer of pictures does not say why a disk takes no more.
     content = BytesIO()
     figure.savefig(content, format="png", dpi=dpi)
-    with replacing(path) as file:
-        file.write(content.getbuffer())
+    write_bytes(path, content.getbuffer())
 
 
 class Sigmas(Protocol):

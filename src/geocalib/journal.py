@@ -88,16 +88,15 @@ class Journal:
             check_same(record.get("request"), self.request, self.path)
             image = record.get("image")
             failed = record.get("error") is not None and record.get("status") != OUTLIER
-            if image in asked and not failed and self._holds(record, group):
-                done.add(image)
+            if isinstance(image, str) and image in asked and not failed:
+                done |= {image} if self._holds(image, record.get("photo"), group) else set()
         return set() if together and done != asked else done
 
-    def _holds(self, record: Record, group: str | None) -> bool:
+    def _holds(self, image: str, noted: object, group: str | None) -> bool:
         """Whether the photo and the others of its set are as they were."""
-        noted = record.get("photo")
-        if group is not None and (noted or {}).get("set") != group:
+        if not isinstance(noted, Mapping) or noted.get("set") != group:
             return False
-        return unchanged(noted, self.files(record["image"]))
+        return unchanged(noted, self.files(image))
 
     def forget(self, images: Collection[str]) -> None:
         """Remove what it says of these images; lines of others stay."""
@@ -126,11 +125,11 @@ class Journal:
         with json_lines.Writer(self.path) as writer:
 
             def append(outcome: Outcome) -> None:
-                record = outcome.to_dict() | {"request": self.request, "photo": None}
-                if outcome.image is not None:
-                    seen = snapshot(self.files(outcome.image), before.get(outcome.image))
-                    record["photo"] = seen if group is None else {**(seen or {}), "set": group}
-                writer.write_record(record)
+                image = str(outcome.image)
+                photo = snapshot(self.files(image), before.get(image))
+                if group is not None:
+                    photo["set"] = group
+                writer.write_record({**outcome.to_dict(), "request": self.request, "photo": photo})
 
             yield append
 

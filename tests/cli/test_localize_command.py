@@ -126,13 +126,11 @@ def test_camera_and_gravity_of_a_calibration(run: Run, view: View) -> None:
     assert (result.exit_code, result.stderr) == (0, "1 pose written to poses.txt\n")
     check(view, *poses("poses.txt")["a.jpg"])
     json_lines.write([query], "calibrations.jsonl")
-    result = localize(run, "-o", "poses.txt", "--calibration", "calibrations.jsonl")
+    again = ("-o", "poses.txt", "--overwrite", "--calibration", "calibrations.jsonl")
+    result = localize(run, *again)
     assert result.exit_code == 0
     assert "warning: gravity is not used: no image of the model is calibrated" in result.stderr
-    result = localize(
-        *(run, "-o", "poses.txt", "--calibration", "calibrations.jsonl"),
-        *("--world-gravity", 0, 0, 0),
-    )
+    result = localize(run, *again, "--world-gravity", 0, 0, 0)
     assert result.exit_code == 1
     assert result.stderr.startswith("error: a.jpg: the world gravity must be 3 finite numbers")
 
@@ -141,7 +139,7 @@ def test_camera_and_gravity_of_a_calibration(run: Run, view: View) -> None:
 def test_gravity_needs_calibrated_queries(run: Run) -> None:
     json_lines.write([replace(calibrations.one("pinhole"), image="db/1.jpg")], "others.jsonl")
     for more in (("--world-gravity", 0, 1, 0), ("--calibration", "others.jsonl")):
-        result = localize(run, "-o", "poses.txt", *more)
+        result = localize(run, "-o", "poses.txt", "--overwrite", *more)
         assert result.exit_code == 0
         assert "warning: gravity is not used: no query is calibrated" in result.stderr
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from geocalib.errors import ConfigError
-from geocalib.files import replacing
+from geocalib.files import write_bytes
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -68,8 +68,7 @@ def save(picture: Image.Image, path: Path) -> None:
     # In memory first: Pillow does not say why a disk takes no more.
     content = BytesIO()
     picture.save(content, WRITABLE[path.suffix.lower()], quality=QUALITY, pnginfo=mark)
-    with replacing(path) as file:
-        file.write(content.getbuffer())
+    write_bytes(path, content.getbuffer())
 
 
 def is_drawn(path: Path) -> bool:

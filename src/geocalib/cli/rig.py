@@ -85,7 +85,7 @@ def command(
     from geocalib.cli import report
     from geocalib.cli.engine import load
     from geocalib.cli.inputs import find_images
-    from geocalib.files import Guard
+    from geocalib.files import Guard, existing
     from geocalib.formats import files_of
     from geocalib.rig import match_images, read_rig
 
@@ -97,7 +97,7 @@ def command(
     _say(shots)
     network = Network(weights, device)
     if chosen is not None and output is not None:
-        read = (rig if Path(rig).exists() else None, *found.images, network.file)
+        read = (existing(rig), *found.images, network.file)
         Guard(read, overwrite).check(files_of(chosen, shots.images, output))
     outcomes = load(network).calibrate(
         list(shots.images),

@@ -69,6 +69,11 @@ class Guard:
         raise OutputError(f"{target} exists{whose}; {MEND}")
 
 
+def existing(word: str | None) -> str | None:
+    """The word if it is a path: a rig may also be known by name."""
+    return word if word is not None and os.path.exists(word) else None
+
+
 def _node(path: str | Path) -> tuple[int, int] | None:
     """What all names of a file have in common."""
     try:

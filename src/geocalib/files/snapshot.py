@@ -33,20 +33,20 @@ def glance(paths: Sequence[str]) -> Glance | None:
     return sum(state.st_size for state in states), max(state.st_mtime_ns for state in states)
 
 
-def snapshot(paths: Sequence[str], before: Glance | None) -> dict[str, Any] | None:
-    """What ``unchanged`` needs, as plain values; None of a file that is not there.
+def snapshot(paths: Sequence[str], before: Glance | None) -> dict[str, Any]:
+    """What ``unchanged`` needs, as plain values; nothing of a file that is not there.
 
     before: the files at a glance before they were used. If they have changed since, nobody knows
     what was used: that matches nothing.
     """
     now = glance(paths)
     if now is None:
-        return None
+        return {}
     checksum = _checksum(paths) if now == before else None
     return {"bytes": now[0], "modified_ns": now[1], "sha256": checksum}
 
 
-def unchanged(noted: Mapping[str, Any] | None, paths: Sequence[str]) -> bool:
+def unchanged(noted: object, paths: Sequence[str]) -> bool:
     """Whether files are those of a snapshot: by size and time, or else by what they hold.
 
     Files that are gone count as unchanged: nothing new is to be learnt from them.
@@ -54,7 +54,7 @@ def unchanged(noted: Mapping[str, Any] | None, paths: Sequence[str]) -> bool:
     now = glance(paths)
     if now is None:
         return True
-    if noted is None or noted.get("sha256") is None:
+    if not isinstance(noted, Mapping) or noted.get("sha256") is None:
         return False
     if (noted.get("bytes"), noted.get("modified_ns")) == now:
         return True

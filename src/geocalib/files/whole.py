@@ -44,11 +44,16 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
             partial.unlink(missing_ok=True)
 
 
-def write_text(path: Path, text: str) -> None:
+def write_bytes(path: Path, content: bytes | memoryview) -> None:
     """Write a file whole, and make its folder."""
     with replacing(path) as file:
-        # File names need not be valid text: their bytes go through unchanged.
-        file.write(text.encode("utf-8", errors="surrogateescape"))
+        file.write(content)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file whole, and make its folder."""
+    # File names need not be valid text: their bytes go through unchanged.
+    write_bytes(path, text.encode("utf-8", errors="surrogateescape"))
 
 
 def is_special(path: str | Path) -> bool:
