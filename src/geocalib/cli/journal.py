@@ -6,6 +6,7 @@ file beside it that is converted in the end.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -16,7 +17,7 @@ from geocalib.cli.options import Format, Network, Request
 from geocalib.errors import GeoCalibError
 from geocalib.files import Guard, sha256_of
 from geocalib.formats import FORMATS, ONE_EACH, csv_table, files_of, json_lines
-from geocalib.journal import Journal, Record, request_of
+from geocalib.journal import Journal, Record, check_same, request_of
 from geocalib.nets.weights import identify
 from geocalib.sensors.sidecar import sidecar_path
 
@@ -89,9 +90,10 @@ class Kept:
 
     def _finished(self) -> Iterator[Record]:
         """The rows of a table that is to be gone on with."""
-        if self.format is not Format.CSV or self.guard.overwrite or not self._there():
-            return iter(())
-        return csv_table.read_records(self.place)
+        if self.format is Format.CSV and not self.guard.overwrite and self._there():
+            for record in csv_table.read_records(self.place):
+                check_same(record["request"], self.journal.request, self.place)
+                yield record
 
     def _there(self) -> bool:
         return self.place.exists() and self.place.stat().st_size > 0
@@ -113,6 +115,9 @@ class Kept:
         records = list(json_lines.read_records(self.journal.path))
         images = [str(record.get("image")) for record in records]
         self.guard.check(files_of(self.format, images, self.output), RESUMABLE.get(self.format))
+        if self.format is Format.JSON:
+            os.replace(self.journal.path, os.path.realpath(self.place))
+            return [self.place]
         written = write_as(self.format, self.journal, self.output)
         self.journal.path.unlink()
         return written

@@ -43,16 +43,14 @@ class Guard:
             if is_special(target):
                 continue
             place = os.path.realpath(target)
-            if self._is_input(target, place):
+            if place in self._places or _node(target) in self._nodes:
                 raise OutputError(f"{target} is an input and stays as it is; choose another output")
+            if folder := next((f for f in self._folders if place.startswith(f)), None):
+                raise OutputError(f"{target} lies in {folder}, an input; choose another output")
             if place in places:
                 raise OutputError(f"{target} would be written twice; choose names that differ")
             places.add(place)
             self._check_existing(target, own)
-
-    def _is_input(self, target: Path, place: str) -> bool:
-        inside = any(place.startswith(folder) for folder in self._folders)
-        return inside or place in self._places or _node(target) in self._nodes
 
     def _check_existing(self, target: Path, own: Own | None) -> None:
         if target.is_dir():
