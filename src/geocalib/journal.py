@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from geocalib.calibration import OUTLIER, Outcome
-from geocalib.errors import OutputError
+from geocalib.errors import GeoCalibError, OutputError
 from geocalib.files import replacing
 from geocalib.files.guard import MEND
 from geocalib.files.snapshot import glance, snapshot, unchanged
@@ -97,6 +97,13 @@ class Journal:
         if not isinstance(noted, Mapping) or noted.get("set") != group:
             return False
         return unchanged(noted, self.files(image))
+
+    def discard_others(self) -> None:
+        """Remove the file unless it answers this question."""
+        try:
+            self.done(())
+        except GeoCalibError:
+            self.path.unlink()
 
     def forget(self, images: Collection[str]) -> None:
         """Remove what it says of these images; lines of others stay."""

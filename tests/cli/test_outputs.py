@@ -214,6 +214,16 @@ class TestDevices:
             assert (result.exit_code, result.stderr) == (0, "10 images calibrated\n")
         assert not list(Path("/dev").glob("null.*"))
 
+    def test_standard_output_of_any_kind(self, run: Run) -> None:
+        """As with > and >>: what is in a file stays there, and a photo is no file to add to."""
+        Path("all.jsonl").write_text("mine\n")
+        with Path("all.jsonl").open("ab") as file:
+            result = run("calibrate", "photos", "--json", "-o", f"/dev/fd/{file.fileno()}")
+        assert (result.exit_code, len(Path("all.jsonl").read_text().splitlines())) == (0, 11)
+        with Path("photos/1.png").open("ab") as file:
+            result = run("calibrate", "photos", "--json", "-o", f"/dev/fd/{file.fileno()}")
+        assert f"/dev/fd/{file.fileno()} {INPUT}" in result.stderr
+
     def test_a_pipe(self, run: Run) -> None:
         reading, writing = os.pipe()
         run("calibrate", "photos/1.png", "--csv", "-o", f"/dev/fd/{writing}")

@@ -54,6 +54,11 @@ def test_what_is_no_plain_file_is_written_to_as_it_is(tmp_path: Path) -> None:
     assert os.read(reading, 100) == b"words"
     os.close(reading)
     write_bytes(Path(os.devnull), b"words")
+    (tmp_path / "log").write_bytes(b"old ")
+    with (tmp_path / "log").open("ab") as log:
+        write_bytes(Path(f"/dev/fd/{log.fileno()}"), b"words")
+    assert (tmp_path / "log").read_bytes() == b"old words"
+    assert is_special("/dev/stdout")
     assert is_special(os.devnull)
     assert not is_special(tmp_path)
     assert not is_special(tmp_path / "missing")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from pathlib import Path
@@ -62,7 +63,10 @@ class Plain(TyperGroup):
         except GeoCalibError as error:
             _fail(str(error))
         except OSError as error:
-            _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+            # All other files are named where they are written.
+            full = error.filename is None and error.errno == errno.ENOSPC
+            name = "standard output" if full else error.filename
+            _fail(f"{name}: {error.strerror}" if name else str(error))
         raise typer.Exit(UNUSABLE)
 
 

@@ -74,7 +74,7 @@ def command(
     counts = _numbers("--images-per-fit", images_per_fit)
     from geocalib.cli import report
     from geocalib.cli.engine import load
-    from geocalib.evaluation.commands import PAGE, Plan, files_of, forget_unfinished, run
+    from geocalib.evaluation.commands import PAGE, Plan, files_of, run
     from geocalib.files import Guard, locked
 
     model = None if camera_model is None else str(camera_model)
@@ -86,9 +86,7 @@ def command(
     try:
         with locked(out / PAGE):
             guard.check(files_of(out, sets))
-            if overwrite:
-                forget_unfinished(out)
-            evaluation = run(load(network), plan, out)
+            evaluation = run(load(network), plan, out, overwrite)
     except KeyboardInterrupt:
         raise KeyboardInterrupt("run the same command again to go on") from None
     typer.echo(evaluation.markdown)

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from geocalib.cli.options import Format, Network, Request
-from geocalib.errors import GeoCalibError
 from geocalib.files import Guard, sha256_of
 from geocalib.formats import FORMATS, ONE_EACH, csv_table, files_of, json_lines
 from geocalib.journal import Journal, Record, check_same, request_of
@@ -76,17 +75,9 @@ class Kept:
         """The images that need no more work; an error if something is in the way of the others."""
         self.guard.check(files_of(self.format, images, self.output), RESUMABLE.get(self.format))
         self.guard.check([self.journal.path], json_lines.is_ours)
-        if self.guard.overwrite and self.journal.path.exists() and not self._fits():
-            self.journal.path.unlink()
+        if self.guard.overwrite:
+            self.journal.discard_others()
         return self.journal.done(images, together, self._finished())
-
-    def _fits(self) -> bool:
-        """Whether an unfinished run has asked the same."""
-        try:
-            self.journal.done(())
-        except GeoCalibError:
-            return False
-        return True
 
     def _finished(self) -> Iterator[Record]:
         """The rows of a table that is to be gone on with."""

@@ -106,12 +106,15 @@ class Evaluation:
         return tables.markdown(self.tables)
 
 
-def run(calibrator: Calibrates, plan: Plan, out: Path | None = None) -> Evaluation:
+def run(
+    calibrator: Calibrates, plan: Plan, out: Path | None = None, overwrite: bool = False
+) -> Evaluation:
     """Evaluate; photographs that failed are told to people, a line each.
 
     out: a folder for the tables (report.md), a page with plots and the worst photographs
     (report.html) and, of every set, JSON, CSV and plots. The folder also keeps the answers of a
-    run that is interrupted, for the next one to go on from.
+    run that is interrupted, for the next one to go on from if it asks the same; overwrite: or else
+    to begin anew.
     """
     sets = plan.read()
     # What cannot be done is said before the work begins.
@@ -120,7 +123,7 @@ def run(calibrator: Calibrates, plan: Plan, out: Path | None = None) -> Evaluati
             same_camera(samples, max(plan.images_per_fit))
         if plan.rig:
             mounted(samples)
-    asked = _Asked(calibrator, plan.camera_model, out, plan.checksums)
+    asked = _Asked(calibrator, plan.camera_model, out, plan.checksums, overwrite)
     plain = Setting(lines=plan.lines)
     reports = [asked.about(name, samples, plain) for name, samples in sets.items()]
     for report in reports:
@@ -135,7 +138,7 @@ def run(calibrator: Calibrates, plan: Plan, out: Path | None = None) -> Evaluati
     shown += [tables.study_table(study) for part in studies.values() for study in part]
     if out is not None:
         _write(out, reports, studies, shown, plan)
-        forget_unfinished(out)
+        _forget(out / UNFINISHED)
     return Evaluation(reports, shown)
 
 
@@ -148,6 +151,8 @@ class _Asked:
     out: Path | None
     checksums: Mapping[str, str]
     """Of the tables of the sets."""
+    overwrite: bool = False
+    """Whether answers that were asked for otherwise are dropped."""
 
     def about(self, name: str, samples: Sequence[Sample], setting: Setting = PLAIN) -> Report:
         with self.bar(name, samples, setting) as done:
@@ -175,12 +180,14 @@ class _Asked:
         weights = (card.sha256 or card.name)[:12]
         parts = (name, str(count), self.camera_model or "default", str(setting), weights)
         path = self.out / UNFINISHED / f"{'.'.join(parts)}.jsonl"
-        return Journal(path, request_of(weights, dataset=self.checksums.get(name)))
+        journal = Journal(path, request_of(weights, dataset=self.checksums.get(name)))
+        if self.overwrite:
+            journal.discard_others()
+        return journal
 
 
-def forget_unfinished(out: Path) -> None:
+def _forget(folder: Path) -> None:
     """Remove what was kept in case of an interruption."""
-    folder = out / UNFINISHED
     for file in folder.glob("*.jsonl"):
         if json_lines.is_ours(file):
             file.unlink()

@@ -40,13 +40,13 @@ class Guard:
         """An error unless each of the files may be written; call it before any of them is."""
         places: set[str] = set()
         for target in targets:
-            if is_special(target):
-                continue
             place = os.path.realpath(target)
             if place in self._places or _node(target) in self._nodes:
                 raise OutputError(f"{target} is an input and stays as it is; choose another output")
             if folder := next((f for f in self._folders if place.startswith(f)), None):
                 raise OutputError(f"{target} lies in {folder}, an input; choose another output")
+            if is_special(target):
+                continue
             if place in places:
                 raise OutputError(f"{target} would be written twice; choose names that differ")
             places.add(place)

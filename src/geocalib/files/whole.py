@@ -15,6 +15,9 @@ PARTIAL = ".partial"
 LOCK = ".lock"
 """What the names of files end in that users have not named."""
 
+STREAMS = ("/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/self/fd/")
+"""How the names of streams begin."""
+
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
@@ -25,7 +28,8 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     """
     with naming(path):
         if is_special(path):
-            with path.open("wb") as file:
+            # A stream may lead to a file that has something in it.
+            with path.open("ab") as file:
                 yield file
             return
         place = Path(os.path.realpath(path))
@@ -57,7 +61,9 @@ def write_text(path: Path, text: str) -> None:
 
 
 def is_special(path: str | Path) -> bool:
-    """Whether this is a device or a pipe, which has no content to lose."""
+    """Whether this is a device, a pipe, or a stream of the process, whatever that leads to."""
+    if os.fspath(path).startswith(STREAMS):
+        return True
     try:
         mode = os.stat(path).st_mode
     except OSError:
