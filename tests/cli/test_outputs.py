@@ -221,8 +221,10 @@ class TestDevices:
             result = run("calibrate", "photos", "--json", "-o", f"/dev/fd/{file.fileno()}")
         assert (result.exit_code, len(Path("all.jsonl").read_text().splitlines())) == (0, 11)
         with Path("photos/1.png").open("ab") as file:
-            result = run("calibrate", "photos", "--json", "-o", f"/dev/fd/{file.fileno()}")
-        assert f"/dev/fd/{file.fileno()} {INPUT}" in result.stderr
+            name = f"/dev/fd/{file.fileno()}"
+            assert run("calibrate", "photos", "--json", "-o", name).stderr == (
+                f"error: {name} {INPUT}\n"
+            )
 
     def test_a_pipe(self, run: Run) -> None:
         reading, writing = os.pipe()

@@ -72,7 +72,7 @@ def run(job: Job, format: Format | None, output: str | None) -> bool:
     _check_format(format, job.request.camera_model)
     if output is not None and not is_special(output):
         return _to_disk(job, format, output)
-    job.guard.check(job.drawings.values())
+    job.guard.check([*job.drawings.values(), *map(Path, [output] if output else [])])
     if format is not Format.JSON:
         tally = _unkept(job, format, output)
     elif output is not None:
