@@ -15,6 +15,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from io import BytesIO
+from pathlib import Path
 from typing import Any, Protocol
 
 import matplotlib
@@ -30,6 +32,7 @@ from torch import Tensor
 from geocalib.cameras.camera import Camera
 from geocalib.errors import FieldError
 from geocalib.fields import Fields, perspective_field
+from geocalib.files import write_bytes
 from geocalib.horizon_curve import horizon
 
 HORIZON = "#e6007e"
@@ -45,6 +48,14 @@ HALO = withStroke(linewidth=3, foreground=(1, 1, 1, 0.6))
 """A light rim that keeps lines and letters readable on a photo."""
 
 Array = NDArray[np.float64]
+
+
+def save_figure(figure: Figure, path: Path, dpi: int) -> None:
+    """Write a figure as a PNG, whole or not at all."""
+    # In memory first: the writer of pictures does not say why a disk takes no more.
+    content = BytesIO()
+    figure.savefig(content, format="png", dpi=dpi)
+    write_bytes(path, content.getbuffer())
 
 
 class Sigmas(Protocol):

@@ -51,3 +51,7 @@ class DownloadError(GeoCalibError):
 
 class VideoError(GeoCalibError):
     """A video or a camera cannot be read, or a video cannot be written."""
+
+
+class OutputError(GeoCalibError):
+    """A file may not be written: it is an input, it exists, or somebody else is writing it."""

@@ -22,6 +22,7 @@ from geocalib.training.journal import TRAIN_COLUMNS, Table
 from known_photos import FakeCalibrator, answer, write_set
 
 PAGES = Path(__file__).parents[2] / "docs"
+EXISTS = "exists; choose another name or add --overwrite"
 HEADER = "image,width,height,roll_deg,pitch_deg,vfov_deg\n"
 
 
@@ -50,6 +51,10 @@ def known(run: Run, monkeypatch: pytest.MonkeyPatch) -> FakeCalibrator:
     return fake
 
 
+def interrupt(*given: object) -> None:
+    raise KeyboardInterrupt
+
+
 @pytest.fixture
 def panos(tmp_path: Path) -> Path:
     """A folder with one panorama in its split test."""
@@ -72,6 +77,42 @@ class TestEval:
         assert {"report.html", "report.md", "town.json", "town.csv"} <= {
             path.name for path in Path("results").iterdir()
         }
+
+    def test_reports_and_the_truth_stay(
+        self, run: Run, known: FakeCalibrator, tmp_path: Path
+    ) -> None:
+        write_set(tmp_path / "gt", "gt.csv", HEADER + "a.png,64,48,0,0,60\n")
+        before = Path("gt/gt.csv").read_bytes()
+        for more in ((), ("--overwrite",)):
+            result = run("eval", "--dataset", "gt", "--out", "gt", *more)
+            assert result.exit_code == 2
+            assert result.stderr == (
+                "error: gt/gt.csv is an input and stays as it is; choose another output\n"
+            )
+        assert Path("gt/gt.csv").read_bytes() == before
+        assert run("eval", "--dataset", "gt", "--out", "results").exit_code == 0
+        calls = len(known.calls)
+        result = run("eval", "--dataset", "gt", "--out", "results")
+        assert result.stderr == (
+            "error: results/report.md exists; choose another name or add --overwrite\n"
+        )
+        assert (result.exit_code, len(known.calls)) == (2, calls)
+        assert run("eval", "--dataset", "gt", "--out", "results", "--overwrite").exit_code == 0
+        assert not list(tmp_path.rglob("*.lock"))
+
+    def test_an_interrupted_evaluation_asks_the_same(
+        self, run: Run, known: FakeCalibrator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        write_set(tmp_path / "town", "gt.csv", HEADER + "a.png,64,48,0,0,60\n")
+        with monkeypatch.context() as broken:
+            broken.setattr("geocalib.evaluation.commands._write", interrupt)
+            assert run("eval", "--dataset", "town", "--out", "out").exit_code == 130
+        (table := tmp_path / "town" / "gt.csv").write_text(table.read_text().replace("60", "61"))
+        result = run("eval", "--dataset", "town", "--out", "out")
+        assert result.exit_code == 2
+        assert "answers another question (--dataset " in result.stderr
+        assert run("eval", "--dataset", "town", "--out", "out", "--overwrite").exit_code == 0
+        assert not Path("out/unfinished").exists()
 
     def test_a_broken_photo_is_told_and_counted(
         self, run: Run, known: FakeCalibrator, tmp_path: Path
@@ -114,6 +155,18 @@ class TestDataset:
         assert [(s.width, s.height, s.scene) for s in samples] == [(16, 12, "indoor")] * 2
         assert all(s.k1 for s in samples)
 
+    def test_make_keeps_what_is_there(self, run: Run, panos: Path) -> None:
+        words = ("dataset", "make", panos, "set", "--split", "test", "--size", "16x12")
+        Path("set/images").mkdir(parents=True)
+        Path("set/images/mine.jpg").write_bytes(b"mine")
+        assert f"error: set/images/mine.jpg {EXISTS}" in run(*words).stderr
+        Path("set/images/mine.jpg").unlink()
+        assert run(*words).exit_code == 0
+        result = run(*words)
+        assert (result.exit_code, result.stderr) == (2, f"error: set/images.csv {EXISTS}\n")
+        assert run(*words, "--overwrite").exit_code == 0
+        assert not list(Path().rglob("*.lock"))
+
     def test_make_refuses(self, run: Run, panos: Path) -> None:
         result = run("dataset", "make", panos, "set", "--size", "big")
         assert result.exit_code == 2
@@ -136,6 +189,27 @@ class TestDataset:
         result = run("dataset", "check", panos, "--split", "test", "--views", "6")
         assert "1 panorama already in levels.csv: going on with 0" in result.stderr
         assert (result.exit_code, len(known.calls)) == (0, asked)
+
+    def test_check_asks_the_same(self, run: Run, known: FakeCalibrator, panos: Path) -> None:
+        words = ("dataset", "check", panos, "--split", "test", "--views")
+        assert run(*words, "6").exit_code == 0
+        asked, before = len(known.calls), Path("levels.csv").read_bytes()
+        result = run(*words, "8")
+        assert result.exit_code == 2
+        assert result.stderr == (
+            "error: levels.csv answers another question (--views 6 there, --views 8 here); choose "
+            "another name or add --overwrite\n"
+        )
+        assert Path("levels.csv").read_bytes() == before
+        pixels = np.random.default_rng(1).integers(1, 255, (32, 64, 3), dtype=np.uint8)
+        Image.fromarray(pixels).save(panos / "test" / "a.png")
+        assert run(*words, "6").exit_code == 0
+        assert len(known.calls) == 2 * asked
+        Path("mine.csv").write_text("dear diary\n")
+        result = run(*words, "6", "--out", "mine.csv")
+        assert result.stderr.startswith("error: mine.csv exists and is not from geocalib; choose")
+        result = run(*words, "6", "--out", panos / "test" / "a.png", "--overwrite")
+        assert "a.png is an input and stays as it is" in result.stderr
 
     def test_get(self, run: Run, tmp_path: Path) -> None:
         result = run("dataset", "get", "stanford2d3d", "sets")
@@ -187,6 +261,8 @@ class TestTrain:
         (tmp_path / "validation.csv").write_text("step,published_gravity_median\n2,5\n")
         result = run("train", "--plot", tmp_path)
         assert result.exit_code == 0
+        assert f"curves.png {EXISTS}" in run("train", "--plot", tmp_path).stderr
+        assert run("train", "--plot", tmp_path, "--overwrite").exit_code == 0
         with Image.open(tmp_path / "curves.png") as picture:
             assert picture.width > 1000
         assert "training.csv: No such file" in run("train", "--plot", tmp_path / "none").stderr

@@ -88,6 +88,38 @@ def test_poses_as_a_model(run: Run, view: View) -> None:
 
 
 @pytest.mark.usefixtures("files")
+@pytest.mark.parametrize(
+    ("output", "line"),
+    [
+        (("model", "--format", "colmap"), "model/cameras.txt lies in "),
+        (("model/poses.txt",), "model/poses.txt lies in "),
+        (("queries.txt",), "queries.txt is an input and stays as it is; choose another output"),
+        (("matches.txt",), "matches.txt is an input and stays"),
+        (("linked.txt",), "linked.txt is an input and stays"),
+    ],
+)
+def test_inputs_are_never_written_to(run: Run, output: tuple[str, ...], line: str) -> None:
+    Path("linked.txt").hardlink_to("queries.txt")
+    before = {path: path.read_bytes() for path in Path.cwd().rglob("*.txt")}
+    result = localize(run, "--overwrite", "-o", *output)
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"error: {line}")
+    assert {path: path.read_bytes() for path in Path.cwd().rglob("*.txt")} == before
+
+
+@pytest.mark.usefixtures("files")
+def test_a_model_of_others_is_kept(run: Run) -> None:
+    Path("mine").mkdir()
+    Path("mine/points3D.txt").write_text("1 2 3\n")
+    result = localize(run, "-o", "mine", "--format", "colmap")
+    assert (result.exit_code, len(result.stderr.splitlines())) == (2, 1)
+    assert "mine/points3D.txt exists; choose another name or add --overwrite" in result.stderr
+    assert [path.name for path in Path("mine").iterdir()] == ["points3D.txt"]
+    assert localize(run, "-o", "mine", "--format", "colmap", "--overwrite").exit_code == 0
+    assert "a.jpg" in read_model("mine").images
+
+
+@pytest.mark.usefixtures("files")
 def test_bad_lines_are_named_and_left_out(run: Run, view: View) -> None:
     with Path("matches.txt").open("a") as file:
         file.write("a.jpg 1 2\na.jpg 1 2 999\na.jpg nan 2 1\n")
@@ -126,13 +158,11 @@ def test_camera_and_gravity_of_a_calibration(run: Run, view: View) -> None:
     assert (result.exit_code, result.stderr) == (0, "1 pose written to poses.txt\n")
     check(view, *poses("poses.txt")["a.jpg"])
     json_lines.write([query], "calibrations.jsonl")
-    result = localize(run, "-o", "poses.txt", "--calibration", "calibrations.jsonl")
+    again = ("-o", "poses.txt", "--overwrite", "--calibration", "calibrations.jsonl")
+    result = localize(run, *again)
     assert result.exit_code == 0
     assert "warning: gravity is not used: no image of the model is calibrated" in result.stderr
-    result = localize(
-        *(run, "-o", "poses.txt", "--calibration", "calibrations.jsonl"),
-        *("--world-gravity", 0, 0, 0),
-    )
+    result = localize(run, *again, "--world-gravity", 0, 0, 0)
     assert result.exit_code == 1
     assert result.stderr.startswith("error: a.jpg: the world gravity must be 3 finite numbers")
 
@@ -141,7 +171,7 @@ def test_camera_and_gravity_of_a_calibration(run: Run, view: View) -> None:
 def test_gravity_needs_calibrated_queries(run: Run) -> None:
     json_lines.write([replace(calibrations.one("pinhole"), image="db/1.jpg")], "others.jsonl")
     for more in (("--world-gravity", 0, 1, 0), ("--calibration", "others.jsonl")):
-        result = localize(run, "-o", "poses.txt", *more)
+        result = localize(run, "-o", "poses.txt", "--overwrite", *more)
         assert result.exit_code == 0
         assert "warning: gravity is not used: no query is calibrated" in result.stderr
 

@@ -50,6 +50,19 @@ def test_one_fit_of_all(run: Run, shots: list[str], calibrator: FakeCalibrator) 
     }
 
 
+def test_inputs_and_files_of_others_are_kept(run: Run, shots: list[str]) -> None:
+    Path("notes.csv").write_text("dear diary\n")
+    before = {path: path.read_bytes() for path in Path.cwd().rglob("*.*")}
+    for output in (shots[0], "rig.json", "notes.csv"):
+        result = run("rig", "rig.json", "trip", "--csv", "-o", output)
+        assert (result.exit_code, len(result.stderr.splitlines())) == (2, 2)
+        line = "exists; choose" if output == "notes.csv" else "is an input and stays as it is; choo"
+        assert f"error: {output} {line}" in result.stderr
+    assert run("rig", "rig.json", "trip", "--json", "-o", "rig.json", "--overwrite").exit_code == 2
+    assert {path: path.read_bytes() for path in Path.cwd().rglob("*.*")} == before
+    assert run("rig", "rig.json", "trip", "--csv", "-o", "notes.csv", "--overwrite").exit_code == 0
+
+
 def test_formats(run: Run, shots: list[str]) -> None:
     lines = run("rig", "rig.json", "trip", "--json").stdout.splitlines()
     assert [json.loads(line)["image"] for line in lines] == shots

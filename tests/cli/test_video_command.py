@@ -76,16 +76,18 @@ def test_interrupted_and_resumed(run: Run, calibrator: ClipCalibrator) -> None:
     assert result.exit_code == 130
     assert result.stderr == "error: interrupted; run the same command again to go on\n"
     assert [frame.index for frame in records.read(OUT)] == list(range(8))
-    assert Path("plot.png").exists()
+    assert not Path("plot.png").exists()
     assert not Path("up.mp4").exists()
     calibrator.interrupt_at = None
-    result = run("clip.mp4", "--every", 1)
+    result = run("clip.mp4", "--every", 1, "--plot", "plot.png", "--upright", "up.mp4")
     assert result.exit_code == 0
+    assert Path("plot.png").exists()
     assert result.stderr.splitlines()[0] == f"8 frames already in {OUT}: going on"
     assert calibrator.asked == list(range(20))
     at_once = run("clip.mp4", "--every", 1, "-o", "other.jsonl")
     assert at_once.exit_code == 0
     assert records.read(OUT) == records.read("other.jsonl")
+    assert not list(Path.cwd().glob("*.lock"))
 
 
 @pytest.fixture
@@ -115,7 +117,15 @@ def test_interrupted_in_the_middle_of_a_frame(run: Run, monkeypatch: pytest.Monk
     assert len(records.read(OUT)) == 20
 
 
-@pytest.mark.parametrize(("file", "options"), [("other.mp4", ()), ("clip.mp4", ("--fov", "90"))])
+@pytest.mark.parametrize(
+    ("file", "options"),
+    [
+        ("other.mp4", ()),
+        ("clip.mp4", ("--fov", "90")),
+        ("clip.mp4", ("--every", "5")),
+        ("clip.mp4", ("--camera-model", "radial")),
+    ],
+)
 def test_answers_of_something_else_are_not_mixed_in(
     run: Run, file: str, options: tuple[str, ...]
 ) -> None:
@@ -124,8 +134,24 @@ def test_answers_of_something_else_are_not_mixed_in(
     before = OUT.read_bytes()
     result = run(file, *options, "-o", OUT)
     assert result.exit_code == 2
-    assert "is of another video, or of other options; delete it" in result.stderr
+    assert f"error: {OUT} answers another question (" in result.stderr
+    assert len(result.stderr.splitlines()) == 1
     assert OUT.read_bytes() == before
+
+
+def test_a_new_start_keeps_the_old_lines_until_it_is_done(
+    run: Run, calibrator: ClipCalibrator
+) -> None:
+    run("clip.mp4", "--every", 2)
+    before = OUT.read_bytes()
+    calibrator.interrupt_at = 10
+    anew = ("clip.mp4", "--every", 1, "--overwrite")
+    assert run(*anew).exit_code == 130
+    assert OUT.read_bytes() == before
+    calibrator.interrupt_at = None
+    assert "8 frames already in" in run(*anew).stderr
+    assert [frame.index for frame in records.read(OUT)] == list(range(20))
+    assert sorted(path.name for path in Path.cwd().iterdir()) == ["clip.mp4", str(OUT)]
 
 
 def test_nothing_is_done_twice(run: Run, calibrator: ClipCalibrator) -> None:
@@ -164,7 +190,7 @@ def test_camera(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         assert len(list(source.frames)) == len(found)
     again = run("--camera", 0)
     assert again.exit_code == 2
-    assert "is there already" in again.stderr
+    assert "camera-0.geocalib.jsonl exists; choose another name or add --over" in again.stderr
 
 
 def test_a_camera_ends_with_control_c(
@@ -191,9 +217,9 @@ def test_a_camera_ends_with_control_c(
         (("clip.mp4", "--every", "0"), "--every must be 1 or more"),
         (("clip.mp4", "--every", "2", "--fps", "3"), "one of them"),
         (("clip.mp4", "--upright", "up.gif"), "up.gif: videos are written as"),
-        (("clip.mp4", "--upright", "clip.mp4"), "is the video itself"),
+        (("clip.mp4", "--upright", "clip.mp4"), "clip.mp4 is an input and stays"),
         (("clip.mp4", "--plot", "plot.jpg"), "plots are written as .png"),
-        (("clip.mp4", "-o", "notes.txt"), "notes.txt, line 1"),
+        (("clip.mp4", "-o", "notes.txt"), "notes.txt exists and is not from geocalib"),
     ],
 )
 def test_mistakes_are_one_line(run: Run, arguments: tuple[str, ...], line: str) -> None:

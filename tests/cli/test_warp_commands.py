@@ -10,6 +10,7 @@ from PIL import Image
 
 from calibrations import one
 from fake_calibrator import FakeCalibrator, Run, picture
+from geocalib.calibration import Failure
 from geocalib.formats import json_lines
 from geocalib.imaging import read_photo
 
@@ -76,9 +77,9 @@ def test_a_photo_that_cannot_be_rectified(run: Run, photos: list[str]) -> None:
 @pytest.mark.parametrize(
     ("output", "message"),
     [
-        ("photos", "photos/1.png is one of the photos and stays; choose another output"),
-        ("photos/1.png", "photos/1.png is one of the photos and stays"),
-        ("link.png", "link.png is one of the photos and stays"),
+        ("photos", "photos/1.png is an input and stays as it is; choose another output"),
+        ("photos/1.png", "photos/1.png is an input and stays as it is"),
+        ("link.png", "link.png is an input and stays as it is"),
         ("out.txt", "out.txt: pictures are written as .jpg, .jpeg, .png"),
     ],
 )
@@ -134,9 +135,9 @@ class TestSaved:
     def test_not_of_this_photo(self, run: Run, photos: list[str]) -> None:
         size = {"size": (64, 48), "c": (32, 24)}
         saved = [one("pinhole", f"{folder}/1.png", **size) for folder in "ab"]
-        json_lines.write([*saved, one("pinhole", photos[2], size=(100, 100))], "saved.jsonl")
-        Path("photos/4.png").write_bytes(b"")
-        run("calibrate", photos[3], "-o", "saved.jsonl")
+        failed = Failure(photos[3], None, None, f"{photos[3]} is empty; copy it again")
+        other = one("pinhole", photos[2], size=(100, 100))
+        json_lines.write([*saved, other, failed], "saved.jsonl")
         result = run("upright", *photos[:4], "-o", "out", "--calibration", "saved.jsonl")
         assert result.exit_code == 1
         lines = result.stderr.splitlines()

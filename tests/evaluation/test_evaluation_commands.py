@@ -166,6 +166,11 @@ def test_calibrate(
     assert main(words) == 0
     alone = read_weights(out)[1]
     assert alone.description == read_weights(weights)[1].description
+    assert main(words) == 2
+    assert "new.safetensors exists; choose another name or add" in capsys.readouterr().err
+    words.append("--overwrite")
+    assert main([*words, "--out", str(weights)]) == 2
+    assert "mine.safetensors is an input and stays as it is" in capsys.readouterr().err
     assert main([*words, "--focal-dataset", str(far), "--description", "truer"]) == 0
     card = read_weights(out)[1]
     assert card.description == "truer"

@@ -14,6 +14,7 @@ from geocalib.errors import ConfigError
 from geocalib.evaluation.report import leak, measure
 from geocalib.evaluation.run import CHUNK, Setting, blurred, evaluate
 from geocalib.imaging import ImageSource, read_photo
+from geocalib.journal import Journal
 from known_photos import FakeCalibrator, answer, by_name, sample, save_picture
 
 
@@ -212,7 +213,8 @@ def test_an_interrupted_run_goes_on(tmp_path: Path) -> None:
         seen.append(Path(str(image)).name)
         return FAILURE if seen[-1] == "3.png" else answer(61.0)
 
-    calibrator, journal = FakeCalibrator(rule), tmp_path / "new" / "journal.jsonl"  # type: ignore[arg-type]
+    calibrator = FakeCalibrator(rule)  # type: ignore[arg-type]
+    journal = Journal(tmp_path / "new" / "journal.jsonl", {"weights": "fake"})
     with pytest.raises(KeyboardInterrupt):
         evaluate(calibrator, samples, journal=journal)
     seen.clear()
@@ -224,8 +226,8 @@ def test_an_interrupted_run_goes_on(tmp_path: Path) -> None:
     assert (report.failed, len(count)) == (1, CHUNK + 2)
     np.testing.assert_allclose(np.delete(report.errors["vfov"], 3), 1, atol=1e-9)
     # Of those that are fitted together, all are done or none.
-    (line, *_) = journal.read_text().splitlines()
-    journal.write_text(line + "\n")
+    (line, *_) = journal.path.read_text().splitlines()
+    journal.path.write_text(line + "\n")
     seen.clear()
     evaluate(calibrator, samples, setting=Setting(images_per_fit=2), journal=journal)
     assert seen == [s.image.name for s in samples]

@@ -49,6 +49,39 @@ def test_file_names_of_any_bytes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "cell"),
+    [
+        ("=cmd|' /C calc'!A0.jpg", "'=cmd|' /C calc'!A0.jpg"),
+        ("+1.jpg", "'+1.jpg"),
+        ("-1.jpg", "'-1.jpg"),
+        ("@SUM(1).jpg", "'@SUM(1).jpg"),
+        ("'=1.jpg", "''=1.jpg"),
+        ("'quoted'.jpg", "'quoted'.jpg"),
+    ],
+)
+def test_text_is_no_formula(tmp_path: Path, name: str, cell: str) -> None:
+    tilted = one("pinhole", name, roll_deg=-5.0)
+    (path,) = csv_table.write([tilted, replace(FAILURE, error=f"={name}")], tmp_path)
+    with path.open(newline="") as stream:
+        good, bad = csv.DictReader(stream)
+    assert good["image"] == cell
+    assert bad["error"] == f"'={name}"
+    # Numbers stay numbers.
+    assert float(good["roll_deg"]) == pytest.approx(-5.0)
+    assert csv_table.read(path) == [tilted, replace(FAILURE, error=f"={name}")]
+
+
+def test_tables_that_do_not_tell_what_was_asked(tmp_path: Path) -> None:
+    """As earlier versions wrote them."""
+    (path,) = csv_table.write([one()], tmp_path)
+    lines = path.read_text().splitlines()
+    assert lines[0].endswith(",request,photo")
+    old = [lines[0].removesuffix(",request,photo"), lines[1].removesuffix(",,")]
+    path.write_text("\n".join(old) + "\n")
+    assert csv_table.read(path) == [one()]
+
+
+@pytest.mark.parametrize(
     ("old", "new", "message"),
     [
         ("image,", "picture,", r"not our columns, see image, picture"),
@@ -56,7 +89,7 @@ def test_file_names_of_any_bytes(tmp_path: Path) -> None:
         ("500.0", "wide", r"line 2: fx holds 'wide', not a number or JSON"),
         ("simple_radial", "simple_curved", r"line 2: unknown camera model 'simple_curved'; known"),
         ("simple_radial", "pinhole", r"line 2: distortion must be a list of 0 numbers \(none\) "),
-        ("converged", "converged,", r"line 2: has 37 cells of 36"),
+        ("converged", "converged,", r"line 2: has 39 cells of 38"),
         ("500.0", "NaN", r"line 2: fx must be a number, got nan"),
     ],
 )

@@ -340,8 +340,20 @@ def test_command_trains_resumes_and_starts_from_exports(
     old, new = (checkpoint.import_shards(o / "travel" / "raw") for o in (out, other))
     assert same(old, new)
     capsys.readouterr()
-    assert main(["--panos", str(tmp_path / "train"), "--out", str(out), "--steps", "1"]) == 2
+    bad = ["--panos", str(tmp_path / "train"), "--steps", "1", "--out"]
+    assert main([*bad, str(tmp_path / "third")]) == 2
     assert "holds no panorama" in capsys.readouterr().err
+    # What was trained is not lost to a run that does not go on from it.
+    before = (out / "whole.pt").read_bytes()
+    assert main([*common, "--out", str(out), "--steps", "1"]) == 2
+    assert "whole.pt exists; choose another name or add --over" in capsys.readouterr().err
+    again = [*common, "--out", str(out), "--steps", "1", "--overwrite"]
+    assert main([*again, *init[:2]]) == 2
+    assert "raw-00.pt is an input and stays as it is" in capsys.readouterr().err
+    assert (out / "whole.pt").read_bytes() == before
+    assert main(again) == 0
+    with (out / "travel" / "training.csv").open() as lines:
+        assert [row["step"] for row in csv.DictReader(lines)] == ["1"]
 
 
 def _train_together(rank: int, folder: str) -> None:

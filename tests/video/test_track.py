@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import torch
 
 from clips import HEIGHT, WIDTH, seen
 from geocalib.calibration import Calibration, Failure, Outcome
-from geocalib.errors import FormatError
+from geocalib.errors import FormatError, OutputError
 from geocalib.video import plot, records
 from geocalib.video.motion import Pose
 from geocalib.video.track import Tracked, Tracker, combined, lens_of
@@ -116,28 +117,40 @@ def test_sigma_of_the_field_of_view(model: str) -> None:
     assert found.sigma.vfov_deg == pytest.approx(float(camera.vfov.rad2deg().std()), rel=0.06)
 
 
+ORIGIN = {"request": {}, "photo": None}
+
+
 class TestRecords:
     def test_round_trip(self, tmp_path: Path) -> None:
         frames = tracked(FAILED, *wobble(5)).smoothed()
-        records.write(frames, tmp_path / "out.jsonl")
+        records.write(frames, tmp_path / "out.jsonl", ORIGIN)
         assert records.read(tmp_path / "out.jsonl") == frames
 
     def test_a_line_cut_short_is_mended(self, tmp_path: Path) -> None:
         path, frames = tmp_path / "out.jsonl", tracked(*wobble(3)).smoothed()
-        records.write(frames, path)
+        records.write(frames, path, ORIGIN)
         path.write_bytes(path.read_bytes()[:-20])
         assert records.read(path) == frames[:2]
-        with records.appending(path) as append:
+        with records.appending(path, ORIGIN) as append:
             append(frames[2])
         assert records.read(path) == frames
 
     def test_answers(self, tmp_path: Path) -> None:
         path, frames = tmp_path / "out.jsonl", tracked(*wobble(2), FAILED).smoothed()
-        assert records.answers(path, "pinhole") == {}
-        records.write(frames, path)
-        assert records.answers(path, "pinhole") == {0: frames[0].raw, 1: frames[1].raw}
-        with pytest.raises(FormatError, match="answers for pinhole, not radial"):
-            records.answers(path, "radial")
+        video = tmp_path / "clip.mp4"
+        video.write_bytes(b"frames")
+        request = {"camera_model": "pinhole"}
+        assert records.answers(path, request, str(video)) == {}
+        records.write(frames, path, records.origin_of(request, str(video)))
+        found = {0: frames[0].raw, 1: frames[1].raw}
+        assert records.answers(path, request, str(video)) == found
+        with pytest.raises(OutputError, match="--camera-model pinhole there, --camera-model radia"):
+            records.answers(path, {"camera_model": "radial"}, str(video))
+        os.utime(video, (1, 1))  # Copied, say.
+        assert records.answers(path, request, str(video)) == found
+        video.write_bytes(b"others")
+        with pytest.raises(OutputError, match=r"is of another video than .*clip\.mp4 is now"):
+            records.answers(path, request, str(video))
 
     @pytest.mark.parametrize("line", ["{}", "[1]", "nonsense", '{"schema": "geocalib/1"}'])
     def test_other_files(self, tmp_path: Path, line: str) -> None:

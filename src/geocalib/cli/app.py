@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from pathlib import Path
@@ -26,6 +27,7 @@ from geocalib.cli.options import (
     Format,
     Lines,
     Network,
+    Overwrite,
     Request,
     Weights,
     chosen_format,
@@ -61,7 +63,10 @@ class Plain(TyperGroup):
         except GeoCalibError as error:
             _fail(str(error))
         except OSError as error:
-            _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+            # All other files are named where they are written.
+            full = error.filename is None and error.errno == errno.ENOSPC
+            name = "standard output" if full else error.filename
+            _fail(f"{name}: {error.strerror}" if name else str(error))
         raise typer.Exit(UNUSABLE)
 
 
@@ -81,6 +86,11 @@ def _find(paths: list[str], recursive: bool = False) -> Found:
     if not found.images:
         raise typer.Exit(UNUSABLE)
     return found
+
+
+def _lists(paths: list[str]) -> list[str]:
+    """The files that paths were read from."""
+    return ["/dev/stdin"] if "-" in paths else []
 
 
 def _finish(complete: bool) -> None:
@@ -193,6 +203,7 @@ def calibrate(
     crop: Window = None,
     weights: Weights = "lean",
     device: Device = "auto",
+    overwrite: Overwrite = False,
 ) -> None:
     """Find the camera of each photo.
 
@@ -208,10 +219,15 @@ def calibrate(
     from geocalib.cli import calibrate as command
     from geocalib.cli.inputs import DRAWING
     from geocalib.cli.pictures import folder_places
+    from geocalib.files import Guard
+    from geocalib.sensors.sidecar import sidecar_path
 
     drawings = {} if overlay is None else folder_places(found.images, overlay, DRAWING)
     network = Network(weights, device)
-    job = command.Job(found.images, found.missing, request, network, drawings, prior_report)
+    sidecars = map(sidecar_path, found.images) if sensors else ()
+    read = (*found.images, *sidecars, *_lists(paths), request.file, network.file)
+    guard = Guard(read, overwrite)
+    job = command.Job(found.images, found.missing, request, network, drawings, guard, prior_report)
     complete = command.run(job, chosen, output)
     _finish(complete and not found.problems)
 
@@ -239,6 +255,7 @@ def show(
     crop: Window = None,
     weights: Weights = "lean",
     device: Device = "auto",
+    overwrite: Overwrite = False,
 ) -> None:
     """Draw what was seen in a photo.
 
@@ -251,11 +268,13 @@ def show(
     from geocalib.cli import show as command
     from geocalib.cli.inputs import DRAWING
     from geocalib.cli.pictures import places
+    from geocalib.files import Guard
 
     if len(found.images) > 1:
         raise ConfigError("show draws one photo; calibrate --overlay DIR draws any number of them")
     (file,) = places(found.images, output or ".", DRAWING).values()
     network = Network(weights, device)
+    Guard((*found.images, network.file), overwrite).check([file])
     _finish(command.run(found.images[0], found.missing, file, request, network))
 
 
@@ -290,6 +309,7 @@ def _add_warp(warp: Warp, default_model: CameraModel, help: str) -> None:
         recursive: Recursive = False,
         weights: Weights = "lean",
         device: Device = "auto",
+        overwrite: Overwrite = False,
     ) -> None:
         if warp == "undistort" and camera_model is CameraModel.PINHOLE:
             raise ConfigError("a pinhole camera bends nothing; choose another --camera-model")
@@ -298,10 +318,13 @@ def _add_warp(warp: Warp, default_model: CameraModel, help: str) -> None:
         from geocalib.cli import warps
         from geocalib.cli.engine import calibrated, saved
         from geocalib.cli.pictures import places
+        from geocalib.files import Guard
 
         files = places(found.images, output)
+        network = Network(weights, device)
+        read = (*found.images, *_lists(paths), calibration, network.file)
+        Guard(read, overwrite).check(files.values())
         if calibration is None:
-            network = Network(weights, device)
             outcomes = calibrated(found.images, found.missing, request, network)
         else:
             outcomes = saved(found.images, found.missing, Path(calibration))

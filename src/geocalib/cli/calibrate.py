@@ -14,11 +14,14 @@ from geocalib.calibration import OUTLIER, Calibration, Failure, Outcome
 from geocalib.cameras import Camera, to_colmap, to_opencv
 from geocalib.cli import prior_report, report
 from geocalib.cli.engine import calibrated
-from geocalib.cli.journal import convert, journal_path, resume
+from geocalib.cli.journal import Kept, write_as
 from geocalib.cli.options import CameraModel, Format, Network, Request
-from geocalib.cli.pictures import save
+from geocalib.cli.pictures import is_drawn, save
 from geocalib.errors import CameraError, ConfigError, GeoCalibError
+from geocalib.files import Guard, is_special, locked
 from geocalib.formats import json_lines
+from geocalib.journal import Journal
+from geocalib.sets.shelf import clear
 
 Take = Callable[[Outcome], None]
 """What becomes of an answer."""
@@ -35,6 +38,8 @@ class Job:
     network: Network
     drawings: Mapping[str, Path]
     """Where to draw what was seen in an image; none at all, or one for each."""
+    guard: Guard
+    """Knows what is read."""
     prior_report: bool = False
     """Whether to tell how well sensors and pictures agree."""
 
@@ -62,15 +67,19 @@ class Tally:
 def run(job: Job, format: Format | None, output: str | None) -> bool:
     """Calibrate, show or write the answers, and say whether every image has one."""
     if format is None:
+        job.guard.check(job.drawings.values())
         return _stream(job, _table(), beside_data=False).failed == 0
     _check_format(format, job.request.camera_model)
-    if output is not None:
+    if output is not None and not is_special(output):
         return _to_disk(job, format, output)
-    if format is Format.JSON:
+    job.guard.check([*job.drawings.values(), *map(Path, [output] if output else [])])
+    if format is not Format.JSON:
+        tally = _unkept(job, format, output)
+    elif output is not None:
+        tally = _stream(job, _appended(Path(output)))
+    else:
         # On a terminal, lines that appear one by one are progress enough.
         tally = _stream(job, _lines(), hide_bar=sys.stdout.isatty())
-    else:
-        tally = _csv_to_standard_output(job)
     report.note(str(tally))
     return tally.failed == 0
 
@@ -132,49 +141,64 @@ def _lines() -> Iterator[Take]:
 
 @contextmanager
 def _appended(journal: Path) -> Iterator[Take]:
-    """JSON lines at the end of a file."""
+    """JSON lines at the end of a file, for no run to go on with."""
     with json_lines.Writer(journal) as writer:
         yield writer.write
 
 
 def _to_disk(job: Job, format: Format, output: str) -> bool:
     """Files that an interrupted run leaves such that the next one goes on."""
-    journal = journal_path(output, format)
-    done = resume(journal, job.images, job.request)
+    kept = Kept.create(format, output, job.request, job.network, job.guard)
+    with locked(kept.place):
+        return _kept(job, kept)
+
+
+def _kept(job: Job, kept: Kept) -> bool:
+    journal, together = kept.journal, job.request.shared
+    done = kept.done(job.images, together)
     todo = [image for image in job.images if image not in done]
+    drawings = {image: file for image, file in job.drawings.items() if image not in done}
+    # The last picture of an interrupted run may have been drawn before its answer was kept.
+    job.guard.check(drawings.values(), is_drawn if kept.begun else None)
     if done:
         rest = f"going on with {len(todo)}" if todo else "nothing is left to do"
-        report.note(f"{report.count(len(done), 'image')} already in {journal}: {rest}")
+        where = kept.place if journal.path == kept.place or not todo else journal.path
+        report.note(f"{report.count(len(done), 'image')} already in {where}: {rest}")
+    kept.begin(todo)
     # Images that share a camera have answers when all have been seen.
-    seen = Path(f"{journal}.seen") if job.request.shared else None
+    seen = Path(f"{journal.path}.seen") if together else None
     try:
-        tally = _stream(replace(job, images=todo), _appended(journal), resume_in=seen)
+        tally = _stream(
+            replace(job, images=todo, drawings=drawings),
+            journal.appending(todo, together),
+            resume_in=seen,
+        )
     except KeyboardInterrupt:
         raise KeyboardInterrupt("run the same command again to go on") from None
     if seen is not None:
-        shutil.rmtree(seen, ignore_errors=True)
-    if format is Format.JSON:
-        written = [journal]
-    else:
-        try:
-            written = convert(journal, format, output)
-        except GeoCalibError:
-            if done or tally.good or tally.doubtful:
-                report.note(f"the answers are kept in {journal}")
-            else:
-                journal.unlink()
-            raise
-        journal.unlink()
-    where = str(written[0]) if len(written) == 1 else f"{len(written)} files in {output}"
-    report.note(f"{tally}; see {where}")
+        clear(seen)
+    try:
+        written = kept.finish()
+    except GeoCalibError:
+        if done or tally.good or tally.doubtful:
+            report.note(f"the answers are kept in {journal.path}")
+        else:
+            journal.path.unlink()
+        raise
+    files = str(written[0]) if len(written) == 1 else f"{len(written)} files in {kept.output}"
+    report.note(f"{tally}; see {files}")
     return tally.failed == 0
 
 
-def _csv_to_standard_output(job: Job) -> Tally:
+def _unkept(job: Job, format: Format, output: str | None) -> Tally:
+    """To standard output, or to a device."""
     with TemporaryDirectory(prefix="geocalib-") as folder:
-        journal, table = Path(folder) / "journal.jsonl", Path(folder) / "table.csv"
-        tally = _stream(job, _appended(journal))
-        convert(journal, Format.CSV, table)
+        journal = Journal(Path(folder) / "journal.jsonl", {})
+        tally = _stream(job, _appended(journal.path))
+        if output is not None:
+            write_as(format, journal, output)
+            return tally
+        (table,) = write_as(format, journal, Path(folder) / "table.csv")
         # As bytes: file names need not be valid text.
         with table.open("rb") as file:
             shutil.copyfileobj(file, sys.stdout.buffer)

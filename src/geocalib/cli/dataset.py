@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from geocalib.cli.options import Device, Network, Weights
+from geocalib.cli.options import Device, Network, Overwrite, Weights
 from geocalib.errors import ConfigError, PanoramaError
 
 if TYPE_CHECKING:
-    from geocalib.training.levelness import Level
+    from geocalib.journal import Request
+    from geocalib.training.levelness import Level, Origin
 
 app = typer.Typer(
     help="Make, check and get sets of pictures with ground truth.",
@@ -50,6 +51,7 @@ def make(
         str | None,
         typer.Option(metavar="RIG", help="Shots of a rig: its file, or cube; see geocalib rig."),
     ] = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Cut pictures with known cameras out of panoramas.
 
@@ -60,7 +62,8 @@ def make(
         raise ConfigError(f"--size {size}: give width and height in pixels, as 640x480")
     from geocalib.cli import report
     from geocalib.evaluation.crop_views import CropConfig
-    from geocalib.evaluation.crops import render_crops
+    from geocalib.evaluation.crops import TABLE, UNFINISHED, render_crops
+    from geocalib.files import Guard, existing, locked
     from geocalib.rig import read_rig
     from geocalib.training.pictures import find_panoramas
 
@@ -71,7 +74,13 @@ def make(
     )
     folder = panos if split is None else panos / split
     manifest = panos / "manifest.csv"
-    with report.progress(len(find_panoramas(folder)), "panoramas") as done:
+    paths = find_panoramas(folder)
+    guard = Guard((*paths, manifest, existing(rig)), overwrite)
+    with locked(out / TABLE), report.progress(len(paths), "panoramas") as done:
+        guard.check([out / TABLE])
+        # The pictures of a run that was interrupted are made again.
+        unfinished = (out / UNFINISHED).exists()
+        guard.check(sorted(out.glob("images/*.jpg")), (lambda _: True) if unfinished else None)
         table = render_crops(
             folder, out, config, manifest=manifest if manifest.exists() else None, done=done
         )
@@ -88,6 +97,7 @@ def check(
     ] = Path("levels.csv"),
     weights: Weights = "lean",
     device: Device = "auto",
+    overwrite: Overwrite = False,
 ) -> None:
     """Tell whether panoramas are level.
 
@@ -96,28 +106,36 @@ def check(
     from geocalib.cli import report
     from geocalib.cli.engine import load
     from geocalib.evaluation.levels import check_level
-    from geocalib.training.levelness import read_levels, write_levels
+    from geocalib.files import Guard, locked
+    from geocalib.files.snapshot import glance, snapshot
+    from geocalib.training.levelness import is_table, write_levels
     from geocalib.training.pictures import find_panoramas
 
     paths = find_panoramas(panos if split is None else panos / split)
-    levels = read_levels(out) if out.exists() else {}
-    todo = {str(path.relative_to(panos)): path for path in paths}
-    todo = {name: path for name, path in todo.items() if name not in levels}
-    if len(todo) < len(paths):
-        known = report.count(len(paths) - len(todo), "panorama")
-        report.note(f"{known} already in {out}: going on with {len(todo)}")
+    network = Network(weights, device)
+    Guard((*paths, network.file), overwrite).check([out], is_table)
     problems = []
-    calibrator = load(Network(weights, device)) if todo else None
-    with report.progress(len(todo), "panoramas") as done:
-        for name, path in todo.items():
-            assert calibrator is not None
-            try:
-                levels[name] = check_level(calibrator, path, views)
-            except PanoramaError as error:
-                problems.append(str(error))
-            else:
-                write_levels(levels, out)
-            done()
+    with locked(out):
+        request, levels, origins = _known_levels(out, network, views, overwrite)
+        named = {str(path.relative_to(panos)): path for path in paths}
+        todo = {name: path for name, path in named.items() if _is_new(path, origins.get(name))}
+        if len(todo) < len(paths):
+            known = report.count(len(paths) - len(todo), "panorama")
+            report.note(f"{known} already in {out}: going on with {len(todo)}")
+        calibrator = load(network) if todo else None
+        with report.progress(len(todo), "panoramas") as done:
+            for name, path in todo.items():
+                assert calibrator is not None
+                before = glance((str(path),))
+                try:
+                    levels[name] = check_level(calibrator, path, views)
+                except PanoramaError as error:
+                    problems.append(str(error))
+                else:
+                    photo = snapshot((str(path),), before)
+                    origins[name] = {"request": request, "photo": photo}
+                    write_levels(levels, out, origins)
+                done()
     _print_levels({name: level for name, level in levels.items() if level.verdict != "level"})
     good = sum(level.verdict == "level" for level in levels.values())
     report.note(f"{good} of {report.count(len(levels), 'panorama')} level; see {out}")
@@ -125,6 +143,33 @@ def check(
         report.fail(problem)
     if problems:
         raise typer.Exit(1)
+
+
+def _known_levels(
+    out: Path, network: Network, views: int, anew: bool
+) -> tuple[Request, dict[str, Level], dict[str, Origin]]:
+    """What is asked, what a table says already, and of what; an error if that was asked otherwise.
+
+    anew: without what it says.
+    """
+    from geocalib.journal import check_same, request_of
+    from geocalib.nets.weights import identify
+    from geocalib.training.levelness import read_levels, read_origins
+
+    request = request_of(identify(network.weights), views=views)
+    if anew or not out.exists() or out.stat().st_size == 0:
+        return request, {}, {}
+    origins = read_origins(out)
+    for origin in origins.values():
+        check_same(origin["request"], request, out)
+    return request, read_levels(out), origins
+
+
+def _is_new(path: Path, origin: Origin | None) -> bool:
+    """Whether a panorama was not looked at yet as it is now."""
+    from geocalib.files.snapshot import unchanged
+
+    return origin is None or not unchanged(origin["photo"], (str(path),))
 
 
 def _print_levels(levels: dict[str, Level]) -> None:

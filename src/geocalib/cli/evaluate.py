@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, get_args
 
 import typer
 
-from geocalib.cli.options import CameraModel, Device, Lines, Network, Weights
+from geocalib.cli.options import CameraModel, Device, Lines, Network, Overwrite, Weights
 from geocalib.errors import ConfigError
 
 # The words of ``geocalib.evaluation``, here again as importing that takes seconds.
@@ -61,6 +61,7 @@ def command(
         Path, typer.Option(metavar="DIR", help="Report, tables, plots. Run it again to resume.")
     ] = Path("evaluation"),
     device: Device = "auto",
+    overwrite: Overwrite = False,
 ) -> None:
     """Measure the answers for photographs with ground truth.
 
@@ -73,17 +74,23 @@ def command(
     counts = _numbers("--images-per-fit", images_per_fit)
     from geocalib.cli import report
     from geocalib.cli.engine import load
-    from geocalib.evaluation.commands import Plan, run
+    from geocalib.evaluation.commands import PAGE, Plan, files_of, run
+    from geocalib.files import Guard, locked
 
     model = None if camera_model is None else str(camera_model)
     plan = Plan(dataset, model, limit, blur, told, counts, starts, splits, rig, lines.value)
-    plan.read()
+    sets = plan.read()
+    network = Network(weights, device)
+    photos = (sample.image for samples in sets.values() for sample in samples)
+    guard = Guard((*plan.tables.values(), *photos, network.file), overwrite)
     try:
-        evaluation = run(load(Network(weights, device)), plan, out)
+        with locked(out / PAGE):
+            guard.check(files_of(out, sets))
+            evaluation = run(load(network), plan, out, overwrite)
     except KeyboardInterrupt:
         raise KeyboardInterrupt("run the same command again to go on") from None
     typer.echo(evaluation.markdown)
-    report.note(f"see {out / 'report.html'}")
+    report.note(f"see {out / PAGE}")
     if evaluation.failed:
         raise typer.Exit(1)
 

@@ -1,4 +1,4 @@
-"""Answers on disk as they come, so that a run that was interrupted goes on where it stopped.
+"""Where the answers of a run are kept, such that an interrupted one goes on where it stopped.
 
 The journal is a file of JSON lines: the output itself if that is what was asked for, or else a
 file beside it that is converted in the end.
@@ -6,71 +6,116 @@ file beside it that is converted in the end.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator
+import os
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
-from geocalib.calibration import OUTLIER, Outcome
-from geocalib.cli.options import Format, Request
-from geocalib.errors import ConfigError
-from geocalib.formats import FORMATS, json_lines
-from geocalib.formats.outputs import destination
-from geocalib.formats.record import read_outcome
-from geocalib.nets.download import replacing
+from geocalib.cli.options import Format, Network, Request
+from geocalib.files import Guard, sha256_of
+from geocalib.formats import FORMATS, ONE_EACH, csv_table, files_of, json_lines
+from geocalib.journal import Journal, Record, check_same, request_of
+from geocalib.nets.weights import identify
+from geocalib.sensors.sidecar import sidecar_path
 
+OPTIONS = {"vfov_deg": "fov", "roll_deg": "roll", "pitch_deg": "pitch"}
+"""What fields of a request are called on the command line, where that differs."""
 
-def journal_path(output: str, format: Format) -> Path:
-    """Where the answers go on the way to an output."""
-    if format is Format.JSON:
-        return destination(output, json_lines.FILE)
-    return Path(f"{Path(output)}.partial.jsonl")
-
-
-def resume(journal: Path, images: Iterable[str], request: Request) -> set[str]:
-    """The images that need no more work; what a journal says of the others is removed from it.
-
-    Failed images are tried again, but not outliers. Images that share a camera are done all or
-    none. Lines of other images stay.
-    """
-    if not journal.exists():
-        return set()
-    asked = set(images)
-    done: set[str] = set()
-    again: set[str] = set()
-    for record in json_lines.read_records(journal):
-        image, model = record.get("image"), record.get("camera_model")
-        if image not in asked:
-            continue
-        if record.get("status") == OUTLIER:
-            done.add(image)
-        elif record.get("error") is not None:
-            again.add(image)
-        elif model != request.camera_model:
-            raise ConfigError(
-                f"{journal} holds answers for {model}, not {request.camera_model}; delete it, or "
-                "choose another output"
-            )
-        else:
-            done.add(image)
-    if request.shared and done != asked:
-        again, done = asked, set()
-    if again - done:
-        _remove(journal, again - done)
-    return done
+RESUMABLE = {Format.JSON: json_lines.is_ours, Format.CSV: csv_table.is_ours}
+"""Formats that keep everything, so that a run goes on with a finished file; how to tell ours."""
 
 
-def _remove(journal: Path, images: set[str]) -> None:
-    with replacing(journal) as file:
-        for record in json_lines.read_records(journal):
-            if record.get("image") not in images:
-                file.write(json.dumps(record).encode("ascii") + b"\n")
+def question(request: Request, network: Network) -> Mapping[str, Any]:
+    """All that the answers depend on but the photos."""
+    asked = asdict(request)
+    asked |= asked.pop("asked")
+    if request.file is not None:
+        asked["cameras"] = sha256_of(request.file)[:16]
+    named = {OPTIONS.get(name, name): value for name, value in asked.items()}
+    return request_of(identify(network.weights), **named)
 
 
-def convert(journal: Path, format: Format, output: str | Path) -> list[Path]:
-    """Write what the journal holds in another format, and return the files."""
+def photo_files(request: Request, image: str) -> Sequence[str]:
+    """The files that the answer for an image depends on."""
+    return (image, sidecar_path(image)) if request.asked.sensors else (image,)
 
-    def outcomes() -> Iterator[Outcome]:
-        for number, record in enumerate(json_lines.read_records(journal), 1):
-            yield read_outcome(record, f"{journal}, line {number}")
 
-    return FORMATS[format](outcomes(), output)
+@dataclass(frozen=True)
+class Kept:
+    """An output, and the journal on the way to it."""
+
+    format: Format
+    output: str
+    guard: Guard
+    journal: Journal
+
+    @classmethod
+    def create(
+        cls, format: Format, output: str, request: Request, network: Network, guard: Guard
+    ) -> Kept:
+        """Nothing is touched yet."""
+        path = Path(f"{Path(output)}.partial.jsonl")
+        if format is Format.JSON:
+            (file,) = files_of(format, (), output)
+            # What is to be replaced stays until all answers are there.
+            path = path if guard.overwrite and file.exists() else file
+        journal = Journal(path, question(request, network), partial(photo_files, request))
+        return cls(format, output, guard, journal)
+
+    @property
+    def place(self) -> Path:
+        """What only one process at a time may write."""
+        if self.format in ONE_EACH:
+            return Path(self.output)
+        return files_of(self.format, (), self.output)[0]
+
+    def done(self, images: Sequence[str], together: bool) -> set[str]:
+        """The images that need no more work; an error if something is in the way of the others."""
+        self.guard.check(files_of(self.format, images, self.output), RESUMABLE.get(self.format))
+        self.guard.check([self.journal.path], json_lines.is_ours)
+        if self.guard.overwrite:
+            self.journal.discard_others()
+        return self.journal.done(images, together, self._finished())
+
+    def _finished(self) -> Iterator[Record]:
+        """The rows of a table that is to be gone on with."""
+        if self.format is Format.CSV and not self.guard.overwrite and self._there():
+            for record in csv_table.read_records(self.place):
+                check_same(record["request"], self.journal.request, self.place)
+                yield record
+
+    def _there(self) -> bool:
+        return self.place.exists() and self.place.stat().st_size > 0
+
+    @property
+    def begun(self) -> bool:
+        """Whether there are answers already."""
+        return self.journal.path.exists() or (self.format is Format.CSV and self._there())
+
+    def begin(self, todo: Collection[str]) -> None:
+        """Make the journal ready for the answers that are missing."""
+        self.journal.adopt(self._finished())
+        self.journal.forget(todo)
+
+    def finish(self) -> list[Path]:
+        """The files, when all answers are in the journal."""
+        if self.journal.path == self.place:
+            return [self.place]
+        records = list(json_lines.read_records(self.journal.path))
+        images = [str(record.get("image")) for record in records]
+        self.guard.check(files_of(self.format, images, self.output), RESUMABLE.get(self.format))
+        if self.format is Format.JSON:
+            os.replace(self.journal.path, os.path.realpath(self.place))
+            return [self.place]
+        written = write_as(self.format, self.journal, self.output)
+        self.journal.path.unlink()
+        return written
+
+
+def write_as(format: Format, journal: Journal, output: str | Path) -> list[Path]:
+    """Write what a journal holds in a format, and return the files."""
+    if format is Format.CSV:
+        return csv_table.write_records(json_lines.read_records(journal.path), output)
+    return FORMATS[format](journal.outcomes(), output)

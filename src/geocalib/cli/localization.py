@@ -13,8 +13,8 @@ from geocalib.cameras import Camera
 from geocalib.cli import report
 from geocalib.cli.localize import PoseFormat, Sources
 from geocalib.errors import ConfigError, GeoCalibError
+from geocalib.files import write_text
 from geocalib.formats import json_lines
-from geocalib.formats.outputs import write_text
 from geocalib.localize import GravityPrior, LocalizeOptions, Pose, colmap_model, hloc, localize
 from geocalib.localize.colmap_model import Model
 from geocalib.localize.world import world_gravity
@@ -73,6 +73,13 @@ def run(
         _write(poses, cameras, format, Path(output))
         report.note(f"{report.count(len(poses), 'pose')} written to {output}")
     return not notes.any
+
+
+def files_of(format: PoseFormat, output: Path) -> list[Path]:
+    """What is written: the results file of hloc, or a COLMAP model without points."""
+    if format is PoseFormat.HLOC:
+        return [output]
+    return [output / name for name in ("cameras.txt", "images.txt", "points3D.txt")]
 
 
 def _matches(
@@ -150,11 +157,9 @@ def _camera(given: Camera | None, calibration: Calibration | None) -> Camera:
 def _write(
     poses: Mapping[str, Pose], cameras: Mapping[str, Camera], format: PoseFormat, output: Path
 ) -> None:
-    """The results file of hloc, or a folder that is a COLMAP model without points."""
     if format is PoseFormat.HLOC:
-        write_text(output, hloc.format_results(poses))
-        return
-    cameras_txt, images_txt = hloc.format_model(poses, cameras)
-    write_text(output / "cameras.txt", cameras_txt)
-    write_text(output / "images.txt", images_txt)
-    write_text(output / "points3D.txt", "# POINT3D_ID X Y Z R G B ERROR TRACK[]\n")
+        texts = [hloc.format_results(poses)]
+    else:
+        texts = [*hloc.format_model(poses, cameras), "# POINT3D_ID X Y Z R G B ERROR TRACK[]\n"]
+    for file, text in zip(files_of(format, output), texts, strict=True):
+        write_text(file, text)

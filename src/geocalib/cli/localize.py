@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from geocalib.cli.options import Overwrite
 
 SOME_FAILED = 1
 """Exit code: some photos have no pose, or some lines were left out."""
@@ -81,6 +84,7 @@ def command(
     ] = PoseFormat.HLOC,
     threshold: Annotated[float, typer.Option(metavar="PX", help="Largest error of inliers.")] = 12,
     seed: Annotated[int, typer.Option(help="The same seed gives the same poses.")] = 0,
+    overwrite: Overwrite = False,
 ) -> None:
     """Find where photos were taken.
 
@@ -88,9 +92,11 @@ def command(
     stand upright as the photos do.
     """
     from geocalib.cli import localization
+    from geocalib.files import Guard
     from geocalib.localize import LocalizeOptions
 
     sources = Sources(model, queries, matches, features, pairs, calibration)
     options = LocalizeOptions(threshold=threshold, seed=seed)
+    Guard(astuple(sources), overwrite).check(localization.files_of(format, Path(output)))
     if not localization.run(sources, world_gravity, options, format, output):
         raise typer.Exit(SOME_FAILED)

@@ -21,6 +21,10 @@ Weights = Annotated[
 ]
 Device = Annotated[str, typer.Option(metavar="NAME", help="auto, cpu, cuda, cuda:1, mps.")]
 
+Overwrite = Annotated[
+    bool, typer.Option("--overwrite", help="Replace files that exist, but never what is read.")
+]
+
 ALL_IMAGES = "all"
 """Says that one camera took all images."""
 
@@ -76,6 +80,11 @@ class Network:
     weights: str
     device: str
 
+    @property
+    def file(self) -> str | None:
+        """That of the weights, where they are not known by name."""
+        return self.weights if os.path.isfile(self.weights) else None
+
 
 @dataclass(frozen=True)
 class Request:
@@ -96,6 +105,11 @@ class Request:
     """Which images are of one camera: ``ALL_IMAGES`` or a CSV file; None: as EXIF says."""
     asked: Asked = field(default_factory=Asked)
     """What may speak beside the pixels."""
+
+    @property
+    def file(self) -> str | None:
+        """The table of who shares a camera, if there is one."""
+        return None if self.cameras == ALL_IMAGES else self.cameras
 
     def __post_init__(self) -> None:
         if self.cameras is not None and not self.shared:

@@ -1,14 +1,15 @@
-"""Pictures on disk: what a file is called, and that it is whole and never one of the inputs."""
+"""Pictures on disk: what a file is called, and how it is written."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from geocalib.errors import ConfigError
-from geocalib.nets.download import replacing
+from geocalib.files import write_bytes
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -26,6 +27,9 @@ WRITABLE = {
 QUALITY = 95
 """Of JPEG and WebP."""
 
+SOFTWARE = "geocalib"
+"""Who made a picture, in its own words."""
+
 
 def places(images: Sequence[str], output: str, suffix: str = "") -> dict[str, Path]:
     """The file for each image.
@@ -40,7 +44,7 @@ def places(images: Sequence[str], output: str, suffix: str = "") -> dict[str, Pa
         raise ConfigError(f"{output}: pictures are written as {', '.join(WRITABLE)}; choose one")
     if len(images) > 1:
         raise ConfigError(f"{output} is one file for {len(images)} images; give a folder")
-    return _checked(images, [path])
+    return {images[0]: path}
 
 
 def folder_places(images: Sequence[str], folder: str, suffix: str = "") -> dict[str, Path]:
@@ -52,20 +56,27 @@ def folder_places(images: Sequence[str], folder: str, suffix: str = "") -> dict[
     shared = os.path.commonpath([os.path.dirname(path) for path in paths])
     names = [os.path.relpath(path, shared) + suffix for path in paths]
     named = (name if Path(name).suffix.lower() in WRITABLE else f"{name}.png" for name in names)
-    return _checked(images, [Path(folder) / name for name in named])
-
-
-def _checked(images: Sequence[str], files: Sequence[Path]) -> dict[str, Path]:
-    """The files by image, if none of them is one of the images."""
-    inputs = {os.path.realpath(image) for image in images}
-    for file in files:
-        if os.path.realpath(file) in inputs:
-            raise ConfigError(f"{file} is one of the photos and stays; choose another output")
-    return dict(zip(images, files, strict=True))
+    return {image: Path(folder) / name for image, name in zip(images, named, strict=True)}
 
 
 def save(picture: Image.Image, path: Path) -> None:
     """Write a picture as a whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as file:
-        picture.save(file, WRITABLE[path.suffix.lower()], quality=QUALITY)
+    from PIL.PngImagePlugin import PngInfo
+
+    mark = PngInfo()
+    mark.add_text("Software", SOFTWARE)
+    # In memory first: Pillow does not say why a disk takes no more.
+    content = BytesIO()
+    picture.save(content, WRITABLE[path.suffix.lower()], quality=QUALITY, pnginfo=mark)
+    write_bytes(path, content.getbuffer())
+
+
+def is_drawn(path: Path) -> bool:
+    """Whether a file is a PNG that ``save`` wrote."""
+    from PIL import Image
+
+    try:
+        with Image.open(path, formats=["PNG"]) as picture:
+            return bool(picture.info.get("Software") == SOFTWARE)
+    except (OSError, ValueError, SyntaxError):
+        return False

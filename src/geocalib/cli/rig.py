@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from geocalib.cli.options import CameraModel, Device, Format, Lines, Network, Weights, chosen_format
+from geocalib.cli.options import (
+    CameraModel,
+    Device,
+    Format,
+    Lines,
+    Network,
+    Overwrite,
+    Weights,
+    chosen_format,
+)
 from geocalib.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -62,6 +71,7 @@ def command(
     lines: Annotated[Lines, typer.Option(help="Sharpen with straight lines, or not.")] = Lines.AUTO,
     weights: Weights = "lean",
     device: Device = "auto",
+    overwrite: Overwrite = False,
 ) -> None:
     """Find the cameras of a rig.
 
@@ -75,6 +85,8 @@ def command(
     from geocalib.cli import report
     from geocalib.cli.engine import load
     from geocalib.cli.inputs import find_images
+    from geocalib.files import Guard, existing
+    from geocalib.formats import files_of
     from geocalib.rig import match_images, read_rig
 
     description = _told(read_rig(rig), images or [])
@@ -83,7 +95,11 @@ def command(
         report.fail(problem)
     shots = match_images(description, [i for i in found.images if i not in found.missing])
     _say(shots)
-    outcomes = load(Network(weights, device)).calibrate(
+    network = Network(weights, device)
+    if chosen is not None and output is not None:
+        read = (existing(rig), *found.images, network.file)
+        Guard(read, overwrite).check(files_of(chosen, shots.images, output))
+    outcomes = load(network).calibrate(
         list(shots.images),
         str(camera_model),
         rig=shots.rig,

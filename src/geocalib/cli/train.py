@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from geocalib.cli.options import Overwrite
 from geocalib.errors import ConfigError
 
 CURVES = "curves.png"
@@ -50,6 +51,7 @@ def command(
         list[str] | None,
         typer.Option(metavar="KEY=VALUE", help="Change a setting; may be given several times."),
     ] = None,
+    overwrite: Overwrite = False,
     plot: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Only draw the curves of the logs there.")
     ] = None,
@@ -59,6 +61,9 @@ def command(
     Within --minutes or up to --steps. The curves are drawn in the end.
     """
     if plot is not None:
+        from geocalib.files import Guard
+
+        Guard(overwrite=overwrite).check([plot / CURVES])
         _draw(plot)
         return
     given = {
@@ -80,6 +85,7 @@ def command(
     words = [w for name, value in given.items() if value is not None for w in (f"--{name}", value)]
     for setting in set or ():
         words += ["--set", setting]
+    words += ["--overwrite"] if overwrite else []
     from geocalib.training.__main__ import main
 
     if code := main([str(word) for word in words]):

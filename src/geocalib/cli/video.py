@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
+import os
 import signal
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from geocalib.cli.options import CameraModel, Device, Network, Request, Weights
-from geocalib.errors import ConfigError, FormatError, VideoError
+from geocalib.cli.options import CameraModel, Device, Network, Overwrite, Request, Weights
+from geocalib.errors import ConfigError, FormatError, OutputError, VideoError
+from geocalib.files import Guard, is_special, locked
 
 if TYPE_CHECKING:
     from geocalib.calibration import Outcome
@@ -70,6 +72,7 @@ def command(
     ] = None,
     weights: Weights = "lean",
     device: Device = "auto",
+    overwrite: Overwrite = False,
 ) -> None:
     """Find the camera of a video over time.
 
@@ -89,6 +92,7 @@ def command(
         plot,
         Request(camera_model, focal, fov),
         Network(weights, device),
+        overwrite,
     )
     if not run(job):
         raise typer.Exit(INCOMPLETE)
@@ -108,6 +112,7 @@ class Job:
     plot: Path | None
     request: Request
     network: Network
+    overwrite: bool = False
 
     @property
     def live(self) -> bool:
@@ -122,26 +127,36 @@ class Job:
 
 def run(job: Job) -> bool:
     """Do it, and say whether every frame has an answer."""
+    _check(job)
+    with locked(job.output):
+        return _run(job, *_begun(job))
+
+
+def _run(job: Job, journal: Journal, done: Mapping[int, Outcome]) -> bool:
+    """done: the answers that there are already."""
     from geocalib.cli import report
     from geocalib.video.track import Tracker
 
-    _check(job)
     tracker = Tracker()
     broken: VideoError | None = None
     interrupted = False
     try:
-        _follow(job, tracker)
+        _follow(job, journal, done, tracker)
     except VideoError as error:
         broken = error
     except KeyboardInterrupt:
         interrupted = True
     frames = tracker.smoothed()
     if frames:
-        _write(job, frames)
+        journal.write(frames)
     elif broken is not None:
         raise broken
     if interrupted or not frames:
         raise KeyboardInterrupt("run the same command again to go on")
+    if journal.path != job.output:
+        os.replace(journal.path, job.output)
+    if job.plot is not None:
+        _plot(job, frames, job.plot)
     if broken is not None:
         report.fail(str(broken))
     if job.upright is not None and not job.live:
@@ -152,13 +167,11 @@ def run(job: Job) -> bool:
 
 def _check(job: Job) -> None:
     """What is wrong with the call is said before the work begins."""
-    outputs = [path for path in (job.output, job.upright, job.plot) if path is not None]
-    if job.file is not None:
-        for path in outputs:
-            if path.resolve() == Path(job.file).resolve():
-                raise ConfigError(f"{path} is the video itself and stays; choose another output")
-    if job.live and job.output.exists():
-        raise ConfigError(f"{job.output} is there already; delete it, or choose another with -o")
+    from geocalib.video import records
+
+    guard = Guard((job.file, job.network.file), job.overwrite)
+    guard.check([job.output], None if job.live else records.is_ours)
+    guard.check([path for path in (job.upright, job.plot) if path is not None])
     if job.upright is not None:
         from geocalib.video.stabilise import check_name
 
@@ -167,25 +180,73 @@ def _check(job: Job) -> None:
         raise ConfigError(f"{job.plot}: plots are written as .png")
 
 
-def _follow(job: Job, tracker: Tracker) -> None:
+@dataclass(frozen=True)
+class Journal:
+    """The lines as they come."""
+
+    path: Path
+    """The output, or a file beside it where that is to be replaced by the end."""
+    origin: Mapping[str, Any]
+
+    def appending(self) -> AbstractContextManager[Callable[[Tracked], None]]:
+        from geocalib.video import records
+
+        return records.appending(self.path, self.origin)
+
+    def write(self, frames: Sequence[Tracked]) -> None:
+        """All of them, smoothed now."""
+        from geocalib.video import records
+
+        if not is_special(self.path):
+            records.write(frames, self.path, self.origin)
+
+
+def _begun(job: Job) -> tuple[Journal, Mapping[int, Outcome]]:
+    """The journal, and the answers in it: of an unfinished run, or of a finished one."""
+    from geocalib.journal import request_of
+    from geocalib.nets.weights import identify
+    from geocalib.video import records
+
+    request = request_of(
+        identify(job.network.weights),
+        video=None if job.file is None else Path(job.file).name,
+        camera_model=str(job.request.camera_model),
+        focal=job.request.focal,
+        fov=job.request.vfov_deg,
+        every=job.every,
+        fps=job.fps,
+    )
+    replaces = job.overwrite and job.output.exists() and not is_special(job.output)
+    path = Path(f"{job.output}.partial.jsonl") if replaces else job.output
+    done: Mapping[int, Outcome] = {}
+    if job.file is not None:
+        try:
+            done = records.answers(path, request, job.file)
+        except (OutputError, FormatError):
+            if not replaces:
+                raise
+            path.unlink()
+    return Journal(path, records.origin_of(request, job.file)), done
+
+
+def _follow(job: Job, journal: Journal, done: Mapping[int, Outcome], tracker: Tracker) -> None:
     """Every frame that is looked at, to the tracker and to the file."""
     from geocalib.cli import report
-    from geocalib.video import records, stabilise
+    from geocalib.video import stabilise
     from geocalib.video.frames import sampled
     from geocalib.video.turns import Watcher
 
-    done = {} if job.live else records.answers(job.output, job.request.camera_model)
     with ExitStack() as stack:
         source = stack.enter_context(job.opened())
         chosen = sampled(source.frames, job.every, job.fps)
         share = 1 / job.every if job.every else min(1.0, (job.fps or 1) / float(source.rate))
         total = round(source.count * share)
         if done:
-            report.note(f"{report.count(len(done), 'frame')} already in {job.output}: going on")
+            report.note(f"{report.count(len(done), 'frame')} already in {journal.path}: going on")
         turned = None
         if job.live and job.upright is not None:
             turned = stack.enter_context(stabilise.writing(job.upright, source.rate))
-        append = stack.enter_context(records.appending(job.output))
+        append = stack.enter_context(journal.appending())
         advance = stack.enter_context(report.progress(total, "calibrating"))
         if job.live:
             # Here Ctrl-C is how it ends.
@@ -236,26 +297,7 @@ def _outcomes(
             outcome = done.get(frame.index)
             if outcome is None:
                 outcome = replace(next(answers), image=f"{name}#{frame.index}")
-            elif not _same(outcome, frame, name, job.request):
-                raise FormatError(
-                    f"{job.output} is of another video, or of other options; delete it, or choose "
-                    "another output"
-                )
             yield frame, outcome
-
-
-def _same(outcome: Outcome, frame: Frame, name: str, request: Request) -> bool:
-    """Whether an answer is of that frame of the video of that name, and was asked for alike."""
-    from geocalib.calibration import Calibration
-
-    video = (outcome.image or "").rpartition("#")[0]
-    if Path(video).name != Path(name).name or not isinstance(outcome, Calibration):
-        return False
-    height, width = frame.pixels.shape[:2]
-    focal = _focal(request, height)
-    free = "log f" in outcome.parameters
-    asked = free if focal is None else not free and math.isclose(outcome.fy, focal, rel_tol=1e-6)
-    return asked and (outcome.width, outcome.height) == (width, height)
 
 
 def _batches(frames: Iterable[Frame], size: int) -> Iterator[list[Frame]]:
@@ -288,17 +330,11 @@ def _focal(request: Request, height: int) -> float | None:
     return height / (2 * math.tan(math.radians(request.vfov_deg) / 2))
 
 
-def _write(job: Job, frames: Sequence[Tracked]) -> None:
-    """The lines, smoothed now, and the plot."""
-    from geocalib.nets.download import replacing
-    from geocalib.video import plot, records
+def _plot(job: Job, frames: Sequence[Tracked], file: Path) -> None:
+    from geocalib.draw import save_figure
+    from geocalib.video import plot
 
-    records.write(frames, job.output)
-    if job.plot is not None:
-        job.plot.parent.mkdir(parents=True, exist_ok=True)
-        figure = plot.draw(frames, job.file or f"camera {job.camera}")
-        with replacing(job.plot) as file:
-            figure.savefig(file, format="png", dpi=100)
+    save_figure(plot.draw(frames, job.file or f"camera {job.camera}"), file, dpi=100)
 
 
 def _turn(job: Job, frames: Sequence[Tracked]) -> None:

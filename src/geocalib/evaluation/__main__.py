@@ -10,6 +10,8 @@ from pathlib import Path
 from geocalib.cli.report import fail
 from geocalib.errors import GeoCalibError
 from geocalib.evaluation import commands
+from geocalib.evaluation.datasets import table_of
+from geocalib.files import Guard
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -17,7 +19,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         options.command(options)
-    except GeoCalibError as error:
+    except (GeoCalibError, OSError) as error:
         fail(str(error))
         return 2
     return 0
@@ -41,10 +43,13 @@ def _parser() -> argparse.ArgumentParser:
     calibrate.add_argument("--description", help="of the new weights; default: the old one's")
     calibrate.add_argument("--out", type=Path, required=True, help="file to write")
     calibrate.add_argument("--device", default="auto")
+    calibrate.add_argument("--overwrite", action="store_true", help="replace the file if it exists")
     return parser
 
 
 def _calibrate(options: argparse.Namespace) -> None:
+    read = (options.weights, *map(table_of, (*options.dataset, *options.focal_dataset)))
+    Guard(read, options.overwrite).check([options.out])
     card = commands.calibrate(
         options.weights,
         options.dataset,

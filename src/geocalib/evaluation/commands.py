@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from geocalib.calibrator import Calibrator, LinesMode
 from geocalib.cli import report as people
 from geocalib.errors import ConfigError
 from geocalib.evaluation import tables
-from geocalib.evaluation.datasets import Sample, dataset_name, read_dataset
+from geocalib.evaluation.datasets import Sample, dataset_name, read_dataset, table_of
 from geocalib.evaluation.html_page import SetPage, write_page
 from geocalib.evaluation.plots import save_curves, save_plots
 from geocalib.evaluation.report import Report, Split, leak
@@ -25,8 +25,13 @@ from geocalib.evaluation.studies import Study, joint_study, partial_study, same_
 from geocalib.evaluation.table import Table
 from geocalib.evaluation.uncertainty import deviations, pooled, recalibrate, sigma_factors
 from geocalib.evaluation.worst import worst_cases
+from geocalib.files import sha256_of, write_text
+from geocalib.formats import json_lines
+from geocalib.journal import Journal, request_of
 from geocalib.nets.weights import WeightCard, read_weights
 from geocalib.solver.options import Initial
+
+PAGE = "report.html"
 
 UNFINISHED = "unfinished"
 """Folder, in that of the results, of the answers of a run that was interrupted."""
@@ -71,6 +76,16 @@ class Plan:
             sets[name] = samples
         return sets
 
+    @property
+    def tables(self) -> dict[str, Path]:
+        """Where the truth of each set is, by the name of the set."""
+        return {dataset_name(path): table_of(path) for path in self.datasets}
+
+    @property
+    def checksums(self) -> dict[str, str]:
+        """Of the tables: another truth is another question where a part of it is told."""
+        return {name: sha256_of(table)[:16] for name, table in self.tables.items()}
+
 
 @dataclass(frozen=True)
 class Evaluation:
@@ -91,12 +106,15 @@ class Evaluation:
         return tables.markdown(self.tables)
 
 
-def run(calibrator: Calibrates, plan: Plan, out: Path | None = None) -> Evaluation:
+def run(
+    calibrator: Calibrates, plan: Plan, out: Path | None = None, overwrite: bool = False
+) -> Evaluation:
     """Evaluate; photographs that failed are told to people, a line each.
 
     out: a folder for the tables (report.md), a page with plots and the worst photographs
     (report.html) and, of every set, JSON, CSV and plots. The folder also keeps the answers of a
-    run that is interrupted, for the next one to go on from.
+    run that is interrupted, for the next one to go on from if it asks the same; overwrite: or else
+    to begin anew.
     """
     sets = plan.read()
     # What cannot be done is said before the work begins.
@@ -105,7 +123,7 @@ def run(calibrator: Calibrates, plan: Plan, out: Path | None = None) -> Evaluati
             same_camera(samples, max(plan.images_per_fit))
         if plan.rig:
             mounted(samples)
-    asked = _Asked(calibrator, plan.camera_model, out)
+    asked = _Asked(calibrator, plan.camera_model, out, plan.checksums, overwrite)
     plain = Setting(lines=plan.lines)
     reports = [asked.about(name, samples, plain) for name, samples in sets.items()]
     for report in reports:
@@ -120,7 +138,7 @@ def run(calibrator: Calibrates, plan: Plan, out: Path | None = None) -> Evaluati
     shown += [tables.study_table(study) for part in studies.values() for study in part]
     if out is not None:
         _write(out, reports, studies, shown, plan)
-        asked.forget()
+        _forget(out / UNFINISHED)
     return Evaluation(reports, shown)
 
 
@@ -131,6 +149,10 @@ class _Asked:
     calibrator: Calibrates
     camera_model: str | None
     out: Path | None
+    checksums: Mapping[str, str]
+    """Of the tables of the sets."""
+    overwrite: bool = False
+    """Whether answers that were asked for otherwise are dropped."""
 
     def about(self, name: str, samples: Sequence[Sample], setting: Setting = PLAIN) -> Report:
         with self.bar(name, samples, setting) as done:
@@ -150,23 +172,27 @@ class _Asked:
         how = "" if setting == PLAIN else f", {setting}"
         return people.progress(len(samples), f"{name}{how}")
 
-    def _journal(self, name: str, count: int, setting: Setting) -> Path | None:
-        """The file of the answers that these weights give for so many photographs."""
+    def _journal(self, name: str, count: int, setting: Setting) -> Journal | None:
+        """The journal of the answers that these weights give for so many photographs."""
         if self.out is None:
             return None
         card = self.calibrator.card
         weights = (card.sha256 or card.name)[:12]
         parts = (name, str(count), self.camera_model or "default", str(setting), weights)
-        return self.out / UNFINISHED / f"{'.'.join(parts)}.jsonl"
+        path = self.out / UNFINISHED / f"{'.'.join(parts)}.jsonl"
+        journal = Journal(path, request_of(weights, dataset=self.checksums.get(name)))
+        if self.overwrite:
+            journal.discard_others()
+        return journal
 
-    def forget(self) -> None:
-        """Remove what was kept in case of an interruption."""
-        assert self.out is not None
-        folder = self.out / UNFINISHED
-        for file in folder.glob("*.jsonl"):
+
+def _forget(folder: Path) -> None:
+    """Remove what was kept in case of an interruption."""
+    for file in folder.glob("*.jsonl"):
+        if json_lines.is_ours(file):
             file.unlink()
-        if folder.is_dir():
-            folder.rmdir()
+    with suppress(OSError):
+        folder.rmdir()
 
 
 def _studies(asked: _Asked, name: str, samples: Sequence[Sample], plan: Plan) -> list[Study]:
@@ -197,6 +223,15 @@ def _studies(asked: _Asked, name: str, samples: Sequence[Sample], plan: Plan) ->
     return studies
 
 
+def files_of(out: Path, names: Iterable[str]) -> list[Path]:
+    """What ``run`` writes for sets of these names, as far as one can tell: more plots are those
+    that exist."""
+    files = [out / "report.md", out / PAGE]
+    for name in names:
+        files += [out / f"{name}.json", out / f"{name}.csv", *sorted(out.glob(f"{name}-*.png"))]
+    return files
+
+
 def _write(
     out: Path,
     reports: Sequence[Report],
@@ -204,8 +239,7 @@ def _write(
     shown: Sequence[Table],
     plan: Plan,
 ) -> None:
-    out.mkdir(parents=True, exist_ok=True)
-    (out / "report.md").write_text(tables.markdown(shown), encoding="utf-8")
+    write_text(out / "report.md", tables.markdown(shown))
     pages = []
     for report in reports:
         file = out / f"{report.name}.json"
@@ -213,7 +247,7 @@ def _write(
         tables.write_csv(report, file.with_suffix(".csv"))
         plots = save_plots(report, out) | save_curves(studies[report.name], report.name, out)
         pages.append(SetPage(report, plots, worst_cases(report)))
-    write_page(out / "report.html", shown, pages)
+    write_page(out / PAGE, shown, pages)
 
 
 def calibrate(
@@ -240,7 +274,7 @@ def calibrate(
 
 
 def _factors(calibrator: Calibrates, datasets: Iterable[Path]) -> dict[str, float]:
-    asked = _Asked(calibrator, None, None)
+    asked = _Asked(calibrator, None, None, {})
     sets = Plan(list(datasets)).read()
     reports = [asked.about(name, samples) for name, samples in sets.items()]
     return sigma_factors(pooled(deviations(r.samples, r.outcomes) for r in reports))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Callable, Iterator, Sequence
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ import torch
 from PIL import Image
 
 from geocalib.evaluation.crop_views import Crop, CropConfig, draw_crops
+from geocalib.files import write_bytes
 from geocalib.gravity import to_roll_pitch
 from geocalib.training.augment import black_share
 from geocalib.training.batches import MOST_BLACK
@@ -23,6 +25,10 @@ from geocalib.training.pictures import find_panoramas, read_panorama
 
 QUALITY = 95
 """Of the JPEG files."""
+
+TABLE = "images.csv"
+UNFINISHED = f"{TABLE}.partial"
+"""What a run leaves that was interrupted; the next one begins again."""
 
 COLUMNS = (
     *("fname", "width", "height", "vfov", "roll", "pitch", "k1"),
@@ -60,9 +66,8 @@ def render_crops(
         "rotation": config.rig is None,
     }
     columns = [name for name in COLUMNS if not left_out.get(name)]
-    table = out / "images.csv"
     # Under its name the table is always complete.
-    partial = table.with_name("images.csv.partial")
+    table, partial = out / TABLE, out / UNFINISHED
     with partial.open("w", newline="", encoding="utf-8") as stream:
         rows = csv.DictWriter(stream, columns, extrasaction="ignore", lineterminator="\n")
         rows.writeheader()
@@ -101,7 +106,9 @@ def _crop(
             continue
         pixels = (255 * picture[0]).round().to(torch.uint8).permute(1, 2, 0).numpy()
         name = f"{crop.name}.jpg"
-        Image.fromarray(pixels).save(images / name, quality=QUALITY, subsampling=0)
+        content = BytesIO()
+        Image.fromarray(pixels).save(content, "JPEG", quality=QUALITY, subsampling=0)
+        write_bytes(images / name, content.getbuffer())
         roll, pitch = to_roll_pitch(crop.gravity.double())
         return {
             "fname": name,

@@ -97,7 +97,7 @@ def read_dataset(path: str | Path) -> list[Sample]:
 
     A folder of several splits is ambiguous: name the table, such as ``openpano/test.csv``.
     """
-    table = _find_table(Path(path))
+    table = table_of(Path(path))
     if not _pictures(table).is_dir():
         raise FormatError(f"{_pictures(table)} is no folder; the pictures of {table} belong there")
     try:
@@ -121,12 +121,13 @@ def read_dataset(path: str | Path) -> list[Sample]:
 
 def dataset_name(path: str | Path) -> str:
     """What to call the photographs that ``read_dataset`` finds at a path."""
-    table = _find_table(Path(path)).resolve()
+    table = table_of(Path(path)).resolve()
     pictures = _pictures(table)
     return table.parent.name + ("" if pictures.name == PICTURES else f"-{pictures.name}")
 
 
-def _find_table(path: Path) -> Path:
+def table_of(path: Path) -> Path:
+    """The table of a folder, or the path itself if it is one."""
     if path.is_file():
         return path
     found = [path / name for name in TABLES if (path / name).is_file()]

@@ -16,6 +16,7 @@ from PIL import Image
 from geocalib.evaluation.report import Report
 from geocalib.evaluation.table import Table
 from geocalib.evaluation.worst import Case
+from geocalib.files import write_bytes
 
 PAGE = Template("""<!DOCTYPE html>
 <html lang="en">
@@ -98,7 +99,7 @@ def write_page(file: Path, tables: Sequence[Table], sets: Sequence[SetPage]) -> 
         tables="\n".join(table.html() for table in tables),
         sets="\n".join(_set(page) for page in sets),
     )
-    file.write_text(text, encoding="utf-8", errors="backslashreplace")
+    write_bytes(file, text.encode("utf-8", errors="backslashreplace"))
 
 
 def _anchor(page: SetPage) -> str:

@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from geocalib.calibration import Calibration
+from geocalib.draw import save_figure
 from geocalib.evaluation.metrics import median
 from geocalib.evaluation.ranking import (
     Stated,
@@ -69,7 +70,7 @@ def save_plots(report: Report, folder: Path) -> dict[str, Path]:
     files = {}
     for name, figure in draw_all(report).items():
         files[name] = folder / f"{report.name}-{name}.png"
-        figure.savefig(files[name], dpi=110)
+        save_figure(figure, files[name], dpi=110)
     return files
 
 
@@ -79,7 +80,7 @@ def save_curves(studies: Iterable[Study], name: str, folder: Path) -> dict[str, 
     for study in studies:
         if study.curves:
             files["images"] = folder / f"{name}-images.png"
-            draw_curves(study).savefig(files["images"], dpi=110)
+            save_figure(draw_curves(study), files["images"], dpi=110)
     return files
 
 

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Literal, Protocol, TypeVar, Unpack
 
 import torch
@@ -18,8 +17,8 @@ from geocalib.cameras import get_model
 from geocalib.errors import ConfigError, GeoCalibError
 from geocalib.evaluation.datasets import Sample, picture_size
 from geocalib.evaluation.report import Report
-from geocalib.formats import json_lines
 from geocalib.imaging import ImageSource, read_photo
+from geocalib.journal import Journal
 from geocalib.nets.weights import WeightCard
 
 T = TypeVar("T")
@@ -85,14 +84,14 @@ def evaluate(
     setting: Setting = PLAIN,
     *,
     name: str = "photographs",
-    journal: Path | None = None,
+    journal: Journal | None = None,
     done: Callable[[], None] = lambda: None,
 ) -> Report:
     """Calibrate photographs and compare the answers with the truth.
 
-    camera_model: by default ``default_model``. journal: a file that keeps the answers of a run
-    that is interrupted; those that it holds already are not looked for again, failures are.
-    done: called after each photograph.
+    camera_model: by default ``default_model``. journal: keeps the answers of a run that is
+    interrupted; those that it holds already are not looked for again, failures are. done:
+    called after each photograph.
     """
     if not samples:
         raise ConfigError("there is nothing to evaluate; give at least one photograph")
@@ -101,7 +100,7 @@ def evaluate(
             f"{len(samples)} photographs are not made of fits of {setting.images_per_fit}"
         )
     camera_model = camera_model or default_model(samples)
-    found = _read(journal)
+    found = {} if journal is None else _kept(journal, samples)
     todo: list[Sample] = []
     for fit in _parts(samples, setting.images_per_fit):
         # Photographs that are fitted together are done all or none.
@@ -110,23 +109,26 @@ def evaluate(
     for _ in range(len(samples) - len(todo)):
         done()
     size = max(1, CHUNK // setting.images_per_fit) * setting.images_per_fit
-    with nullcontext() if journal is None else json_lines.Writer(journal) as writer:
+    names = [str(sample.image) for sample in todo]
+    if journal is not None:
+        journal.forget(names)
+    with nullcontext() if journal is None else journal.appending(names) as keep:
         for chunk in _parts(todo, size):
             answers = _ask(calibrator, chunk, camera_model, setting)
             for sample, outcome in zip(chunk, answers, strict=True):
                 found[str(sample.image)] = outcome
-                if writer is not None and isinstance(outcome, Calibration):
-                    writer.write(outcome)
+                if keep is not None and isinstance(outcome, Calibration):
+                    keep(outcome)
                 done()
     outcomes = [found[str(sample.image)] for sample in samples]
     return Report.create(name, calibrator.card, camera_model, samples, outcomes)
 
 
-def _read(journal: Path | None) -> dict[str, Outcome]:
-    """The answers of a journal, by the path of the photograph."""
-    if journal is None or not journal.exists():
-        return {}
-    return {str(outcome.image): outcome for outcome in json_lines.read(journal)}
+def _kept(journal: Journal, samples: Sequence[Sample]) -> dict[str, Outcome]:
+    """The answers of a journal that still hold, by the path of the photograph."""
+    done = journal.done([str(sample.image) for sample in samples])
+    found = {str(outcome.image): outcome for outcome in journal.outcomes()}
+    return {image: found[image] for image in done}
 
 
 def _parts(samples: Sequence[Sample], size: int) -> Iterator[Sequence[Sample]]:

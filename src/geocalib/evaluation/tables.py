@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import math
 from collections.abc import Iterable, Sequence
@@ -24,6 +23,8 @@ from geocalib.evaluation.report import (
 from geocalib.evaluation.studies import Study
 from geocalib.evaluation.table import Table
 from geocalib.evaluation.uncertainty import deviations, sigma_factors
+from geocalib.files import write_text
+from geocalib.formats.cells import escape, write_rows
 
 TITLES = {"roll": "roll °", "pitch": "pitch °", "gravity": "gravity °", "vfov": "vFoV °"}
 
@@ -163,17 +164,13 @@ def write_json(
         "sigma_factors": sigma_factors(found),
         "images": rows(report),
     }
-    file.write_text(json.dumps(_finite(content), indent=1) + "\n", encoding="utf-8")
+    write_text(file, json.dumps(_finite(content), indent=1) + "\n")
 
 
 def write_csv(report: Report, file: Path) -> None:
     """A line per photograph; an empty cell is unknown, ``inf`` the error of a failure."""
     lines = rows(report)
-    with file.open("w", newline="", encoding="utf-8", errors="surrogateescape") as stream:
-        writer = csv.DictWriter(stream, list(lines[0]), lineterminator="\n")
-        writer.writeheader()
-        for line in lines:
-            writer.writerow({key: "" if _unknown(cell) else cell for key, cell in line.items()})
+    write_rows(file, [list(lines[0]), *(map(_cell, line.values()) for line in lines)])
 
 
 def rows(report: Report) -> list[dict[str, Any]]:
@@ -199,8 +196,11 @@ def rows(report: Report) -> list[dict[str, Any]]:
     return lines
 
 
-def _unknown(value: Any) -> bool:
-    return value is None or (isinstance(value, float) and math.isnan(value))
+def _cell(value: Any) -> Any:
+    if isinstance(value, str):
+        return escape(value)
+    unknown = value is None or (isinstance(value, float) and math.isnan(value))
+    return "" if unknown else value
 
 
 def _finite(value: Any) -> Any:

@@ -12,11 +12,12 @@ and ``ros`` hold one camera per file, so that several images need a folder.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from geocalib.calibration import Outcome
 from geocalib.formats import colmap, csv_table, json_lines, nerfstudio, opencv, ros
+from geocalib.formats.outputs import destination, one_each
 
 FORMATS: dict[str, Callable[[Iterable[Outcome], str | Path], list[Path]]] = {
     "json": json_lines.write,
@@ -28,4 +29,33 @@ FORMATS: dict[str, Callable[[Iterable[Outcome], str | Path], list[Path]]] = {
 }
 """The writers by the names that users give them."""
 
-__all__ = ["FORMATS", "colmap", "csv_table", "json_lines", "nerfstudio", "opencv", "ros"]
+
+def files_of(format: str, images: Sequence[str], path: str | Path) -> list[Path]:
+    """The files that a writer would write for images of these names, were all of them calibrated;
+    the first one says where."""
+    if format in ONE_EACH:
+        return one_each(images, path, ONE_EACH[format])
+    return [destination(path, NAMES[format])]
+
+
+NAMES = {
+    "json": json_lines.FILE,
+    "csv": csv_table.FILE,
+    "colmap": colmap.FILE,
+    "nerfstudio": nerfstudio.FILE,
+}
+"""What the file of a format is called in a folder."""
+
+ONE_EACH = {"opencv": opencv.SUFFIX, "ros": ros.SUFFIX}
+"""Formats of a file per image, and what its name ends in."""
+
+__all__ = [
+    "FORMATS",
+    "colmap",
+    "csv_table",
+    "files_of",
+    "json_lines",
+    "nerfstudio",
+    "opencv",
+    "ros",
+]

@@ -10,7 +10,8 @@ import torch
 from geocalib.calibration import Outcome
 from geocalib.cameras import Camera, from_colmap, to_colmap
 from geocalib.errors import CameraError, FormatError
-from geocalib.formats.outputs import calibrated, convert, destination, image_names, write_text
+from geocalib.files import write_text
+from geocalib.formats.outputs import calibrated, convert, destination, image_names
 
 FILE = "cameras.txt"
 

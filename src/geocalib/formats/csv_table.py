@@ -1,20 +1,23 @@
 """A table for spreadsheets and data frames: a header and one row per image.
 
 Every number has a column of its own. Cells are empty where there is no value; the few that
-hold lists (of free parameters, their covariance, and warnings) hold them as JSON.
+hold lists (of free parameters, their covariance, and warnings) hold them as JSON. Text that a
+spreadsheet would take for a formula has an apostrophe before it.
 """
 
 from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from geocalib.calibration import SCHEMA, Outcome
 from geocalib.cameras import MODELS
 from geocalib.errors import FormatError
+from geocalib.formats.cells import escape, unescape, write_rows
 from geocalib.formats.outputs import destination
 from geocalib.formats.record import read_outcome
 
@@ -37,6 +40,7 @@ COLUMNS: dict[str, Place] = {
     **{f"sigma_distortion_{i + 1}": ("sigma", "distortion", i) for i in _SLOTS},
     **{f"sigma_c{axis}": ("sigma", "principal_point", i) for i, axis in enumerate("xy")},
     **{key: (key,) for key in ("parameters", "covariance", "status", "warnings", "error")},
+    **{key: (key,) for key in ("request", "photo")},
 }
 """The columns, and where in the record each one's value stands."""
 
@@ -44,27 +48,48 @@ TEXTS = {"image", "camera_model", "status", "error"}
 """Columns of text; all others hold JSON, which for numbers is the number."""
 
 
+OLDER = [column for column in COLUMNS if column not in ("request", "photo")]
+"""The columns of tables that do not tell what was asked."""
+
+
 def write(outcomes: Iterable[Outcome], path: str | Path) -> list[Path]:
     """Write the table. See ``geocalib.formats`` for the path and what is returned."""
+    return write_records((outcome.to_dict() for outcome in outcomes), path)
+
+
+def write_records(records: Iterable[Mapping[str, Any]], path: str | Path) -> list[Path]:
+    """The same of records as ``geocalib.journal`` keeps them."""
     file = destination(path, FILE)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    # File names need not be valid text: their bytes go through unchanged.
-    with file.open("w", encoding="utf-8", errors="surrogateescape", newline="") as stream:
-        rows = csv.writer(stream, lineterminator="\n")
-        rows.writerow(COLUMNS)
-        for outcome in outcomes:
-            record = outcome.to_dict()
-            rows.writerow(_cell(name, _at(record, place)) for name, place in COLUMNS.items())
+    rows = (
+        [_cell(name, _at(record, place)) for name, place in COLUMNS.items()] for record in records
+    )
+    write_rows(file, chain([list(COLUMNS)], rows))
     return [file]
 
 
 def read(path: str | Path) -> list[Outcome]:
     """What ``write`` has written, exactly."""
-    outcomes = []
+    return [read_outcome(record, source) for source, record in _sourced(path)]
+
+
+def read_records(path: str | Path) -> Iterator[dict[str, Any]]:
+    """The records of the rows, one by one, as plain values."""
+    return (record for _, record in _sourced(path))
+
+
+def is_ours(path: Path) -> bool:
+    """Whether a file begins as our tables do."""
+    start = ",".join(OLDER).encode()
+    with path.open("rb") as file:
+        return file.read(len(start)) == start
+
+
+def _sourced(path: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Each record and where it stands."""
     with Path(path).open(encoding="utf-8", errors="surrogateescape", newline="") as stream:
         rows = csv.reader(stream)
         header = next(rows, [])
-        if header != list(COLUMNS):
+        if header not in (list(COLUMNS), OLDER):
             odd = sorted(set(header) ^ set(COLUMNS)) or ["their order"]
             raise FormatError(f"{path}: these are not our columns, see {', '.join(odd)}")
         for row in rows:
@@ -74,8 +99,7 @@ def read(path: str | Path) -> list[Outcome]:
             cells = {
                 name: _value(name, cell, source) for name, cell in zip(header, row, strict=True)
             }
-            outcomes.append(read_outcome(_record(cells), source))
-    return outcomes
+            yield source, _record(cells)
 
 
 def _at(record: Any, place: Place) -> Any:
@@ -83,19 +107,19 @@ def _at(record: Any, place: Place) -> Any:
     for key in place:
         if record is None or (isinstance(key, int) and key >= len(record)):
             return None
-        record = record[key]
+        record = record[key] if isinstance(key, int) else record.get(key)
     return record
 
 
 def _cell(column: str, value: Any) -> str:
     if value is None:
         return ""
-    return value if column in TEXTS else json.dumps(value)
+    return escape(value) if column in TEXTS else json.dumps(value)
 
 
 def _value(column: str, cell: str, source: str) -> Any:
     if cell == "" or column in TEXTS:
-        return cell or None
+        return unescape(cell) or None
     try:
         return json.loads(cell)
     except ValueError:
@@ -108,9 +132,9 @@ def _record(cells: dict[str, Any]) -> dict[str, Any]:
     for column, place in COLUMNS.items():
         if isinstance(place[-1], int):
             holder, key = _at(record, place[:-2]), place[-2]
-            holder.setdefault(key, []).append(cells[column])
+            holder.setdefault(key, []).append(cells.get(column))
         else:
-            _at(record, place[:-1])[place[-1]] = cells[column]
+            _at(record, place[:-1])[place[-1]] = cells.get(column)
     model = MODELS.get(cells["camera_model"])
     if model is not None:
         for values in (record["distortion"], record["sigma"]["distortion"]):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from geocalib.calibration import SCHEMA, Outcome
+from geocalib.errors import FormatError
+from geocalib.files import is_special, naming, replacing
 from geocalib.formats.outputs import destination
 from geocalib.formats.record import parse, read_outcome
 
@@ -16,6 +18,9 @@ FILE = "calibrations.jsonl"
 
 START = f'{{"schema": "{SCHEMA}"'.encode()
 """How each line begins."""
+
+LONGEST = 1 << 24
+"""Bytes: a line that goes on longer is no record."""
 
 
 class Writer:
@@ -29,17 +34,24 @@ class Writer:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        _mend_end(self.path)
-        self._file = self.path.open("ab")
+        with naming(self.path):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            _mend_end(self.path)
+            self._file = self.path.open("ab")
 
     def write(self, outcome: Outcome) -> None:
         """Append one record."""
-        self._file.write(outcome.to_json().encode("ascii") + b"\n")
-        self._file.flush()
+        self.write_record(outcome.to_dict())
+
+    def write_record(self, record: Mapping[str, Any]) -> None:
+        """The same of a record as ``geocalib.journal`` keeps it."""
+        with naming(self.path):
+            self._file.write(to_line(record))
+            self._file.flush()
 
     def close(self) -> None:
-        self._file.close()
+        with naming(self.path):
+            self._file.close()
 
     def __enter__(self) -> Writer:
         return self
@@ -56,11 +68,15 @@ class Writer:
 def write(outcomes: Iterable[Outcome], path: str | Path) -> list[Path]:
     """Write a new file. See ``geocalib.formats`` for the path and what is returned."""
     file = destination(path, FILE)
-    file.unlink(missing_ok=True)
-    with Writer(file) as writer:
+    with replacing(file) as stream:
         for outcome in outcomes:
-            writer.write(outcome)
+            stream.write(to_line(outcome.to_dict()))
     return [file]
+
+
+def to_line(record: Mapping[str, Any]) -> bytes:
+    """The line of a record."""
+    return json.dumps(record, allow_nan=False).encode("ascii") + b"\n"
 
 
 def dumps(outcomes: Iterable[Outcome]) -> str:
@@ -79,6 +95,19 @@ def read_records(path: str | Path) -> Iterator[dict[str, Any]]:
     A last line that was cut short is left out; any other malformed line is an error.
     """
     return (record for _, record in _sourced(Path(path)))
+
+
+def is_ours(path: Path) -> bool:
+    """Whether a file begins with a record, or with the beginning of one."""
+    with path.open("rb") as file:
+        line = file.readline(LONGEST)
+    if _is_cut_short(line):
+        return True
+    try:
+        parse(line, str(path))
+    except FormatError:
+        return False
+    return True
 
 
 def _sourced(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -104,7 +133,7 @@ def _is_cut_short(line: bytes) -> bool:
 
 def _mend_end(path: Path) -> None:
     """Make the file end with a whole line."""
-    if not path.exists():
+    if not path.exists() or is_special(path):
         return
     with path.open("rb+") as file:
         start, last = 0, b""

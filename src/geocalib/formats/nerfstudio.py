@@ -18,7 +18,8 @@ import torch
 from geocalib.calibration import Calibration, Outcome
 from geocalib.cameras import to_opencv
 from geocalib.errors import FormatError
-from geocalib.formats.outputs import calibrated, convert, destination, image_names, write_text
+from geocalib.files import write_text
+from geocalib.formats.outputs import calibrated, convert, destination, image_names
 from geocalib.gravity import world_from_camera
 
 FILE = "transforms.json"

@@ -10,21 +10,17 @@ from typing import TypeVar
 from geocalib.calibration import Calibration, Failure, Outcome
 from geocalib.cameras import Camera
 from geocalib.errors import CameraError, FormatError
+from geocalib.files import is_special, write_text
 
 Converted = TypeVar("Converted")
 
 
 def destination(path: str | Path, name: str) -> Path:
-    """The path itself if it has a suffix, else the name in that folder."""
+    """The path itself if it has a suffix or is a device, else the name in that folder."""
     path = Path(path)
-    return path / name if path.is_dir() or not path.suffix else path
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file, and make its folder."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # File names need not be valid text: their bytes go through unchanged.
-    path.write_text(text, encoding="utf-8", errors="surrogateescape", newline="\n")
+    if path.is_dir() or not (path.suffix or is_special(path)):
+        return path / name
+    return path
 
 
 def calibrated(outcomes: Iterable[Outcome]) -> list[Calibration]:
@@ -48,30 +44,40 @@ def convert(to: Callable[[Camera], list[Converted]], calibration: Calibration) -
         ) from None
 
 
-def image_names(calibrations: Sequence[Calibration]) -> list[str]:
+def image_names(outcomes: Sequence[Outcome]) -> list[str]:
     """The images as they were given; those without a path by their number."""
-    return [c.image or f"image_{i}" for i, c in enumerate(calibrations, 1)]
+    return [outcome.image or f"image_{i}" for i, outcome in enumerate(outcomes, 1)]
+
+
+def one_each(images: Sequence[str], path: str | Path, suffix: str) -> list[Path]:
+    """The file for each image: path itself for a single one, or else below the folder path.
+
+    Files stand there as the images do below the folder that they share, each with the name of
+    its image and the suffix behind it.
+    """
+    paths = [os.path.abspath(image) for image in images]
+    shared = os.path.commonpath([os.path.dirname(path) for path in paths])
+    return [destination(path, os.path.relpath(image, shared) + suffix) for image in paths]
 
 
 def write_one_each(
     outcomes: Iterable[Outcome], path: str | Path, dumps: Callable[[Calibration], str], suffix: str
 ) -> list[Path]:
-    """A file for each image: path itself for a single one, or else below the folder path.
-
-    Files stand there as the images do below the folder that they share, each with the name of
-    its image and the suffix behind it.
-    """
-    calibrations = calibrated(outcomes)
-    images = [os.path.abspath(name) for name in image_names(calibrations)]
-    shared = os.path.commonpath([os.path.dirname(image) for image in images])
-    files = [destination(path, os.path.relpath(image, shared) + suffix) for image in images]
-    for i, file in enumerate(files):
-        if file in files[:i]:
+    """A file for each image that has a camera, where ``one_each`` has it."""
+    outcomes = list(outcomes)
+    calibrated(outcomes)
+    texts: dict[Path, str] = {}
+    images: dict[Path, str] = {}
+    names = image_names(outcomes)
+    for outcome, name, file in zip(outcomes, names, one_each(names, path, suffix), strict=True):
+        if isinstance(outcome, Failure):
+            continue
+        if file in texts:
             raise FormatError(
-                f"{images[files.index(file)]} and {images[i]} would both be {file}; a file holds "
-                "one camera: give a folder, and each image once"
+                f"{images[file]} and {name} would both be {file}; a file holds one camera: give a "
+                "folder, and each image once"
             )
-    texts = [dumps(calibration) for calibration in calibrations]
-    for file, text in zip(files, texts, strict=True):
+        texts[file], images[file] = dumps(outcome), name
+    for file, text in texts.items():
         write_text(file, text)
-    return files
+    return list(texts)

@@ -7,20 +7,18 @@ its SHA-256, in the form of the ``sha256sum`` tool.
 
 from __future__ import annotations
 
-import hashlib
 import http.client
 import os
 import shutil
 import sys
 import urllib.error
 import urllib.request
-import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
 from geocalib.errors import WeightsError
+from geocalib.files import replacing, sha256_of
 
 CACHE_VARIABLE = "GEOCALIB_CACHE"
 """Environment variable that names another folder to keep files in."""
@@ -42,7 +40,6 @@ def fetch(url: str, name: str) -> Path:
     if path.is_file():
         return path
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as file:
             _download(url, file, name)
     except (OSError, http.client.HTTPException) as error:
@@ -51,12 +48,6 @@ def fetch(url: str, name: str) -> Path:
             f"means and put it at {path}, or name another folder in {CACHE_VARIABLE}"
         ) from error
     return path
-
-
-def sha256_of(path: Path) -> str:
-    """The SHA-256 of a file, in hexadecimal."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def check(path: Path) -> str:
@@ -75,18 +66,6 @@ def record(path: Path, sha256: str) -> None:
         if not place.is_file():
             with replacing(place) as file:
                 file.write(f"{sha256}  {path.name}\n".encode())
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A file to write that takes the place of ``path`` in the end, and vanishes on any error."""
-    partial = path.with_name(f"{path.name}.{uuid.uuid4().hex}.partial")
-    try:
-        with partial.open("xb") as file:
-            yield file
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def _record_of(path: Path) -> Path:

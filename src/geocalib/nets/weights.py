@@ -20,7 +20,8 @@ import torch
 from torch import Tensor
 
 from geocalib.errors import ConfigError, WeightsError
-from geocalib.nets.download import check, fetch, record, replacing, sha256_of
+from geocalib.files import replacing, sha256_of
+from geocalib.nets.download import check, fetch, record
 from geocalib.nets.folding import fold_batch_norm
 from geocalib.nets.lean import LeanConfig, LeanNetwork
 from geocalib.nets.published import PublishedNetwork, load_published
@@ -181,6 +182,9 @@ _PLACEHOLDER = WeightCard(
 
 WEIGHT_NAMES = ("lean", *PUBLISHED)
 
+LEAN = "weights/lean.safetensors"
+"""The packaged weights, in the package."""
+
 
 @dataclass(frozen=True)
 class LoadedNetwork:
@@ -201,13 +205,31 @@ def load_network(weights: str | Path = "lean") -> LoadedNetwork:
         return _load_lean()
     if isinstance(weights, str) and weights in PUBLISHED:
         return _load_published(PUBLISHED[weights])
+    mend = f"copy it again, or use one of {', '.join(WEIGHT_NAMES)}"
+    return _load_file(_existing(weights), mend)
+
+
+def identify(weights: str | Path) -> str:
+    """Words that are equal for equal weights of ``load_network``, without loading or fetching."""
+    if isinstance(weights, str) and weights in PUBLISHED:
+        return weights
+    if weights == "lean":
+        resource = files("geocalib") / LEAN
+        if not resource.is_file():
+            return "lean, never trained"
+        with as_file(resource) as path:
+            return f"lean {sha256_of(path)[:16]}"
+    return sha256_of(_existing(weights))[:16]
+
+
+def _existing(weights: str | Path) -> Path:
     path = Path(weights)
     if not path.is_file():
         raise WeightsError(
             f"no weights are named {str(weights)!r}, and no file is; there are "
             f"{', '.join(WEIGHT_NAMES)}"
         )
-    return _load_file(path, mend=f"copy it again, or use one of {', '.join(WEIGHT_NAMES)}")
+    return path
 
 
 def read_weights(path: str | Path) -> tuple[LeanNetwork, WeightCard]:
@@ -257,7 +279,7 @@ def _compact(value: Tensor) -> Tensor:
 
 
 def _load_lean() -> LoadedNetwork:
-    resource = files("geocalib") / "weights" / "lean.safetensors"
+    resource = files("geocalib") / LEAN
     if resource.is_file():
         with as_file(resource) as path:
             return _load_file(path, mend="install geocalib again")

@@ -11,6 +11,7 @@ import hashlib
 import os
 import pickle
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -19,10 +20,13 @@ from torch import Tensor
 
 from geocalib.clues import File
 from geocalib.errors import FormatError
+from geocalib.files import replacing
 from geocalib.lines.segments import Segments
-from geocalib.nets.download import replacing
 from geocalib.sets.plane import Plane
 from geocalib.solver.observations import Observations
+
+LEAF = ".leaf"
+"""What the names of leaves end in."""
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -91,4 +95,12 @@ class Shelf:
         except OSError:
             return None
         key = (os.path.abspath(image), state.st_size, state.st_mtime_ns, self._asked)
-        return self.folder / f"{hashlib.sha256(repr(key).encode()).hexdigest()[:32]}.leaf"
+        return self.folder / f"{hashlib.sha256(repr(key).encode()).hexdigest()[:32]}{LEAF}"
+
+
+def clear(folder: Path) -> None:
+    """Remove the leaves of a folder, and the folder if nothing else is in it."""
+    for leaf in folder.glob(f"*{LEAF}"):
+        leaf.unlink(missing_ok=True)
+    with suppress(OSError):
+        folder.rmdir()

@@ -7,20 +7,22 @@ import sys
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
 
 import torch
 from torch import distributed
 
 from geocalib.errors import GeoCalibError
+from geocalib.files import Guard, locked
 from geocalib.nets.encoders import Encoder, load_pretrained
 from geocalib.training import checkpoint
 from geocalib.training.ablation import build_network, keep_owners
 from geocalib.training.batches import make_draw, validation_pictures
 from geocalib.training.cleaning import level_bank
 from geocalib.training.config import TrainingConfig, WorldConfig, read_config
-from geocalib.training.decode import decode_folder
-from geocalib.training.loop import Budget, Places, train
+from geocalib.training.decode import DECODED, decode_folder, is_decoded
+from geocalib.training.loop import LIGHT, TABLES, Budget, Places, train
 from geocalib.training.panorama import PanoramaBank
 from geocalib.training.pictures import find_panoramas
 from geocalib.training.processes import Process, join
@@ -37,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         _run(options, start)
-    except GeoCalibError as error:
+    except (GeoCalibError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     return 0
@@ -62,6 +64,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--resume", type=Path, help="whole.pt to go on from exactly")
     parser.add_argument("--device", choices=("cpu", "cuda"), help="default: cuda if there is one")
     parser.add_argument(
+        "--overwrite", action="store_true", help="replace the files of an earlier run"
+    )
+    parser.add_argument(
         "--set", nargs="+", action="extend", default=[], metavar="KEY=VALUE", help="change settings"
     )
     return parser
@@ -71,7 +76,14 @@ def _run(options: argparse.Namespace, start: float) -> None:
     config = read_config(options.config, options.set)
     travel = options.travel or options.out / "travel"
     cache = options.cache or options.out
-    with join(options.device) as process, ThreadPoolExecutor(1) as aside:
+    places = Places(options.out / "whole.pt", travel)
+    with (
+        join(options.device) as process,
+        locked(places.whole) if process.leads else nullcontext(),
+        ThreadPoolExecutor(1) as aside,
+    ):
+        if process.leads:
+            _check_places(options, places, cache)
         # Rendering keeps the device busy, decoding the other cores.
         worlds = aside.submit(make_worlds, config.worlds, process.device)
         bank = _bank(options.panos, "train", cache, config, process)
@@ -105,8 +117,25 @@ def _run(options: argparse.Namespace, start: float) -> None:
             trainer,
             pictures,
             Budget(options.steps, seconds),
-            Places(options.out / "whole.pt", travel),
+            places,
         )
+
+
+def _check_places(options: argparse.Namespace, places: Places, cache: Path) -> None:
+    """An error unless the files of a run may be written; those it goes on from may."""
+    goes_on = places.whole.exists() and options.resume is not None
+    goes_on = goes_on and places.whole.samefile(options.resume)
+    read = [options.config, options.encoder, options.levels, None if goes_on else options.resume]
+    read += [] if options.init is None else checkpoint.shards_of(options.init)
+    guard = Guard(read, options.overwrite)
+    light = [path for name in LIGHT for path in sorted(places.travel.glob(name))]
+    guard.check([places.whole, *light], (lambda path: True) if goes_on else None)
+    decoded = [cache / f"{split}{suffix}" for split in ("train", "val") for suffix in DECODED]
+    guard.check(decoded, is_decoded)
+    if not goes_on:
+        # Or the new lines would stand below the old ones.
+        for name in TABLES:
+            (places.travel / name).unlink(missing_ok=True)
 
 
 def make_worlds(config: WorldConfig, device: torch.device) -> PanoramaBank | None:

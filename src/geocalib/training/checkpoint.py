@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import torch
 from torch import Tensor
 
 from geocalib.errors import FormatError
+from geocalib.files import replacing
 
 SHARD_LIMIT = 15 * 2**20
 """Bytes of tensors in one shard."""
@@ -17,10 +17,8 @@ SHARD_LIMIT = 15 * 2**20
 
 def save(state: dict[str, Any], path: Path) -> None:
     """Write a state of tensors and plain values; a reader never sees half a file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(path.name + ".partial")
-    torch.save(state, partial)
-    os.replace(partial, path)
+    with replacing(path) as file:
+        torch.save(state, file)
 
 
 def load(path: Path, device: torch.device | str = "cpu") -> dict[str, Any]:
@@ -60,7 +58,7 @@ def export_shards(state: dict[str, Tensor], stem: Path, limit: int = SHARD_LIMIT
     paths = [stem.with_name(f"{stem.name}-{i:02d}.pt") for i in range(len(shards))]
     for path, shard in zip(paths, shards, strict=True):
         save(shard, path)
-    for path in _shards(stem):
+    for path in shards_of(stem):
         if path not in paths:
             path.unlink()
     return paths
@@ -68,7 +66,7 @@ def export_shards(state: dict[str, Tensor], stem: Path, limit: int = SHARD_LIMIT
 
 def import_shards(stem: Path) -> dict[str, Tensor]:
     """The weights written to stem-*.pt, in single precision."""
-    paths = _shards(stem)
+    paths = shards_of(stem)
     if not paths:
         raise FormatError(f"there is no {stem}-00.pt; give the path without -00.pt")
     state = {}
@@ -78,5 +76,6 @@ def import_shards(stem: Path) -> dict[str, Tensor]:
     return state
 
 
-def _shards(stem: Path) -> list[Path]:
+def shards_of(stem: Path) -> list[Path]:
+    """The files of weights written to stem-*.pt."""
     return sorted(stem.parent.glob(f"{stem.name}-[0-9][0-9].pt"))

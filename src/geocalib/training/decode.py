@@ -15,8 +15,12 @@ import numpy as np
 from PIL import Image
 
 from geocalib.errors import PanoramaError
+from geocalib.files import write_text
 from geocalib.training.panorama import level_sizes
 from geocalib.training.pictures import panorama_width, read_panorama
+
+DECODED = (".rgb", ".json")
+"""What the names of the pixels and of their index end in."""
 
 
 def decode_folder(
@@ -59,8 +63,20 @@ def decode_folder(
         pixels.flush()
     index_file.unlink(missing_ok=True)
     partial.replace(out_file)
-    index_file.write_text(json.dumps(entries, indent=0))
+    write_text(index_file, json.dumps(entries, indent=0))
     return index_file
+
+
+def is_decoded(file: Path) -> bool:
+    """Whether ``decode_folder`` wrote a file, or its index."""
+    try:
+        entries = json.loads(file.with_suffix(".json").read_text())
+    except (OSError, ValueError):
+        return False
+    return isinstance(entries, list) and all(
+        isinstance(entry, dict) and {"name", "offset", "checksum"} <= entry.keys()
+        for entry in entries
+    )
 
 
 def _describe(folder: Path, name: str, width: int | None) -> dict[str, Any]:

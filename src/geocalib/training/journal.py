@@ -100,6 +100,8 @@ def plot(folder: Path, picture: Path) -> None:
     """Draw the curves of the tables that a run has left in a folder."""
     from matplotlib.figure import Figure
 
+    from geocalib.draw import save_figure
+
     training, validation = (_read(folder / name) for name in ("training.csv", "validation.csv"))
     medians = [name for name in validation if name.endswith(("gravity_median", "vfov_median"))]
     figure = Figure(figsize=(12, 4), layout="constrained")
@@ -117,7 +119,7 @@ def plot(folder: Path, picture: Path) -> None:
         axes.grid(alpha=0.3)
         if axes.lines:
             axes.legend(fontsize=8)
-    figure.savefig(picture, dpi=120)
+    save_figure(figure, picture, dpi=120)
 
 
 def _read(path: Path) -> dict[str, list[str]]:

@@ -6,16 +6,18 @@ A network's errors differ from view to view; a tilt of the panorama is what they
 from __future__ import annotations
 
 import csv
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
 from geocalib.errors import PanoramaError
+from geocalib.formats.cells import escape, unescape, write_rows
 from geocalib.gravity import angle_between, difference, move, tangent_basis
 
 Verdict = Literal["level", "tilted", "unclear"]
@@ -43,6 +45,12 @@ MEDIAN_OF_RAYLEIGH = math.sqrt(2 * math.log(2))
 
 ROUNDS = 60
 """Of the search for the geometric median."""
+
+ORIGIN = ("request", "photo")
+"""Further columns of JSON: what was asked of which file, as ``geocalib.journal`` has it."""
+
+Origin = Mapping[str, Any]
+"""Values by the names of ``ORIGIN``."""
 
 COLUMNS = (
     *("file", "tilt_deg", "sigma_deg", "rotation_x_deg", "rotation_z_deg"),
@@ -134,15 +142,22 @@ def _geometric_median(down: Tensor) -> Tensor:
     return centre
 
 
-def write_levels(levels: Mapping[str, Level], file: Path) -> None:
-    """A table with a line for each file of a panorama."""
-    with file.open("w", newline="", encoding="utf-8", errors="surrogateescape") as stream:
-        writer = csv.DictWriter(stream, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        for name, level in levels.items():
-            numbers = {column: getattr(level, column) for column in COLUMNS[1:-2]}
-            row = {column: f"{number:.4f}" for column, number in numbers.items()}
-            writer.writerow({"file": name, **row, "views": level.views, "verdict": level.verdict})
+def write_levels(
+    levels: Mapping[str, Level], file: Path, origins: Mapping[str, Origin] | None = None
+) -> None:
+    """A table with a line for each file of a panorama.
+
+    origins: of some of the files, as ``read_origins`` gives them back.
+    """
+    told = () if origins is None else ORIGIN
+    rows: list[list[object]] = [[*COLUMNS, *told]]
+    for name, level in levels.items():
+        numbers = (getattr(level, column) for column in COLUMNS[1:-2])
+        origin = (origins or {}).get(name)
+        values = (f"{number:.4f}" for number in numbers)
+        more = ("" if origin is None else json.dumps(origin[key]) for key in told)
+        rows.append([escape(name), *values, level.views, level.verdict, *more])
+    write_rows(file, rows)
 
 
 def read_levels(file: Path) -> dict[str, Level]:
@@ -151,7 +166,7 @@ def read_levels(file: Path) -> dict[str, Level]:
     try:
         with file.open(newline="", encoding="utf-8", errors="surrogateescape") as stream:
             for row in csv.DictReader(stream):
-                levels[row["file"]] = Level(
+                levels[unescape(row["file"])] = Level(
                     rotation_x_deg=float(row["rotation_x_deg"]),
                     rotation_z_deg=float(row["rotation_z_deg"]),
                     spread_deg=float(row["spread_deg"]),
@@ -161,3 +176,22 @@ def read_levels(file: Path) -> dict[str, Level]:
     except (OSError, KeyError, TypeError, ValueError) as error:
         raise PanoramaError(f"{file} is no table of levels: {error!r}") from error
     return levels
+
+
+def read_origins(file: Path) -> dict[str, Origin]:
+    """What was asked about each panorama of a table, where it says so."""
+    try:
+        with file.open(newline="", encoding="utf-8", errors="surrogateescape") as stream:
+            return {
+                unescape(row["file"]): {key: json.loads(row.get(key) or "null") for key in ORIGIN}
+                for row in csv.DictReader(stream)
+            }
+    except ValueError as error:
+        raise PanoramaError(f"{file} is no table of levels: {error!r}") from error
+
+
+def is_table(file: Path) -> bool:
+    """Whether a file begins as ours do."""
+    start = ",".join(COLUMNS).encode()
+    with file.open("rb") as stream:
+        return stream.read(len(start)) == start

@@ -22,6 +22,12 @@ from geocalib.training.symmetry import remove_lean
 from geocalib.training.trainer import Trainer
 from geocalib.training.validate import Pictures, evaluate, one_line, refresh_batch_norms
 
+TABLES = ("training.csv", "validation.csv")
+"""What a run writes down as it goes on."""
+
+LIGHT = (*TABLES, "ema-*.pt", "raw-*.pt", "curves.png")
+"""Names of all that is light."""
+
 NORMALISING_SEED = 7
 """Of the pictures that batch norms are recomputed on: the same ones every time."""
 
@@ -97,7 +103,7 @@ class _Watch:
         self.trainer, self.validation, self.places = trainer, validation, places
         self.means, self.images = Means(), 0
         self._gpu = GpuMeter()
-        self._training = Table(places.travel / "training.csv", TRAIN_COLUMNS)
+        self._training = Table(places.travel / TABLES[0], TRAIN_COLUMNS)
         self._start = self._logged = self._saved = self._validated = time.perf_counter()
         self._released = copy.deepcopy(trainer.network)
         self._raw_is_kept = False
@@ -176,7 +182,7 @@ class _Watch:
         numbers = evaluate(self._released, self.validation, trainer.config.validation.batch)
         self._validated = time.perf_counter()
         row = {"step": trainer.steps, "seconds": self._validated - self._start, **numbers}
-        table = Table(self.places.travel / "validation.csv", tuple(row))
+        table = Table(self.places.travel / TABLES[1], tuple(row))
         table.add(row)
         table.close()
         print(f"step {trainer.steps} validation | {one_line(numbers)}", flush=True)

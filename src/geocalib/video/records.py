@@ -3,21 +3,35 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from geocalib.calibration import Calibration, Outcome
-from geocalib.errors import FormatError
+from geocalib.errors import FormatError, OutputError
+from geocalib.files import is_special, naming, replacing
+from geocalib.files.guard import MEND
+from geocalib.files.snapshot import glance, snapshot, unchanged
 from geocalib.formats.record import read_outcome
-from geocalib.nets.download import replacing
+from geocalib.journal import Request, check_same
 from geocalib.video.track import Tracked
 
 SCHEMA = "geocalib-video/1"
 
 
-def to_line(tracked: Tracked) -> bytes:
+Origin = Mapping[str, Any]
+"""What was asked (``request``) of which file (``photo``), as photos have it; the same of all frames
+of a file."""
+
+
+def origin_of(request: Request, video: str | None) -> Origin:
+    """The origin of the frames of a video, or of a camera."""
+    files = () if video is None else (video,)
+    return {"request": request, "photo": snapshot(files, glance(files)) if files else None}
+
+
+def to_line(tracked: Tracked, origin: Origin) -> bytes:
     """The record of a frame; ``raw`` and ``smoothed`` are laid out as those of photos."""
     record = {
         "schema": SCHEMA,
@@ -27,31 +41,32 @@ def to_line(tracked: Tracked) -> bytes:
         "segment": tracked.segment,
         "smoothed": None if tracked.smoothed is None else tracked.smoothed.to_dict(),
         "raw": tracked.raw.to_dict(),
+        **origin,
     }
     return json.dumps(record, allow_nan=False).encode("ascii") + b"\n"
 
 
-def write(tracked: Iterable[Tracked], path: Path) -> None:
+def write(tracked: Iterable[Tracked], path: Path, origin: Origin) -> None:
     """A new file, whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as file:
         for frame in tracked:
-            file.write(to_line(frame))
+            file.write(to_line(frame, origin))
 
 
 @contextmanager
-def appending(path: Path) -> Iterator[Callable[[Tracked], None]]:
+def appending(path: Path, origin: Origin) -> Iterator[Callable[[Tracked], None]]:
     """A function that adds a frame to a file, each handed to the system before the next begins.
 
     What an interrupted run has left of its last line is removed.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("ab+") as file:
-        file.seek(0)
-        file.truncate(file.read().rfind(b"\n") + 1)
+    with naming(path), path.open("ab+") as file:
+        if not is_special(path):
+            file.seek(0)
+            file.truncate(file.read().rfind(b"\n") + 1)
 
         def append(tracked: Tracked) -> None:
-            file.write(to_line(tracked))
+            file.write(to_line(tracked, origin))
             file.flush()
 
         yield append
@@ -67,21 +82,35 @@ def read(path: str | Path) -> list[Tracked]:
     ]
 
 
-def answers(path: Path, camera_model: str) -> dict[int, Outcome]:
-    """What a file has already of the frames of a video, by their index; failures are left out."""
-    if not path.exists():
+def answers(path: Path, request: Request, video: str) -> dict[int, Outcome]:
+    """What a file has already of the frames of a video, by their index; failures are left out.
+
+    An error if it answers another question, or is of another video.
+    """
+    if not path.exists() or is_special(path):
         return {}
-    found: dict[int, Outcome] = {}
-    for frame in read(path):
-        if not isinstance(frame.raw, Calibration):
-            continue
-        if frame.raw.camera_model != camera_model:
-            raise FormatError(
-                f"{path} holds answers for {frame.raw.camera_model}, not {camera_model}; delete "
-                "it, or choose another output"
-            )
-        found[frame.index] = frame.raw
-    return found
+    frames = read(path)
+    origins = {line for line in map(_origin, path.read_bytes().splitlines(keepends=True)) if line}
+    for origin in map(json.loads, origins):
+        check_same(origin["request"], request, path)
+        if not unchanged(origin["photo"], (video,)):
+            raise OutputError(f"{path} is of another video than {video} is now; {MEND}")
+    return {frame.index: frame.raw for frame in frames if isinstance(frame.raw, Calibration)}
+
+
+def is_ours(path: Path) -> bool:
+    """Whether a file begins as those of ``write`` do."""
+    start = f'{{"schema": "{SCHEMA}"'.encode()
+    with path.open("rb") as file:
+        return file.read(len(start)) == start
+
+
+def _origin(line: bytes) -> str | None:
+    """The origin of a whole line, as JSON: equal for equal ones."""
+    if not line.endswith(b"\n"):
+        return None
+    record = json.loads(line)
+    return json.dumps({key: record.get(key) for key in ("request", "photo")})
 
 
 def _tracked(line: bytes, source: str) -> Tracked:

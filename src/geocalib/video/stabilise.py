@@ -17,7 +17,7 @@ import numpy.typing as npt
 from geocalib import gravity as sphere
 from geocalib.calibration import Calibration
 from geocalib.errors import ConfigError, VideoError
-from geocalib.nets.download import replacing
+from geocalib.files import replacing
 from geocalib.video.frames import Frame
 from geocalib.video.track import Tracked
 
@@ -89,7 +89,6 @@ def writing(path: Path, rate: Fraction) -> Iterator[Callable[[Frame], None]]:
     """A video file that frames are given to; it appears when it is whole."""
     import av
 
-    path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as file:
         container = av.open(file, "w", format=CONTAINERS[path.suffix.lower()])
         with container:

@@ -1,0 +1,44 @@
+"""Text in the cells of CSV tables, such that spreadsheets take it for text.
+
+A cell that begins with = + - @ would be a formula: that of a file's name may do anything.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from geocalib.files import replacing
+
+_RISKY = re.compile(r"'*[=+\-@\t\r\n]")
+_ESCAPED = re.compile(r"'+[=+\-@\t\r\n]")
+
+
+def write_rows(path: Path, rows: Iterable[Iterable[object]]) -> None:
+    """Write a table, the header among its rows; whole or not at all."""
+    with replacing(path) as file:
+        # File names need not be valid text: their bytes go through unchanged.
+        stream = io.TextIOWrapper(file, encoding="utf-8", errors="surrogateescape", newline="")
+        csv.writer(stream, lineterminator="\n").writerows(rows)
+        stream.detach()
+
+
+def escape(text: str) -> str:
+    """The text, with an apostrophe before it where it might be a formula.
+
+    >>> escape("=1+1.jpg"), escape("'=1"), escape("a-b.jpg"), escape("'a")
+    ("'=1+1.jpg", "''=1", 'a-b.jpg', "'a")
+    """
+    return f"'{text}" if _RISKY.match(text) else text
+
+
+def unescape(cell: str) -> str:
+    """The text that ``escape`` was given.
+
+    >>> unescape("'=1+1.jpg"), unescape("''=1"), unescape("a-b.jpg"), unescape("'a")
+    ('=1+1.jpg', "'=1", 'a-b.jpg', "'a")
+    """
+    return cell[1:] if _ESCAPED.match(cell) else cell
