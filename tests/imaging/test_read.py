@@ -358,8 +358,9 @@ def test_files_that_cannot_be_opened(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     # The superuser may read everything, so that no file can stand for one that is locked.
     monkeypatch.setattr("geocalib.imaging.read.open", refuse, raising=False)
+    (tmp_path / "locked.jpg").touch()
     with pytest.raises(ImageError, match=r"locked\.jpg may not be read; check its permissions"):
-        read_photo("locked.jpg")
+        read_photo(tmp_path / "locked.jpg")
 
 
 def png_header(width: int, height: int) -> bytes:
@@ -374,8 +375,10 @@ def test_a_decompression_bomb_is_refused_by_its_header() -> None:
         read_photo(png_header(50000, 50000))
     with pytest.raises(ImageError, match="decompression bomb"):
         read_photo(png_header(14200, 14200))
-    # 200 megapixels are a photo; this one is only cut short.
+    # 200 megapixels are a photo, of a file that is large; this one is only cut short.
     with pytest.raises(ImageError, match="cut short"):
+        read_photo(png_header(16320, 12240) + bytes(100_000))
+    with pytest.raises(ImageError, match=r"16320x12240 pixels in \d+ bytes: a decompression bomb"):
         read_photo(png_header(16320, 12240))
 
 

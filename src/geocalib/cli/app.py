@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -74,10 +76,10 @@ def _fail(line: str) -> None:
 def _find(paths: list[str], recursive: bool = False) -> Found:
     """The images of a command; ends it where there are none."""
     from geocalib.cli.inputs import find_images
+    from geocalib.cli.report import tell
 
     found = find_images(paths, recursive)
-    for problem in found.problems:
-        _fail(problem)
+    tell(found)
     if not found.images:
         raise typer.Exit(UNUSABLE)
     return found
@@ -101,10 +103,17 @@ app = typer.Typer(
 
 def main() -> None:
     """The entry point."""
+    # A stream that was closed before the start is none at all.
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         # A terminal that lacks a character is no reason to stop.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
+    # What other libraries warn of, users of a command cannot mend; with -W they ask for it.
+    if not sys.warnoptions:
+        warnings.simplefilter("ignore")
+        logging.getLogger().addHandler(logging.NullHandler())
     app(prog_name="geocalib")
 
 

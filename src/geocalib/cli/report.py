@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from geocalib.calibration import Calibration, Failure, Outcome
+    from geocalib.cli.inputs import Found
 
 Row = tuple["Text", ...]
 
@@ -57,6 +58,14 @@ def warn(line: str) -> None:
 
 def fail(line: str) -> None:
     _say(f"error: {line}", "red")
+
+
+def tell(found: Found) -> None:
+    """What is to be said of the paths of a command; images that are missing fail by themselves."""
+    for line in found.notes:
+        warn(line)
+    for line in found.problems:
+        fail(line)
 
 
 def failures(failed: Iterable[Failure]) -> None:
