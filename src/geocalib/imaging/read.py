@@ -141,7 +141,7 @@ def _opened(name: str) -> Iterator[IO[bytes]]:
 def _from_file(file: IO[bytes], name: str, short_side: int | None) -> Photo:
     image = _identified(file, name)
     size = image.size
-    _check_size(size, name, file.seek(0, os.SEEK_END))
+    _check_size(size, name, _length(file))
     deep = has_low_bytes(image)
     several = bool(getattr(image, "is_animated", False))
     drafted = None
@@ -158,6 +158,14 @@ def _from_file(file: IO[bytes], name: str, short_side: int | None) -> Photo:
     return _photo(image, name, short_side, size, drafted[1][2:], notes)
 
 
+def _length(file: IO[bytes]) -> int:
+    """Bytes of a file, which is left where it was."""
+    at = file.tell()
+    end = file.seek(0, os.SEEK_END)
+    file.seek(at)
+    return end
+
+
 def _identified(file: IO[bytes], name: str) -> Image.Image:
     """The image of a file, with its header read only.
 
@@ -170,7 +178,7 @@ def _identified(file: IO[bytes], name: str) -> Image.Image:
     if not head:
         raise ImageError(f"{name} is empty; copy it again")
     if (size := webp_size(head)) is not None:
-        _check_size(size, name, file.seek(0, os.SEEK_END))
+        _check_size(size, name, _length(file))
     try:
         if head[4:8] == b"ftyp" and any(brand in head for brand in HEIF_BRANDS):
             return _open_heif(file, name)
