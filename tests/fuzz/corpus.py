@@ -48,7 +48,7 @@ def encoded(image: Image.Image, kind: str, **options: Any) -> bytes:
 
 
 def _jpeg() -> list[bytes]:
-    every = dict(exif=exif(), comment=b"a comment")
+    every = {"exif": exif(), "comment": b"a comment"}
     return [
         encoded(picture(), "JPEG", **every),
         encoded(picture(), "JPEG", progressive=True, subsampling=0),

@@ -22,12 +22,12 @@ pytest.importorskip("yaml")
 
 CASES = int(os.environ.get("GEOCALIB_FUZZ", "1000"))
 
-SHARES = {
-    **{"JPEG": 90, "PNG": 90, "WebP": 70, "TIFF": 120, "HEIC": 70, "GIF": 60},
-    **{"EXIF": 60, "XMP": 40, "sidecar": 40, "answers": 60, "table": 40, "cameras": 20},
-    **{"truth": 30, "levels": 20, "OpenCV": 40, "rig YAML": 30, "rig JSON": 30},
-    **{"COLMAP text": 30, "COLMAP binary": 30, "hloc lists": 20, "HDF5": 60},
-}
+IMAGES = {"JPEG": 90, "PNG": 90, "WebP": 70, "TIFF": 120, "HEIC": 70, "GIF": 60}
+BESIDE_PIXELS = {"EXIF": 60, "XMP": 40, "sidecar": 40}
+TABLES = {"answers": 60, "table": 40, "cameras": 20, "truth": 30, "levels": 20}
+CAMERAS = {"OpenCV": 40, "rig YAML": 30, "rig JSON": 30, "COLMAP text": 30, "COLMAP binary": 30}
+MATCHES = {"hloc lists": 20, "HDF5": 60}
+SHARES = IMAGES | BESIDE_PIXELS | TABLES | CAMERAS | MATCHES
 """Of a thousand and fifty files, those for each reader."""
 
 BINARY = {"JPEG", "PNG", "WebP", "TIFF", "HEIC", "GIF", "EXIF", "COLMAP binary", "HDF5"}

@@ -70,11 +70,13 @@ class Watched:
 def serve() -> None:
     """Answer until nobody asks."""
     from fuzz.readers import READERS
+    from geocalib.cli.streams import hush_libraries
 
     answers = os.fdopen(os.dup(1), "wb")
-    said = tempfile.TemporaryFile()
+    said = tempfile.TemporaryFile()  # noqa: SIM115
     for stream in (1, 2):
         os.dup2(said.fileno(), stream)
+    hush_libraries()
     warnings.simplefilter("error")
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
@@ -88,6 +90,7 @@ def serve() -> None:
             verdict = _verdict(lambda: READERS[reader](data, Path(folder)))  # noqa: B023
             seconds = time.process_time() - start
         sys.stdout.flush()
+        sys.stderr.flush()
         said.seek(0)
         if words := said.read():
             verdict = f"it printed {words[:500]!r}; {verdict}"

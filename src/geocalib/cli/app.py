@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from geocalib.cli import dataset, evaluate, localize, rig, train, video
+from geocalib.cli import dataset, evaluate, localize, rig, streams, train, video
 from geocalib.cli.clues import (
     AnyRotation,
     Asked,
@@ -103,17 +101,10 @@ app = typer.Typer(
 
 def main() -> None:
     """The entry point."""
-    # A stream that was closed before the start is none at all.
-    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
-    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
-    for stream in (sys.stdout, sys.stderr):
-        # A terminal that lacks a character is no reason to stop.
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
-    # What other libraries warn of, users of a command cannot mend; with -W they ask for it.
+    streams.make_ready()
+    # With python -W somebody wants to know.
     if not sys.warnoptions:
-        warnings.simplefilter("ignore")
-        logging.getLogger().addHandler(logging.NullHandler())
+        streams.hush_libraries()
     app(prog_name="geocalib")
 
 

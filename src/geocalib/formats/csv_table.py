@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -62,13 +62,14 @@ def read(path: str | Path) -> list[Outcome]:
     """What ``write`` has written, exactly."""
     outcomes = []
     with Path(path).open(encoding="utf-8", errors="surrogateescape", newline="") as stream:
-        rows = csv.reader(stream)
-        header = next(rows, [])
+        rows = _rows(csv.reader(stream), path)
+        _, header = next(rows, (0, []))
         if header != list(COLUMNS):
             odd = sorted(set(header) ^ set(COLUMNS)) or ["their order"]
-            raise FormatError(f"{path}: these are not our columns, see {', '.join(odd)}")
-        for row in rows:
-            source = f"{path}, line {rows.line_num}"
+            names = ", ".join(odd).splitlines() or [""]
+            raise FormatError(f"{path}: these are not our columns, see {names[0]:.80}")
+        for number, row in rows:
+            source = f"{path}, line {number}"
             if len(row) != len(header):
                 raise FormatError(f"{source}: has {len(row)} cells of {len(header)}")
             cells = {
@@ -76,6 +77,14 @@ def read(path: str | Path) -> list[Outcome]:
             }
             outcomes.append(read_outcome(_record(cells), source))
     return outcomes
+
+
+def _rows(reader: Any, path: str | Path) -> Iterator[tuple[int, list[str]]]:
+    """The rows of a table, each with the number of its line."""
+    try:
+        yield from ((reader.line_num, row) for row in reader)
+    except csv.Error as error:
+        raise FormatError(f"{path}: this is not CSV: {error}") from None
 
 
 def _at(record: Any, place: Place) -> Any:
@@ -98,8 +107,8 @@ def _value(column: str, cell: str, source: str) -> Any:
         return cell or None
     try:
         return json.loads(cell)
-    except ValueError:
-        raise FormatError(f"{source}: {column} holds {cell!r}, not a number or JSON") from None
+    except (ValueError, RecursionError):
+        raise FormatError(f"{source}: {column} holds {cell!r:.40}, not a number or JSON") from None
 
 
 def _record(cells: dict[str, Any]) -> dict[str, Any]:

@@ -64,9 +64,13 @@ def read(path: str | Path, model: str | None = None) -> Camera:
     width, height, K, distortion = nodes
     name = storage.getNode("distortion_model").string() or "plumb_bob"
     if name not in MODELS:
-        raise FormatError(f"{path}: unknown distortion_model {name!r}; known: {', '.join(MODELS)}")
+        raise FormatError(
+            f"{path}: unknown distortion_model {name!r:.40}; known: {', '.join(MODELS)}"
+        )
     size = (width.real(), height.real())
     try:
         return from_opencv(K.mat(), distortion.mat(), size, MODELS[name], model, torch.float64)
     except CameraError as error:
         raise FormatError(f"{path}: {error}") from None
+    except cv2.error:
+        raise FormatError(f"{path}: a matrix is not of the size that it states") from None

@@ -143,7 +143,7 @@ def _from_file(file: IO[bytes], name: str, short_side: int | None) -> Photo:
     size = image.size
     _check_size(size, name, _length(file))
     deep = has_low_bytes(image)
-    several = bool(getattr(image, "is_animated", False))
+    several = _holds_several(image, name)
     drafted = None
     if short_side is not None:
         least = OVERSAMPLING * short_side
@@ -215,6 +215,14 @@ def _load(image: Image.Image, name: str) -> None:
     try:
         image.load()
     except Exception as cause:  # Decoders fail on damaged files in ways of their own.
+        raise _damaged(name, cause) from cause
+
+
+def _holds_several(image: Image.Image, name: str) -> bool:
+    """Whether there are more pictures in a file, which takes a look behind the first."""
+    try:
+        return bool(getattr(image, "is_animated", False))
+    except Exception as cause:
         raise _damaged(name, cause) from cause
 
 
