@@ -31,6 +31,13 @@ def png(width: int, height: int, *chunks: tuple[bytes, bytes]) -> bytes:
     )
 
 
+def long_chunk() -> bytes:
+    """A PNG whose pixels are there, in a chunk that claims two gigabytes."""
+    good = encoded(picture(), "PNG")
+    at = good.index(b"IDAT")
+    return good[: at - 4] + b"\x7f\xff\xff\xff" + good[at:]
+
+
 def webp(kind: bytes, side: int) -> bytes:
     """A WebP file that states a size."""
     if kind == b"VP8X":
@@ -100,6 +107,7 @@ BOMBS: dict[str, tuple[str, bytes]] = {
     "PNG of 50000": ("PNG", png(50000, 50000)),
     "PNG of 14000 in a few bytes": ("PNG", png(14000, 14000)),
     "PNG of 4 billion": ("PNG", png(0xFFFFFFFF, 0xFFFFFFFF)),
+    "PNG chunk": ("PNG", long_chunk()),
     "PNG text": ("PNG", png(64, 64, (b"zTXt", b"a\0\0" + zlib.compress(bytes(1 << 27))))),
     "PNG profile": ("PNG", png(64, 64, (b"iCCP", b"a\0\0" + zlib.compress(bytes(1 << 27))))),
     "WebP canvas": ("WebP", webp(b"VP8X", 1 << 24)),
@@ -163,6 +171,10 @@ CASES: dict[str, tuple[str, bytes]] = {
     "a width longer than a float": ("answers", answer(width=10**400)),
     "gravity longer than a float": ("answers", answer(gravity=[10**400, 0, 0])),
     "columns with a line break in them": ("table", b'image,"wi\ndth"\n'),
+    "a document of OpenCV that is no mapping": (
+        "OpenCV",
+        corpus()["OpenCV"][0].replace(b"---", b"-\0-"),
+    ),
     "a matrix of fewer numbers": (
         "OpenCV",
         corpus()["OpenCV"][0].replace(b"rows: 3", b"rows: 4", 1),

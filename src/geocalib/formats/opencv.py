@@ -55,9 +55,9 @@ def read(path: str | Path, model: str | None = None) -> Camera:
     try:
         mode = cv2.FILE_STORAGE_READ | cv2.FILE_STORAGE_MEMORY
         storage = cv2.FileStorage(Path(path).read_text(encoding="utf-8"), mode)
+        nodes = [storage.getNode(key) for key in KEYS]
     except (cv2.error, SystemError, UnicodeDecodeError):
         raise FormatError(f"{path}: this is not YAML that OpenCV can read") from None
-    nodes = [storage.getNode(key) for key in KEYS]
     missing = [key for key, node in zip(KEYS, nodes, strict=True) if node.empty()]
     if missing:
         raise FormatError(f"{path}: lacks {', '.join(missing)}")

@@ -18,6 +18,7 @@ from torch import Tensor
 from geocalib.errors import ImageError
 from geocalib.image_files import EXPORT, is_raw, why_not_a_file
 from geocalib.imaging.exif import FocalHint, Metadata, focal_hint, read_tags
+from geocalib.imaging.measured import Measured
 from geocalib.imaging.quiet import quiet
 from geocalib.imaging.sixteen import SHALLOW, add_low_bytes, eight_bits, has_low_bytes
 from geocalib.imaging.webp import webp_size
@@ -129,7 +130,7 @@ def _opened(name: str) -> Iterator[IO[bytes]]:
     if is_raw(name):
         raise ImageError(f"{name} holds RAW data; {EXPORT}")
     try:
-        file = open(name, "rb")  # noqa: SIM115 (what fails later is not the opening)
+        file = Measured(open(name, "rb", 0))  # noqa: SIM115 (what fails later is not the opening)
     except PermissionError:
         raise ImageError(f"{name} may not be read; check its permissions") from None
     except OSError as cause:
