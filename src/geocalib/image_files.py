@@ -27,7 +27,7 @@ RAW_SUFFIXES = frozenset(
 """What cameras call the readings of their sensors. Many are TIFF files whose first picture is a
 thumbnail, which must not pass for the photo."""
 
-EXPORT = "RAW is not read; export it as JPEG or TIFF"
+EXPORT = "RAW is not read: export it as JPEG or TIFF"
 
 
 def is_raw(name: str) -> bool:

@@ -179,11 +179,11 @@ def test_raw_files_beside_others(run: Run, photos: list[str]) -> None:
     assert result.exit_code == 0
     assert len(result.stdout.splitlines()) == 10
     assert result.stderr.splitlines()[0] == (
-        "warning: photos: 1 RAW file was passed over; RAW is not read; export it as JPEG or TIFF"
+        "warning: photos: 1 RAW file passed over; RAW is not read: export it as JPEG or TIFF"
     )
     named = run("calibrate", "photos/1.nef")
     assert named.exit_code == 1
-    assert named.stderr.startswith("error: photos/1.nef holds RAW data; RAW is not read; export")
+    assert named.stderr.startswith("error: photos/1.nef holds RAW data; RAW is not read: export")
 
 
 def test_an_empty_path(run: Run, photos: list[str]) -> None:

@@ -160,16 +160,16 @@ def test_raw_files_are_told(folder: str) -> None:
     Path("raw").mkdir()
     for name in ("a.CR2", "b.nef", "c.dng"):
         Path("raw", name).touch()
-    advice = "RAW is not read; export it as JPEG or TIFF"
+    advice = "RAW is not read: export it as JPEG or TIFF"
     for path, what in (("raw", "holds no image"), ("raw/*", "matches no image")):
         found = find_images([path])
         assert found.images == found.notes == ()
-        assert found.problems == (f"{path} {what} but 3 of RAW data; {advice}",)
+        assert found.problems == (f"{path} {what} but 3 RAW files; {advice}",)
     Path("photos/b2/d.arw").touch()
     for path in ("photos", "photos/**/*"):
         found = find_images([path], recursive=True)
         assert (len(found.images), found.problems) == (5, ())
-        assert found.notes == (f"{path}: 1 RAW file was passed over; {advice}",)
+        assert found.notes == (f"{path}: 1 RAW file passed over; {advice}",)
     assert find_images([folder]).notes == ()
 
 

@@ -405,7 +405,7 @@ def test_raw_data_are_refused(tmp_path: Path) -> None:
     """Many RAW files are TIFF files that begin with a thumbnail."""
     for name in ("photo.NEF", "photo.dng"):
         (tmp_path / name).write_bytes(encoded(Image.fromarray(pattern(160, 120)), "TIFF"))
-        with pytest.raises(ImageError, match=r"holds RAW data; RAW is not read; export it as JPEG"):
+        with pytest.raises(ImageError, match=r"holds RAW data; RAW is not read: export it as JPEG"):
             read_photo(tmp_path / name)
 
 

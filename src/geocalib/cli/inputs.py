@@ -129,12 +129,15 @@ class _Search:
 
     def _add_nothing(self, given: str, what: str, hint: str, raw: int) -> None:
         """A path without an image, or with some that cannot be read."""
-        told = f" but {raw} of RAW data; {EXPORT}" if raw else hint
+        told = f" but {_raw_files(raw)}; {EXPORT}" if raw else hint
         self.problems.append(f"{given} {what}{told}")
 
     def _pass_over(self, given: str, raw: int) -> None:
-        files = "1 RAW file was" if raw == 1 else f"{raw} RAW files were"
-        self.notes.append(f"{given}: {files} passed over; {EXPORT}")
+        self.notes.append(f"{given}: {_raw_files(raw)} passed over; {EXPORT}")
+
+
+def _raw_files(count: int) -> str:
+    return f"{count} RAW file{'' if count == 1 else 's'}"
 
 
 def _matches(pattern: str) -> Iterator[str]:
