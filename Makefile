@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin
 
-.PHONY: demo test benchmark clean
+.PHONY: demo test fuzz benchmark clean
 
 # The stamp is renewed when what is to be installed changes.
 $(VENV)/.installed: pyproject.toml constraints.txt
@@ -19,6 +19,10 @@ test: $(VENV)/.installed
 	$(RUN)/ruff check .
 	$(RUN)/mypy
 	$(RUN)/pytest
+
+# Ten times as many damaged files as among the tests.
+fuzz: $(VENV)/.installed
+	GEOCALIB_FUZZ=10000 $(RUN)/pytest tests/fuzz
 
 benchmark: $(VENV)/.installed
 	$(RUN)/python benchmarks/solver.py

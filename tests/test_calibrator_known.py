@@ -16,6 +16,7 @@ from geocalib import Calibration, Failure, Prior, Rig
 from geocalib.errors import (
     CameraError,
     CouplingError,
+    ImageError,
     PriorError,
 )
 from oracle_network import Oracle, Truth, check, knowing, picture, truth
@@ -53,6 +54,25 @@ class TestKnown:
         assert gravity_error_deg(found.gravity, direction).item() < 1e-6
         assert found.parameters == ()
         assert found.sigma.focal == found.sigma.gravity_deg == found.sigma.vfov_deg == 0
+
+    @pytest.mark.parametrize("focal", [1e-9, 1.0, 1e5, Prior(1e-9, 1.0)])
+    def test_a_focal_length_that_no_lens_has_is_refused(self, focal: Any) -> None:
+        known = truth((480, 360))
+        with pytest.raises(ImageError, match=r"no lens's for 480x360 pixels; give 48 to 4123"):
+            knowing(known).calibrate(picture(known.size, 0), focal=focal)
+
+    def test_one_focal_length_for_large_and_small(self) -> None:
+        truths = [truth((480, 360)), truth((48, 36))]
+        sources = [picture(known.size, i) for i, known in enumerate(truths)]
+        first, second = knowing(*truths).calibrate(sources, focal=1000.0)
+        assert isinstance(first, Calibration)
+        assert first.fy == 1000
+        assert isinstance(second, Failure)
+        assert "a focal length of 1000 pixels is no lens's for 48x36 pixels" in second.error
+        again = list(knowing(*truths).calibrate_set(sources, cameras=[0, 1], focal=1000.0))
+        assert isinstance(again[0], Calibration)
+        assert isinstance(again[1], Failure)
+        assert again[1].error == second.error
 
     def test_a_known_focal_length_is_one_of_the_original(self) -> None:
         known = truth((960, 720))

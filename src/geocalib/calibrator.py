@@ -308,10 +308,12 @@ class Calibrator:
         outcomes: dict[int, Outcome] = {}
         seen: dict[int, Seen] = {}
         for index, sight in enumerate(self._eye.see(task.sources, with_lines, any_rotation)):
-            if isinstance(sight, Seen):
-                seen[index] = sight
-            else:
+            if not isinstance(sight, Seen):
                 outcomes[index] = sight
+            elif misfit := task.given.misfit(index, task.model, (file := sight.file).size):
+                outcomes[index] = Failure(file.path, *file.size, f"{file.name}: {misfit}")
+            else:
+                seen[index] = sight
         # Fields of one size are fitted as one batch.
         order = sorted(seen, key=lambda index: seen[index].fields.size)
         if order:

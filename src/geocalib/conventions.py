@@ -33,5 +33,9 @@ Units
 TRIVIAL_FOCAL = 0.7
 """The focal length a fit starts from, in units of the longer image side."""
 
+VFOV_RANGE_DEG = (5.0, 150.0)
+"""The vertical fields of view that a fit of a perspective model stays within, and that are
+believed of a lens."""
+
 HUBER_THRESHOLD = 0.01
 """Residual norm up to which the cost is quadratic; linear beyond."""

@@ -17,9 +17,12 @@ from geocalib.imaging.exif import FocalHint
 from geocalib.imaging.prepare import View
 from geocalib.solver.coupling import Coupling
 from geocalib.solver.priors import Known, Prior, gather_priors, gravity_sigma_width, rows
+from geocalib.solver.state import focal_range
 
 VAGUE = 1e6
 """Relative sigma of a focal length of which nothing is known beside others that are."""
+
+ROUNDING = 1e-9
 
 Rows = Tensor | Prior | None
 """Nothing, hard values, or a soft prior; tensors of a row per image."""
@@ -97,6 +100,22 @@ class Given:
             return self
         heights = torch.tensor(sizes, dtype=torch.float64)[:, 1:]
         return replace(self, focal=focal_of_view(self.view, heights), view=None)
+
+    def misfit(self, row: int, model: CameraModel, size: tuple[int, int]) -> str | None:
+        """Why the focal length of an image of (width, height) cannot be, in words; None if it can:
+        it is in pixels, so that its image has to be seen first."""
+        if self.focal is None:
+            return None
+        value = self.focal.value if isinstance(self.focal, Prior) else self.focal
+        focal = value[row].item()
+        shortest, longest = (heights * size[1] for heights in focal_range(model))
+        # A field of view at the end of its range may round to just beyond it.
+        if shortest * (1 - ROUNDING) <= focal <= longest * (1 + ROUNDING):
+            return None
+        return (
+            f"a focal length of {focal:g} pixels is no lens's for {size[0]}x{size[1]} pixels; "
+            f"give {shortest:.0f} to {longest:.0f}"
+        )
 
     def restored(self, camera: Camera, row: int) -> Camera:
         """The camera of one original without what rounding did to its aspect, focal length and

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -11,6 +12,7 @@ import textwrap
 import time
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -128,6 +130,69 @@ def test_a_terminal_gets_a_bar_and_a_pipe_the_answers(photos: list[str], tmp_pat
     assert "calibrating" in seen
     assert "10/10" in seen
     assert "schema" not in seen
+
+
+def started(folder: Path, *words: str, shell: str = "", **environment: str) -> Any:
+    """A command in a process of its own, with redirections of the shell behind it."""
+    command = ["sh", "-c", f'exec "$@" {shell}', "sh", sys.executable, "-c", REAL, *words]
+    return subprocess.run(
+        command, cwd=folder, env=os.environ | environment, capture_output=True, timeout=60
+    )
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-"])
+def test_streams_that_are_closed(photos: list[str], tmp_path: Path, closed: str) -> None:
+    done = started(tmp_path, "calibrate", "-", shell=closed)
+    assert done.returncode == 2
+    assert done.stdout == b""
+    told = {"<&-": b"error: standard input is closed; give it a list of paths\n", "2>&-": b""}
+    empty = b"error: the list on standard input is empty; give it a path per line\n"
+    assert done.stderr == told.get(closed, empty)
+
+
+def test_a_closed_stream_costs_no_answer(photos: list[str], tmp_path: Path) -> None:
+    for closed in (">&-", "2>&-"):
+        done = started(tmp_path, "calibrate", "photos", "-o", f"{closed[0]}.jsonl", shell=closed)
+        assert (done.returncode, done.stdout) == (0, b"")
+        assert len(list(json_lines.read_records(tmp_path / f"{closed[0]}.jsonl"))) == 10
+
+
+def test_a_pipe_is_not_waited_for(photos: list[str], tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.jpg")
+    done = started(tmp_path, "calibrate", "pipe.jpg")
+    assert done.returncode == 1
+    assert b"pipe.jpg is a pipe, a socket or a device; save the photo in a file" in done.stderr
+
+
+def test_what_libraries_say_is_not_for_users(tmp_path: Path) -> None:
+    """The decoder of damaged TIFF files prints by itself; Pillow warns of damaged EXIF data."""
+    file = io.BytesIO()
+    picture(320, 240).save(file, "TIFF", compression="tiff_lzw")
+    damaged = bytearray(file.getvalue())
+    damaged[3000:3100] = bytes(100)
+    (tmp_path / "a.tif").write_bytes(damaged)
+    exif = Image.Exif()
+    exif[0x010F] = "a maker with a name"
+    picture(320, 240).save(tmp_path / "b.jpg", exif=exif.tobytes()[:-12])
+    done = started(tmp_path, "calibrate", "a.tif", "b.jpg", "--json")
+    assert all(
+        line.startswith((b"error: a.tif is damaged", b"1 image calibrated"))
+        for line in done.stderr.splitlines()
+    )
+    assert len(done.stderr.splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    "plain", [{"LC_ALL": "", "LANG": "C"}, {"PYTHONIOENCODING": "ascii"}, {"TERM": "dumb"}]
+)
+def test_plain_terminals_get_ascii(
+    photos: list[str], tmp_path: Path, plain: dict[str, str]
+) -> None:
+    done = started(tmp_path, "calibrate", "photos", **plain)
+    assert done.returncode == 0
+    assert done.stdout.isascii()
+    assert b"60.0 +- 1.2" in done.stdout
+    assert b"\\x" not in done.stdout
 
 
 def test_a_reader_that_stops_reading(photos: list[str], tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import io
 import json
+import os
 import struct
 import zlib
 from collections.abc import Callable
@@ -153,6 +154,44 @@ def test_nothing_to_do(run: Run, path: str, line: str) -> None:
         result = run(*command, path)
         assert (result.exit_code, result.stdout) == (2, "")
         assert result.stderr.splitlines() == [line]
+
+
+def test_links_and_pipes_are_failures_among_the_answers(run: Run, photos: list[str]) -> None:
+    os.symlink("11.png", "photos/11.png")
+    os.symlink("gone.png", "photos/12.png")
+    os.mkfifo("photos/13.png")
+    result = run("calibrate", "photos", "--json")
+    records = [json.loads(line) for line in result.stdout.splitlines()]
+    assert result.exit_code == 1
+    assert [record["image"] for record in records[:10]] == photos
+    assert all(record["error"] is None for record in records[:10])
+    assert [record["image"] for record in records[10:]] == [f"photos/{i}.png" for i in (11, 12, 13)]
+    assert all(record["error"] for record in records[10:])
+    assert result.stderr.splitlines() == [
+        *(f"error: {record['error']}" for record in records[10:]),
+        "10 images calibrated, 3 failed",
+    ]
+
+
+def test_raw_files_beside_others(run: Run, photos: list[str]) -> None:
+    Path("photos/1.nef").touch()
+    result = run("calibrate", "photos", "--json")
+    assert result.exit_code == 0
+    assert len(result.stdout.splitlines()) == 10
+    assert result.stderr.splitlines()[0] == (
+        "warning: photos: 1 RAW file passed over; RAW is not read: export it as JPEG or TIFF"
+    )
+    named = run("calibrate", "photos/1.nef")
+    assert named.exit_code == 1
+    assert named.stderr.startswith("error: photos/1.nef holds RAW data; RAW is not read: export")
+
+
+def test_an_empty_path(run: Run, photos: list[str]) -> None:
+    os.chdir("photos")
+    for command in (("calibrate",), ("upright", "-o", "out"), ("show",)):
+        result = run(*command, "")
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert result.stderr == "error: a path is empty; name a photo, or . for this folder\n"
 
 
 def test_a_missing_path_alone(run: Run) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -166,6 +167,31 @@ class TestDataset:
         assert (result.exit_code, result.stderr) == (2, f"error: set/images.csv {EXISTS}\n")
         assert run(*words, "--overwrite").exit_code == 0
         assert not list(Path().rglob("*.lock"))
+
+    def test_make_leaves_out_what_is_broken(self, run: Run, panos: Path) -> None:
+        whole = (panos / "test" / "a.png").read_bytes()
+        (panos / "test" / "b.png").write_bytes(whole[: len(whole) // 2])
+        (panos / "test" / "c.png").write_bytes(whole)
+        os.symlink("gone.png", panos / "test" / "d.png")
+        result = run(
+            "dataset",
+            "make",
+            panos,
+            "set",
+            "--split",
+            "test",
+            "--per-panorama",
+            "1",
+            "--size",
+            "16x12",
+        )
+        assert result.exit_code == 1
+        assert [sample.panorama for sample in read_dataset("set")] == ["a.png", "c.png"]
+        note, broken, gone = result.stderr.splitlines()
+        assert note == "pictures and their truth are in set/images.csv"
+        assert broken.startswith("error: cannot read panorama ")
+        assert "b.png is damaged or cut short" in broken
+        assert "d.png is a link to gone.png, which does not exist" in gone
 
     def test_make_refuses(self, run: Run, panos: Path) -> None:
         result = run("dataset", "make", panos, "set", "--size", "big")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import io
 import os
+import socket
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -92,6 +94,94 @@ def test_a_folder_that_may_not_be_listed(folder: str, monkeypatch: pytest.Monkey
     assert find_images([folder]).problems == (
         "photos cannot be listed (Permission denied); check it",
     )
+
+
+def test_a_subfolder_that_may_not_be_listed_costs_no_other(
+    folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scan = os.scandir
+
+    def refuse(path: str) -> Any:
+        if path == "photos/b2":
+            raise PermissionError(13, "Permission denied", path)
+        return scan(path)
+
+    monkeypatch.setattr(inputs.os, "scandir", refuse)
+    found = find_images([folder], recursive=True)
+    assert found.images == ("photos/1.png", "photos/2.JPG", "photos/10.jpg", "photos/b10/4.tif")
+    assert found.problems == ("photos/b2 cannot be listed (Permission denied); check it",)
+
+
+@pytest.mark.parametrize("path", ["photos", "photos/*"])
+def test_links_that_lead_nowhere_are_told(folder: str, path: str) -> None:
+    os.symlink("3.jpg", "photos/3.jpg")
+    os.symlink("gone.jpg", "photos/4.jpg")
+    os.symlink("1.png", "photos/5.jpg")
+    found = find_images([path])
+    assert found.images == tuple(
+        f"photos/{name}" for name in ("1.png", "2.JPG", "3.jpg", "4.jpg", "5.jpg", "10.jpg")
+    )
+    assert found.missing == {
+        "photos/3.jpg": "photos/3.jpg is a link that leads in a circle; remove it",
+        "photos/4.jpg": "photos/4.jpg is a link to gone.jpg, which does not exist; mend the link",
+    }
+    assert found.problems == ()
+
+
+def test_what_is_no_file_is_told(folder: str) -> None:
+    os.mkfifo("photos/3.jpg")
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind("photos/4.jpg")
+        found = find_images([folder, "/dev/null"])
+    assert list(found.missing) == ["photos/3.jpg", "photos/4.jpg", "/dev/null"]
+    assert all("is a pipe, a socket or a device" in why for why in found.missing.values())
+
+
+def test_a_folder_that_is_called_like_an_image(folder: str) -> None:
+    Path("photos/3.jpg").mkdir()
+    assert find_images([folder]).images == find_images(["photos/*"]).images
+    assert "photos/3.jpg" not in find_images([folder]).images
+
+
+def test_circles_of_links_below_a_pattern(folder: str) -> None:
+    for name in ("one", "two", "three"):
+        os.symlink("..", f"photos/b2/{name}", target_is_directory=True)
+    assert len(find_images(["photos/**/*"]).images) == 5
+    assert len(find_images(["photos/**"]).images) == 5
+
+
+def test_patterns_from_the_root_and_of_hidden_files(folder: str) -> None:
+    whole = os.path.abspath("photos")
+    assert find_images([f"{whole}/*.png"]).images == (f"{whole}/1.png",)
+    assert find_images(["photos/.hidden/*.jpg"]).images == ("photos/.hidden/5.jpg",)
+
+
+def test_raw_files_are_told(folder: str) -> None:
+    Path("raw").mkdir()
+    for name in ("a.CR2", "b.nef", "c.dng"):
+        Path("raw", name).touch()
+    advice = "RAW is not read: export it as JPEG or TIFF"
+    for path, what in (("raw", "holds no image"), ("raw/*", "matches no image")):
+        found = find_images([path])
+        assert found.images == found.notes == ()
+        assert found.problems == (f"{path} {what} but 3 RAW files; {advice}",)
+    Path("photos/b2/d.arw").touch()
+    for path in ("photos", "photos/**/*"):
+        found = find_images([path], recursive=True)
+        assert (len(found.images), found.problems) == (5, ())
+        assert found.notes == (f"{path}: 1 RAW file passed over; {advice}",)
+    assert find_images([folder]).notes == ()
+
+
+def test_an_empty_path_is_not_this_folder(folder: str) -> None:
+    found = find_images(["", "photos/1.png"])
+    assert found.images == ("photos/1.png",)
+    assert found.problems == ("a path is empty; name a photo, or . for this folder",)
+
+
+def test_standard_input_that_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    assert find_images(["-"]).problems == ("standard input is closed; give it a list of paths",)
 
 
 def test_a_list_on_standard_input(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:

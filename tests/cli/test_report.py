@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
+import itertools
 import math
+import sys
 from dataclasses import replace
 
 import pytest
@@ -57,9 +60,78 @@ def test_a_folder_that_all_share_is_named_once(
 def test_a_narrow_terminal_shows_every_number(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(report, "UNBOUNDED", 80)
-    rows = [report.row(one(image=f"a/{i}/{'long name ' * 5}.jpg")) for i in range(3)]
+    monkeypatch.setenv("COLUMNS", "80")
+    name = "long name " * 5
+    rows = [report.row(one("pinhole", f"a/{i}/{name}.jpg")) for i in range(3)]
     report.print_table([*rows, report.row(FAILURE)])
     text = capsys.readouterr().out
     assert text.count("+5.00 ± 0.30  -10.00 ± 0.40  51.3 ± 1.2  500 ± 12") == 3
     assert max(map(len, text.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("columns", [60, 40, 24])
+def test_a_terminal_too_narrow_for_a_table_shows_lines(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    report.print_table([report.row(one("radial", "a.jpg", distortion=[-0.1, 0.2]))] * 2)
+    text = capsys.readouterr().out
+    assert max(map(len, text.splitlines())) <= columns
+    words = " ".join(text.split())
+    for shown in ("roll °: +5.00 ± 0.30", "focal px: 500 ± 12", "status: ok"):
+        assert words.count(shown) == 2
+    assert words.count("distortion: k1 -0.1000 ± 0.0100; k2 +0.2000 ± 0.0100") == 2
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [("LC_ALL", "C"), ("LC_ALL", "POSIX"), ("TERM", "dumb"), ("encoding", "ascii")],
+)
+def test_ascii_where_there_is_nothing_else(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, setting: tuple[str, str]
+) -> None:
+    name, value = setting
+    if name == "encoding":
+        monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), value))
+    else:
+        monkeypatch.setenv(name, value)
+    calibration = replace(one(), warnings=("the field of view is uncertain (± 17°)",))
+    report.print_table([report.row(calibration)])
+    if name == "encoding":
+        sys.stdout.seek(0)
+        text = sys.stdout.read()
+    else:
+        text = capsys.readouterr().out
+    assert text.isascii()
+    assert "vFoV deg" in text
+    assert "51.3 +- 1.2" in text
+    assert "uncertain (+- 17deg)" in text
+    assert "-----" in text
+
+
+def test_lines_of_progress_without_a_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = itertools.count(0, 10)
+    monkeypatch.setattr(report.time, "monotonic", lambda: float(next(clock)))
+    with report.progress(8, "calibrating") as advance:
+        for _ in range(8):
+            advance()
+    assert capsys.readouterr().err.splitlines() == [
+        "calibrating: 3 of 8, about 50 s left",
+        "calibrating: 6 of 8, about 20 s left",
+    ]
+
+
+def test_a_short_run_needs_no_word(capsys: pytest.CaptureFixture[str]) -> None:
+    with report.progress(3, "calibrating") as advance:
+        for _ in range(3):
+            advance()
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(9.6, "10 s"), (130, "2 min"), (5990, "100 min"), (9000, "2.5 h")]
+)
+def test_how_long_it_will_take(seconds: float, words: str) -> None:
+    assert report._duration(seconds) == words

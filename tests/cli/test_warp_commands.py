@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -148,6 +149,18 @@ class TestSaved:
         assert "100" in lines[2]
         assert lines[3] == "error: photos/4.png is empty; copy it again"
         assert len(lines) == 4
+
+    def test_a_focal_length_that_no_lens_has(self, run: Run, photos: list[str]) -> None:
+        run("calibrate", *photos[:2], "-o", "saved.jsonl")
+        first, second = Path("saved.jsonl").read_text().splitlines()
+        record = json.loads(first) | {"fx": 1e-300, "fy": 1e-300}
+        Path("saved.jsonl").write_text(f"{json.dumps(record)}\n{second}\n")
+        result = run("rectify", *photos[:2], "-o", "out", "--calibration", "saved.jsonl")
+        assert result.exit_code == 1
+        assert result.stderr.startswith(
+            "error: photos/1.png: saved.jsonl, photos/1.png: fx must be positive, between "
+        )
+        assert Path("out/2.png").exists()
 
     def test_no_such_file(self, run: Run, photos: list[str]) -> None:
         result = run("upright", photos[0], "-o", "out.png", "--calibration", "gone.jsonl")

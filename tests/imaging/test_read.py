@@ -312,6 +312,25 @@ def test_sources_that_are_no_image(source: object, message: str) -> None:
         read_photo(source)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
+def test_floats_that_are_no_numbers_are_told(wrong: float) -> None:
+    values = RAMP.astype(np.float32)
+    values[0, :7] = wrong
+    photo = read_photo(encoded(Image.fromarray(values), "TIFF"))
+    assert photo.notes == ("7 of 3500 pixels are no finite numbers and were made black",)
+    np.testing.assert_allclose(photo.pixels[1:, :, 1], 255 * RAMP[1:], atol=1)
+    assert photo.pixels[0, :7].max() <= 1
+    values[:] = wrong
+    with pytest.raises(ImageError, match="no pixel is a finite number"):
+        read_photo(encoded(Image.fromarray(values), "TIFF"))
+
+
+def test_the_whole_range_of_floats() -> None:
+    values = np.finfo(np.float32).max * (2 * RAMP - 1).astype(np.float32)
+    photo = read_photo(encoded(Image.fromarray(values), "TIFF"))
+    np.testing.assert_allclose(photo.pixels[..., 1], 255 * RAMP, atol=1)
+
+
 def test_slight_overshoot_of_floats_is_clipped() -> None:
     photo = read_photo(np.tile(np.array([[-0.01, 1.02]]), (40, 20)))
     assert set(np.unique(photo.pixels)) == {0, 255}
@@ -358,8 +377,9 @@ def test_files_that_cannot_be_opened(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     # The superuser may read everything, so that no file can stand for one that is locked.
     monkeypatch.setattr("geocalib.imaging.read.open", refuse, raising=False)
+    (tmp_path / "locked.jpg").touch()
     with pytest.raises(ImageError, match=r"locked\.jpg may not be read; check its permissions"):
-        read_photo("locked.jpg")
+        read_photo(tmp_path / "locked.jpg")
 
 
 def png_header(width: int, height: int) -> bytes:
@@ -374,9 +394,19 @@ def test_a_decompression_bomb_is_refused_by_its_header() -> None:
         read_photo(png_header(50000, 50000))
     with pytest.raises(ImageError, match="decompression bomb"):
         read_photo(png_header(14200, 14200))
-    # 200 megapixels are a photo; this one is only cut short.
+    # 200 megapixels are a photo, of a file that is large; this one is only cut short.
     with pytest.raises(ImageError, match="cut short"):
-        read_photo(png_header(16320, 12240))
+        read_photo(png_header(16320, 12240) + bytes(100_000))
+    with pytest.raises(ImageError, match=r"16320x12240 pixels in \d+ bytes: a decompression bomb"):
+        read_photo(png_header(16320, 12240) + bytes(1000))
+
+
+def test_raw_data_are_refused(tmp_path: Path) -> None:
+    """Many RAW files are TIFF files that begin with a thumbnail."""
+    for name in ("photo.NEF", "photo.dng"):
+        (tmp_path / name).write_bytes(encoded(Image.fromarray(pattern(160, 120)), "TIFF"))
+        with pytest.raises(ImageError, match=r"holds RAW data; RAW is not read: export it as JPEG"):
+            read_photo(tmp_path / name)
 
 
 def test_pillows_own_limit_is_neither_used_nor_changed(monkeypatch: pytest.MonkeyPatch) -> None:

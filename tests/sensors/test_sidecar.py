@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from pathlib import Path
 from typing import Any
 
@@ -172,3 +173,9 @@ def test_bytes_that_are_no_text(tmp_path: Path) -> None:
     path.write_bytes(b'{"gravity": "\xff"}')
     with pytest.raises(FormatError, match=r"IMG\.json cannot be read"):
         read_sidecar(str(path), 1)
+
+
+def test_a_pipe_beside_a_photo_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "photo.json")
+    with pytest.raises(FormatError, match="it is no file"):
+        read_sidecar(str(tmp_path / "photo.json"), 1)

@@ -8,6 +8,7 @@ what our models cannot hold, raises a ``CameraError``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
@@ -23,6 +24,9 @@ Module = Literal["pinhole", "fisheye"]
 """OpenCV's functions of that kind: ``cv2.projectPoints`` or ``cv2.fisheye.projectPoints``."""
 
 Entry = TypeVar("Entry")
+
+LONGEST_SIDE = 1 << 31
+"""Pixels: beyond it a file is damaged."""
 
 
 class ColmapCamera(NamedTuple):
@@ -260,6 +264,14 @@ def _left_over(model: str, values: Mapping[str, float]) -> list[str]:
     ]
 
 
+def _check_numbers(source: str, values: Mapping[str, float], size: Any) -> None:
+    for name, value in values.items():
+        if not math.isfinite(value):
+            raise CameraError(f"{source} needs finite numbers, got {name} = {value}")
+    if not all(0 < side <= LONGEST_SIDE for side in size):
+        raise CameraError(f"{source} needs a width and a height in pixels, got {size!r:.60}")
+
+
 def _camera(
     source: str,
     default: str,
@@ -276,8 +288,9 @@ def _camera(
     if model not in family:
         raise CameraError(f"{source} can be read as {' or '.join(family)}, not as {model}")
     fx, fy, cx, cy = (values[name] for name in PLACES)
-    if not (fx > 0 and fy > 0):
+    if not (0 < fx < math.inf and 0 < fy < math.inf):
         raise CameraError(f"{source} needs positive focal lengths, got fx = {fx}, fy = {fy}")
+    _check_numbers(source, values, size)
     held, left_over = get_model(model).parameters, _left_over(model, values)
     if left_over:
         raise CameraError(

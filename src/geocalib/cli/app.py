@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from geocalib.cli import dataset, evaluate, localize, rig, train, video
+from geocalib.cli import dataset, evaluate, localize, rig, streams, train, video
 from geocalib.cli.clues import (
     AnyRotation,
     Asked,
@@ -79,10 +79,10 @@ def _fail(line: str) -> None:
 def _find(paths: list[str], recursive: bool = False) -> Found:
     """The images of a command; ends it where there are none."""
     from geocalib.cli.inputs import find_images
+    from geocalib.cli.report import tell
 
     found = find_images(paths, recursive)
-    for problem in found.problems:
-        _fail(problem)
+    tell(found)
     if not found.images:
         raise typer.Exit(UNUSABLE)
     return found
@@ -111,10 +111,10 @@ app = typer.Typer(
 
 def main() -> None:
     """The entry point."""
-    for stream in (sys.stdout, sys.stderr):
-        # A terminal that lacks a character is no reason to stop.
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
+    streams.make_ready()
+    # With python -W somebody wants to know.
+    if not sys.warnoptions:
+        streams.hush_libraries()
     app(prog_name="geocalib")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -76,15 +77,23 @@ def make(
     manifest = panos / "manifest.csv"
     paths = find_panoramas(folder)
     guard = Guard((*paths, manifest, existing(rig)), overwrite)
+    problems: list[PanoramaError] = []
     with locked(out / TABLE), report.progress(len(paths), "panoramas") as done:
         guard.check([out / TABLE])
         # The pictures of a run that was interrupted are made again.
         unfinished = (out / UNFINISHED).exists()
         guard.check(sorted(out.glob("images/*.jpg")), (lambda _: True) if unfinished else None)
         table = render_crops(
-            folder, out, config, manifest=manifest if manifest.exists() else None, done=done
+            folder,
+            out,
+            config,
+            manifest=manifest if manifest.exists() else None,
+            done=done,
+            failed=problems.append,
         )
-    report.note(f"pictures and their truth are in {table}")
+    if len(problems) < len(paths):
+        report.note(f"pictures and their truth are in {table}")
+    _end(problems)
 
 
 @app.command()
@@ -130,7 +139,7 @@ def check(
                 try:
                     levels[name] = check_level(calibrator, path, views)
                 except PanoramaError as error:
-                    problems.append(str(error))
+                    problems.append(error)
                 else:
                     photo = snapshot((str(path),), before)
                     origins[name] = {"request": request, "photo": photo}
@@ -139,8 +148,15 @@ def check(
     _print_levels({name: level for name, level in levels.items() if level.verdict != "level"})
     good = sum(level.verdict == "level" for level in levels.values())
     report.note(f"{good} of {report.count(len(levels), 'panorama')} level; see {out}")
+    _end(problems)
+
+
+def _end(problems: Sequence[PanoramaError]) -> None:
+    """A line for each panorama that could not be used."""
+    from geocalib.cli import report
+
     for problem in problems:
-        report.fail(problem)
+        report.fail(str(problem))
     if problems:
         raise typer.Exit(1)
 
@@ -174,20 +190,23 @@ def _is_new(path: Path, origin: Origin | None) -> bool:
 
 def _print_levels(levels: dict[str, Level]) -> None:
     """A table of panoramas, the most tilted first."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
+    from rich.text import Text
 
     from geocalib.cli import report
 
     if not levels:
         return
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for header in ("panorama", "tilt °", "spread of views °", "verdict"):
-        table.add_column(header, justify="right" if "°" in header else "left", overflow="fold")
-    for name, level in sorted(levels.items(), key=lambda item: -item[1].tilt_deg):
-        tilt = f"{level.tilt_deg:.2f} ± {level.sigma_deg:.2f}"
-        table.add_row(report.printable(name), tilt, f"{level.spread_deg:.1f}", level.verdict)
-    report.standard_output().print(table, markup=False)
+    rows = [
+        (
+            Text(report.printable(name)),
+            Text(f"{level.tilt_deg:.2f} ± {level.sigma_deg:.2f}"),
+            Text(f"{level.spread_deg:.1f}"),
+            Text(level.verdict),
+        )
+        for name, level in sorted(levels.items(), key=lambda item: -item[1].tilt_deg)
+    ]
+    headers = ("panorama", "tilt °", "spread of views °", "verdict")
+    report.draw_table(headers, rows, ("panorama", "verdict"))
 
 
 @app.command()

@@ -16,7 +16,7 @@ from geocalib.cli import report
 from geocalib.cli.inputs import chunks
 from geocalib.cli.options import ALL_IMAGES, Lines, Network, Request
 from geocalib.crop import Crop
-from geocalib.errors import ConfigError, ImageError
+from geocalib.errors import ConfigError, FormatError, ImageError
 from geocalib.formats import json_lines
 from geocalib.formats.record import read_outcome
 from geocalib.gravity import from_roll_pitch
@@ -182,7 +182,10 @@ def saved(images: Sequence[str], missing: Mapping[str, str], file: Path) -> Iter
         if image in missing:
             yield Failure(image, None, None, missing[image])
         elif found is not None:
-            yield read_outcome(found, f"{file}, {image}")
+            try:
+                yield read_outcome(found, f"{file}, {image}")
+            except FormatError as error:
+                yield Failure(image, None, None, str(error))
         else:
             several = f"names {len(alike)} others alike" if alike else "does not name it"
             yield Failure(image, None, None, f"{image}: {file} {several}; calibrate it first")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
@@ -89,7 +90,7 @@ def command(
             evaluation = run(load(network), plan, out, overwrite)
     except KeyboardInterrupt:
         raise KeyboardInterrupt("run the same command again to go on") from None
-    typer.echo(evaluation.markdown)
+    typer.echo(report.legible(evaluation.markdown, sys.stdout))
     report.note(f"see {out / PAGE}")
     if evaluation.failed:
         raise typer.Exit(1)

@@ -10,13 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-IMAGE_SUFFIXES = frozenset(
-    (
-        *(".avif", ".bmp", ".gif", ".heic", ".heif", ".jfif", ".jp2", ".jpeg", ".jpg"),
-        *(".pbm", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"),
-    )
-)
-"""What is taken from folders and patterns; a file that is named is taken as it is."""
+from geocalib.image_files import EXPORT, IMAGE_SUFFIXES, is_raw, why_not_a_file
 
 DRAWING = ".geocalib.png"
 """The end of the names of our own drawings, which are not taken for photographs."""
@@ -29,11 +23,13 @@ class Found:
     """What the paths of a command stand for."""
 
     images: tuple[str, ...]
-    """Each once, in the order given; folders in natural order. Those that do not exist too."""
+    """Each once, in the order given; folders in natural order. Those that are missing too."""
     missing: dict[str, str]
-    """The images that do not exist, and why there are none, in one line each."""
+    """The images that there is nothing to open for, and why, in one line each."""
     problems: tuple[str, ...]
-    """Paths that stand for no image at all, in one line each."""
+    """What stands for no image at all, or cannot be looked into, in one line each."""
+    notes: tuple[str, ...]
+    """What was passed over, in one line for each path."""
 
 
 def find_images(paths: Sequence[str], recursive: bool = False) -> Found:
@@ -42,34 +38,13 @@ def find_images(paths: Sequence[str], recursive: bool = False) -> Found:
 
     recursive: look into the folders of folders, too.
     """
-    images: dict[str, None] = {}
-    missing: dict[str, str] = {}
-    problems: list[str] = []
-    for given in _expanded(paths):
-        path = str(Path(given))
-        if os.path.isdir(path):
-            try:
-                names = list(_folder(path, recursive))
-            except OSError as error:
-                problems.append(f"{given} cannot be listed ({error.strerror}); check it")
-                continue
-            if not names:
-                hint = "" if recursive else "; --recursive looks into its folders"
-                problems.append(f"{given} holds no image{hint}")
-        elif not os.path.lexists(path) and glob.has_magic(path):
-            matches = glob.iglob(path, recursive=True)
-            names = _natural(name for name in matches if _is_image(name) and os.path.isfile(name))
-            if not names:
-                problems.append(f"{given} matches no image; check the pattern")
+    search = _Search(recursive)
+    for path in paths:
+        if path == STANDARD_INPUT:
+            search.add_list()
         else:
-            names = [path]
-            if not os.path.exists(path):
-                missing[path] = f"{given} does not exist; check the path"
-        # One spelling each: without ./ and double slashes.
-        images.update(dict.fromkeys(str(Path(name)) for name in names))
-    if not images and not problems:
-        problems.append("the list on standard input is empty; give it a path per line")
-    return Found(tuple(images), missing, tuple(problems))
+            search.add(path)
+    return Found(tuple(search.images), search.missing, tuple(search.problems), tuple(search.notes))
 
 
 def chunks(images: Sequence[str], size: int) -> Iterator[Sequence[str]]:
@@ -77,27 +52,107 @@ def chunks(images: Sequence[str], size: int) -> Iterator[Sequence[str]]:
     return (images[i : i + size] for i in range(0, len(images), size))
 
 
-def _expanded(paths: Sequence[str]) -> Iterator[str]:
-    """The paths, with the lines of standard input in the place of ``-``."""
-    for path in paths:
-        if path == STANDARD_INPUT:
-            # File names are bytes: they need not be valid text.
-            lines = (os.fsdecode(line).rstrip("\r\n") for line in sys.stdin.buffer)
-            yield from (line for line in lines if line.strip())
+class _Search:
+    """What was found so far."""
+
+    def __init__(self, recursive: bool) -> None:
+        self.recursive = recursive
+        self.images: dict[str, None] = {}
+        self.missing: dict[str, str] = {}
+        self.problems: list[str] = []
+        self.notes: list[str] = []
+
+    def add_list(self) -> None:
+        """The paths on standard input, one per line."""
+        if sys.stdin is None:
+            self.problems.append("standard input is closed; give it a list of paths")
+            return
+        # File names are bytes: they need not be valid text.
+        lines = [os.fsdecode(line).rstrip("\r\n") for line in sys.stdin.buffer]
+        given = [line for line in lines if line.strip()]
+        if not given:
+            self.problems.append("the list on standard input is empty; give it a path per line")
+        for path in given:
+            self.add(path)
+
+    def add(self, given: str) -> None:
+        """A file, a folder or a pattern."""
+        path = str(Path(given))
+        if not given:
+            self.problems.append("a path is empty; name a photo, or . for this folder")
+        elif os.path.isdir(path):
+            before, failed = len(self.images), len(self.problems)
+            raw = self._add_folder(path)
+            if len(self.images) == before and len(self.problems) == failed:
+                hint = "" if self.recursive else "; --recursive looks into its folders"
+                self._add_nothing(given, "holds no image", hint, raw)
+            elif raw:
+                self._pass_over(given, raw)
+        elif not os.path.lexists(path) and glob.has_magic(path):
+            matches = list(_matches(path))
+            raw = sum(map(is_raw, matches))
+            images = [name for name in matches if _is_image(name)]
+            if not images:
+                self._add_nothing(given, "matches no image", "; check the pattern", raw)
+            elif raw:
+                self._pass_over(given, raw)
+            for name in _natural(images):
+                self._add_file(name)
         else:
-            yield path
+            self._add_file(path)
+
+    def _add_folder(self, folder: str) -> int:
+        """The images of a folder, its own before those of the folders in it; how many RAW files
+        there are. A folder that cannot be listed is a problem of its own."""
+        try:
+            with os.scandir(folder) as entries:
+                visible = [entry for entry in entries if not _is_hidden(entry.name)]
+        except OSError as error:
+            self.problems.append(f"{folder} cannot be listed ({error.strerror}); check it")
+            return 0
+        # Links to folders are not followed: they may lead in circles.
+        folders = [entry.path for entry in visible if entry.is_dir(follow_symlinks=False)]
+        for name in _natural(entry.path for entry in visible if _is_image(entry.name)):
+            if not os.path.isdir(name):
+                self._add_file(name)
+        raw = sum(is_raw(entry.name) and not os.path.isdir(entry.path) for entry in visible)
+        if self.recursive:
+            raw += sum(map(self._add_folder, _natural(folders)))
+        return raw
+
+    def _add_file(self, name: str) -> None:
+        # One spelling each: without ./ and double slashes.
+        path = str(Path(name))
+        self.images[path] = None
+        if (reason := why_not_a_file(path)) is not None:
+            self.missing[path] = reason
+
+    def _add_nothing(self, given: str, what: str, hint: str, raw: int) -> None:
+        """A path without an image, or with some that cannot be read."""
+        told = f" but {_raw_files(raw)}; {EXPORT}" if raw else hint
+        self.problems.append(f"{given} {what}{told}")
+
+    def _pass_over(self, given: str, raw: int) -> None:
+        self.notes.append(f"{given}: {_raw_files(raw)} passed over; {EXPORT}")
 
 
-def _folder(folder: str, recursive: bool) -> Iterator[str]:
-    """The images of a folder: its own before those of the folders in it."""
-    with os.scandir(folder) as entries:
-        visible = [entry for entry in entries if not entry.name.startswith(".")]
-    # Links to folders are not followed: they may lead in circles.
-    folders = [entry.path for entry in visible if entry.is_dir(follow_symlinks=False)]
-    yield from _natural(e.path for e in visible if _is_image(e.name) and e.is_file())
-    if recursive:
-        for inner in _natural(folders):
-            yield from _folder(inner, recursive)
+def _raw_files(count: int) -> str:
+    return f"{count} RAW file{'' if count == 1 else 's'}"
+
+
+def _matches(pattern: str) -> Iterator[str]:
+    """What a pattern stands for, but for folders. ** follows no links, which may lead in circles;
+    hidden names are left out where the pattern has none."""
+    path = Path(pattern)
+    wanted = str(path.relative_to(path.anchor)) + ("/*" if path.name == "**" else "")
+    hidden_too = any(map(_is_hidden, path.parts))
+    for match in Path(path.anchor).glob(wanted):
+        if (hidden_too or not any(map(_is_hidden, match.parts))) and not match.is_dir():
+            yield str(match)
+
+
+def _is_hidden(part: str) -> bool:
+    return part.startswith(".") and part != ".."
 
 
 def _is_image(name: str) -> bool:

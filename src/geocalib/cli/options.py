@@ -10,11 +10,8 @@ from typing import Annotated
 import typer
 
 from geocalib.cli.clues import Asked
+from geocalib.conventions import VFOV_RANGE_DEG
 from geocalib.errors import ConfigError
-
-VFOV_RANGE_DEG = (5.0, 150.0)
-"""What the solver can answer."""
-
 
 Weights = Annotated[
     str, typer.Option(metavar="NAME|PATH", help="The network's weights; see geocalib info.")

@@ -30,29 +30,23 @@ def rows(outcome: Outcome) -> list[Row]:
 
 def print_table(every: Sequence[Row], beside_data: bool) -> None:
     """The table: on standard output, or on standard error where data go to the other."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
     from rich.text import Text
 
     if not every:
         report.note("no sensor says anything about these photos")
         return
     caption = f"tension is in sigmas; beyond {CONTRADICTION:g} the prior or the answer is wrong"
-    table = Table(
-        box=SIMPLE_HEAD, padding=(0, 1, 0, 0), caption=Text(caption), caption_justify="left"
-    )
-    for header in HEADERS:
-        table.add_column(header, justify="right" if header == "tension" else "left")
-    for image, prior in every:
-        table.add_row(
+    rows = [
+        (
             Text(image),
             Text(prior.source),
             Text(_value(prior.quantity, prior.prior, prior.prior_sigma)),
             Text(_value(prior.quantity, prior.estimate, prior.estimate_sigma)),
             Text(f"{prior.tension:.1f}", "red" if prior.contradicts else "green"),
         )
-    console = report.standard_error() if beside_data else report.standard_output()
-    console.print(table)
+        for image, prior in every
+    ]
+    report.draw_table(HEADERS, rows, HEADERS[:-1], caption, beside_data)
 
 
 def _value(quantity: str, value: Sequence[float], sigma: float) -> str:

@@ -91,8 +91,9 @@ def command(
 
     description = _told(read_rig(rig), images or [])
     found = find_images(paths, recursive=True)
-    for problem in (*found.problems, *found.missing.values()):
-        report.fail(problem)
+    report.tell(found)
+    for reason in found.missing.values():
+        report.fail(reason)
     shots = match_images(description, [i for i in found.images if i not in found.missing])
     _say(shots)
     network = Network(weights, device)

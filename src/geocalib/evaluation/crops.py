@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from PIL import Image
 
+from geocalib.errors import PanoramaError
 from geocalib.evaluation.crop_views import Crop, CropConfig, draw_crops
 from geocalib.files import write_bytes
 from geocalib.gravity import to_roll_pitch
@@ -43,6 +44,7 @@ def render_crops(
     *,
     manifest: Path | None = None,
     done: Callable[[], None] = lambda: None,
+    failed: Callable[[PanoramaError], None] | None = None,
 ) -> Path:
     """Write crops of all panoramas of a folder, and return their table.
 
@@ -52,7 +54,8 @@ def render_crops(
     there are magnification: pixels of the crop per pixel of the panorama, at the centre;
     panorama: its file; scene, if a manifest with the columns file and scene tells; camera: equal
     where the lens is; rig: equal for the crops of one shot; and rotation: camera_from_rig as a
-    quaternion w x y z. done: called after each panorama.
+    quaternion w x y z. done: called after each panorama; failed: takes the errors of those that
+    cannot be read, while the others are cut; without it the first one ends all.
     """
     config = config or CropConfig()
     images = out / "images"
@@ -74,8 +77,13 @@ def render_crops(
         paths = find_panoramas(panoramas)
         for number, path in enumerate(paths):
             scene = scenes.get(path.name, "")
-            for row in _crops_of(path, (number, len(paths)), config, images):
-                rows.writerow({**row, "scene": scene, "panorama": path.name})
+            try:
+                for row in _crops_of(path, (number, len(paths)), config, images):
+                    rows.writerow({**row, "scene": scene, "panorama": path.name})
+            except PanoramaError as error:
+                if failed is None:
+                    raise
+                failed(error)
             done()
     partial.replace(table)
     return table

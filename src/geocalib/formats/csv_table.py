@@ -87,19 +87,28 @@ def is_ours(path: Path) -> bool:
 def _sourced(path: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Each record and where it stands."""
     with Path(path).open(encoding="utf-8", errors="surrogateescape", newline="") as stream:
-        rows = csv.reader(stream)
-        header = next(rows, [])
+        rows = _rows(csv.reader(stream), path)
+        _, header = next(rows, (0, []))
         if header not in (list(COLUMNS), OLDER):
             odd = sorted(set(header) ^ set(COLUMNS)) or ["their order"]
-            raise FormatError(f"{path}: these are not our columns, see {', '.join(odd)}")
-        for row in rows:
-            source = f"{path}, line {rows.line_num}"
+            names = ", ".join(odd).splitlines() or [""]
+            raise FormatError(f"{path}: these are not our columns, see {names[0]:.80}")
+        for number, row in rows:
+            source = f"{path}, line {number}"
             if len(row) != len(header):
                 raise FormatError(f"{source}: has {len(row)} cells of {len(header)}")
             cells = {
                 name: _value(name, cell, source) for name, cell in zip(header, row, strict=True)
             }
             yield source, _record(cells)
+
+
+def _rows(reader: Any, path: str | Path) -> Iterator[tuple[int, list[str]]]:
+    """The rows of a table, each with the number of its line."""
+    try:
+        yield from ((reader.line_num, row) for row in reader)
+    except csv.Error as error:
+        raise FormatError(f"{path}: this is not CSV: {error}") from None
 
 
 def _at(record: Any, place: Place) -> Any:
@@ -122,8 +131,8 @@ def _value(column: str, cell: str, source: str) -> Any:
         return unescape(cell) or None
     try:
         return json.loads(cell)
-    except ValueError:
-        raise FormatError(f"{source}: {column} holds {cell!r}, not a number or JSON") from None
+    except (ValueError, RecursionError):
+        raise FormatError(f"{source}: {column} holds {cell!r:.40}, not a number or JSON") from None
 
 
 def _record(cells: dict[str, Any]) -> dict[str, Any]:

@@ -55,18 +55,22 @@ def read(path: str | Path, model: str | None = None) -> Camera:
     try:
         mode = cv2.FILE_STORAGE_READ | cv2.FILE_STORAGE_MEMORY
         storage = cv2.FileStorage(Path(path).read_text(encoding="utf-8"), mode)
+        nodes = [storage.getNode(key) for key in KEYS]
     except (cv2.error, SystemError, UnicodeDecodeError):
         raise FormatError(f"{path}: this is not YAML that OpenCV can read") from None
-    nodes = [storage.getNode(key) for key in KEYS]
     missing = [key for key, node in zip(KEYS, nodes, strict=True) if node.empty()]
     if missing:
         raise FormatError(f"{path}: lacks {', '.join(missing)}")
     width, height, K, distortion = nodes
     name = storage.getNode("distortion_model").string() or "plumb_bob"
     if name not in MODELS:
-        raise FormatError(f"{path}: unknown distortion_model {name!r}; known: {', '.join(MODELS)}")
+        raise FormatError(
+            f"{path}: unknown distortion_model {name!r:.40}; known: {', '.join(MODELS)}"
+        )
     size = (width.real(), height.real())
     try:
         return from_opencv(K.mat(), distortion.mat(), size, MODELS[name], model, torch.float64)
     except CameraError as error:
         raise FormatError(f"{path}: {error}") from None
+    except cv2.error:
+        raise FormatError(f"{path}: a matrix is not of the size that it states") from None

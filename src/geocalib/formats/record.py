@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -12,9 +13,13 @@ import torch
 
 from geocalib.calibration import SCHEMA, Calibration, Failure, Outcome
 from geocalib.cameras import Camera, get_model
+from geocalib.cameras.exchange import LONGEST_SIDE
 from geocalib.errors import CameraError, FormatError
 from geocalib.sensors.check import PriorCheck
 from geocalib.uncertainty import Uncertainty
+
+FOCAL_RANGE = (1e-6, 1e6)
+"""Focal lengths in units of the longer side, beyond which a record is damaged."""
 
 UNIT_TOLERANCE = 1e-6
 """How far from 1 the length of a gravity vector may be."""
@@ -109,8 +114,8 @@ class _Values:
 
     def pixels(self, key: str) -> int:
         value = self[key]
-        if not isinstance(value, int) or isinstance(value, bool) or value <= 0:
-            self.fail(key, "a positive whole number")
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= LONGEST_SIDE:
+            self.fail(key, "a positive whole number of pixels")
         return value
 
     def number(self, key: str) -> float:
@@ -149,8 +154,9 @@ class _Values:
 
 
 def _is_number(value: Any) -> bool:
-    # Any other number is finite: JSON has no NaN, but 1e999 reads as infinity.
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    # JSON has no NaN, but 1e999 reads as infinity, and whole numbers may be longer than a float.
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return number and abs(value) <= sys.float_info.max
 
 
 def _is_known(value: Any) -> bool:
@@ -163,9 +169,11 @@ def _camera(values: _Values) -> Camera:
     except CameraError as error:
         raise FormatError(f"{values.source}: {error}") from None
     fx, fy, cx, cy = (values.number(key) for key in ("fx", "fy", "cx", "cy"))
+    size = [values.pixels(key) for key in _SIZE]
+    low, high = (share * max(size) for share in FOCAL_RANGE)
     for key, value in (("fx", fx), ("fy", fy)):
-        if value <= 0:
-            values.fail(key, "positive")
+        if not low <= value <= high:
+            values.fail(key, f"positive, between {low:g} and {high:g} pixels")
     count = len(model.parameters)
     distortion = values["distortion"]
     if not isinstance(distortion, list) or len(distortion) != count:
@@ -174,7 +182,7 @@ def _camera(values: _Values) -> Camera:
     return Camera.create(
         model,
         f=torch.tensor(fy, dtype=torch.float64),
-        size=[values.pixels(key) for key in _SIZE],
+        size=size,
         distortion=values.numbers("distortion", count),
         c=(cx, cy),
         aspect=_aspect(fx, fy),

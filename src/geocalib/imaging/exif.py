@@ -14,6 +14,7 @@ from typing import Any
 from PIL import Image
 from PIL.ExifTags import IFD, Base
 
+from geocalib.conventions import VFOV_RANGE_DEG
 from geocalib.sensors.sizes import sensor_size
 
 FULL_FRAME_DIAGONAL = math.hypot(36.0, 24.0)
@@ -34,8 +35,6 @@ CROPPED = 0.02
 
 MILLIMETRES: dict[float, float] = {2: 25.4, 3: 10.0, 4: 1.0, 5: 0.001}
 """Of the FocalPlaneResolutionUnit: inch, centimetre, millimetre, micrometre."""
-
-VFOV_RANGE_DEG = (5.0, 150.0)
 
 CROPPED_NOTE = "cropped after it was taken, so its EXIF focal length was ignored"
 

@@ -16,11 +16,21 @@ from PIL import Image
 from torch import Tensor
 
 from geocalib.errors import ImageError
+from geocalib.image_files import EXPORT, is_raw, why_not_a_file
 from geocalib.imaging.exif import FocalHint, Metadata, focal_hint, read_tags
+from geocalib.imaging.measured import Measured
+from geocalib.imaging.quiet import quiet
+from geocalib.imaging.sixteen import SHALLOW, add_low_bytes, eight_bits, has_low_bytes
+from geocalib.imaging.webp import webp_size
 
 SMALLEST_SIDE = 32
 LARGEST_IMAGE = 16384 * 12288
 """Pixels: the 200 megapixels of the largest phone sensors."""
+
+EMPTY_IMAGE = 1 << 25
+"""Pixels beyond which a file must hold something to show for them."""
+MOST_PER_BYTE = 2000
+"""Pixels for each byte of such a file: photos have a few, at most a hundred."""
 
 OVERSAMPLING = 2
 """Decoded pixels per pixel that is asked for, at least: leaves work to a good resize."""
@@ -69,6 +79,11 @@ def read_photo(source: ImageSource, short_side: int | None = 320) -> Photo:
     short_side: pixels that will be needed across the shorter side. At least twice as many are
     kept, and a JPEG is not even decoded to more than a few times as many. None: all pixels.
     """
+    with quiet():
+        return _read(source, short_side)
+
+
+def _read(source: ImageSource, short_side: int | None) -> Photo:
     if isinstance(source, str | os.PathLike):
         with _opened(name := os.fspath(source)) as file:
             return _from_file(file, name, short_side)
@@ -95,7 +110,7 @@ def read_photo(source: ImageSource, short_side: int | None = 320) -> Photo:
 
 def read_header(path: str | os.PathLike[str]) -> tuple[tuple[int, int], dict[int, Any]]:
     """(width, height) as stored and the EXIF tags by number of a file, without its pixels."""
-    with _opened(name := os.fspath(path)) as file:
+    with quiet(), _opened(name := os.fspath(path)) as file:
         image = _identified(file, name)
         return image.size, read_tags(image)[1]
 
@@ -110,15 +125,15 @@ def is_blank(pixels: npt.NDArray[np.uint8]) -> bool:
 
 @contextmanager
 def _opened(name: str) -> Iterator[IO[bytes]]:
+    if (reason := why_not_a_file(name)) is not None:
+        raise ImageError(reason)
+    if is_raw(name):
+        raise ImageError(f"{name} holds RAW data; {EXPORT}")
     try:
-        file = open(name, "rb")  # noqa: SIM115 (what fails later is not the opening)
-    except FileNotFoundError:
-        raise ImageError(f"{name} does not exist; check the path") from None
-    except IsADirectoryError:
-        raise ImageError(f"{name} is a folder; name the images in it") from None
+        file = Measured(open(name, "rb", 0))  # noqa: SIM115 (what fails later is not the opening)
     except PermissionError:
         raise ImageError(f"{name} may not be read; check its permissions") from None
-    except (OSError, ValueError) as cause:
+    except OSError as cause:
         raise ImageError(f"{name} cannot be opened ({cause}); check the path") from cause
     with file:
         yield file
@@ -127,17 +142,29 @@ def _opened(name: str) -> Iterator[IO[bytes]]:
 def _from_file(file: IO[bytes], name: str, short_side: int | None) -> Photo:
     image = _identified(file, name)
     size = image.size
-    _check_size(size, name)
-    several = bool(getattr(image, "is_animated", False))
+    _check_size(size, name, _length(file))
+    deep = has_low_bytes(image)
+    several = _holds_several(image, name)
     drafted = None
     if short_side is not None:
         least = OVERSAMPLING * short_side
         drafted = image.draft(None, (least, least))
     _load(image, name)
+    if deep and np.asarray(image)[..., :3].max() < SHALLOW:
+        file.seek(0)
+        _deepen(image, _identified(file, name), name)
     notes = ("holds several pictures: the first was used",) if several else ()
     if drafted is None:
         return _photo(image, name, short_side, notes=notes)
     return _photo(image, name, short_side, size, drafted[1][2:], notes)
+
+
+def _length(file: IO[bytes]) -> int:
+    """Bytes of a file, which is left where it was."""
+    at = file.tell()
+    end = file.seek(0, os.SEEK_END)
+    file.seek(at)
+    return end
 
 
 def _identified(file: IO[bytes], name: str) -> Image.Image:
@@ -151,6 +178,8 @@ def _identified(file: IO[bytes], name: str) -> Image.Image:
     head = file.read(64)
     if not head:
         raise ImageError(f"{name} is empty; copy it again")
+    if (size := webp_size(head)) is not None:
+        _check_size(size, name, _length(file))
     try:
         if head[4:8] == b"ftyp" and any(brand in head for brand in HEIF_BRANDS):
             return _open_heif(file, name)
@@ -190,12 +219,31 @@ def _load(image: Image.Image, name: str) -> None:
         raise _damaged(name, cause) from cause
 
 
+def _holds_several(image: Image.Image, name: str) -> bool:
+    """Whether there are more pictures in a file, which takes a look behind the first."""
+    try:
+        return bool(getattr(image, "is_animated", False))
+    except Exception as cause:
+        raise _damaged(name, cause) from cause
+
+
+def _deepen(image: Image.Image, again: Image.Image, name: str) -> None:
+    """Give a loaded image the bits that loading has lost."""
+    try:
+        add_low_bytes(image, again)
+    except Exception as cause:
+        raise _damaged(name, cause) from cause
+
+
 def _damaged(name: str, cause: Exception) -> ImageError:
+    if isinstance(cause, MemoryError):
+        return ImageError(f"{name} takes more memory than there is; shrink it first")
     reason = str(cause).splitlines()[0] if str(cause) else type(cause).__name__
     return ImageError(f"{name} is damaged or cut short ({reason}); copy or export it again")
 
 
-def _check_size(size: tuple[int, int], name: str) -> None:
+def _check_size(size: tuple[int, int], name: str, length: int | None = None) -> None:
+    """Refuse what is too small, too large, or larger than a file of that many bytes can be."""
     width, height = size
     if min(size) < SMALLEST_SIDE:
         raise ImageError(
@@ -205,6 +253,11 @@ def _check_size(size: tuple[int, int], name: str) -> None:
         raise ImageError(
             f"{name} is {width}x{height} pixels, more than {LARGEST_IMAGE // 10**6} megapixels: "
             f"a decompression bomb, or an image to shrink first"
+        )
+    if length is not None and width * height > max(EMPTY_IMAGE, MOST_PER_BYTE * length):
+        raise ImageError(
+            f"{name} is {width}x{height} pixels in {length} bytes: a decompression bomb, or a "
+            f"picture of nothing"
         )
 
 
@@ -256,7 +309,7 @@ def _upright(
 
 def _eight_bit_rgb(image: Image.Image) -> tuple[Image.Image, tuple[str, ...]]:
     if image.mode.startswith("I;16"):
-        return Image.fromarray((np.asarray(image) >> 8).astype(np.uint8)).convert("RGB"), ()
+        return Image.fromarray(eight_bits(np.asarray(image))).convert("RGB"), ()
     if image.mode in ("I", "F"):
         grey, notes = _any_range(np.asarray(image))
         return Image.fromarray(grey).convert("RGB"), notes
@@ -272,15 +325,24 @@ def _eight_bit_rgb(image: Image.Image) -> tuple[Image.Image, tuple[str, ...]]:
 
 def _any_range(values: npt.NDArray[Any]) -> tuple[npt.NDArray[np.uint8], tuple[str, ...]]:
     """Grey levels of 32-bit values (H, W), whose format does not say what white is."""
-    values = np.nan_to_num(values, posinf=0.0, neginf=0.0)
-    low, high = values.min(), values.max()
+    finite = np.isfinite(values)
+    lost = values.size - int(finite.sum())
+    if lost == values.size:
+        raise ValueError("no pixel is a finite number")
+    notes: tuple[str, ...] = ()
+    if lost:
+        notes = (f"{lost} of {values.size} pixels are no finite numbers and were made black",)
+    low, high = values[finite].min(), values[finite].max()
+    values = np.where(finite, values, low)
     if values.dtype.kind == "i" and low >= 0 and high < 1 << 16:
-        return (values >> (8 if high > 255 else 0)).astype(np.uint8), ()
+        return (values.astype(np.uint8) if high < 1 << 8 else eight_bits(values)), notes
     if values.dtype.kind == "f" and low >= 0 and high <= 1:
-        return np.rint(255 * values).astype(np.uint8), ()
-    span = (float(high) - float(low)) or 1.0
-    grey = np.rint(255 * ((values - float(low)) / span)).astype(np.uint8)
-    return grey, (f"brightness was stretched: {low:g} became black and {high:g} white",)
+        return np.rint(255 * values).astype(np.uint8), notes
+    stretched = f"brightness was stretched: {low:g} became black and {high:g} white"
+    # In halves, as the range itself may be more than a float holds.
+    span = (0.5 * float(high) - 0.5 * float(low)) or 1.0
+    grey = np.rint(255 * ((0.5 * values.astype(np.float64) - 0.5 * float(low)) / span))
+    return grey.astype(np.uint8), (*notes, stretched)
 
 
 def _from_array(values: npt.NDArray[Any]) -> Image.Image:
@@ -292,7 +354,7 @@ def _from_array(values: npt.NDArray[Any]) -> Image.Image:
         )
     _check_size((values.shape[1], values.shape[0]), "image")
     if values.dtype == np.uint16:
-        values = values >> 8
+        values = eight_bits(values)
     elif values.dtype.kind == "f":
         if not (values.min() >= -OVERSHOOT and values.max() <= 1 + OVERSHOOT):
             raise ImageError(

@@ -202,6 +202,8 @@ def _warp(
     # Whole pixels, centred on the part of the plane to show.
     low, high = _footprint(plane) if border == "keep" else _largest_rectangle(plane)
     extent = high - low
+    if not bool(((extent > ROUNDING) & extent.isfinite()).all()):
+        raise ImageError(f"{photo.name} has a camera that shows nothing of it; calibrate it again")
     growth = float(extent.prod()) / (width * height)
     scale = min(1.0, math.sqrt(LARGEST_GROWTH / growth), LONGEST_SIDE / float(extent.max()))
     extent = scale * extent
@@ -230,6 +232,9 @@ def _footprint(plane: _Plane) -> tuple[Tensor, Tensor]:
     rim = plane.rim()
     outline = torch.cat([outline, rim[_inside(plane.to_old(rim), camera)]])
     outline = outline[outline.isfinite().all(-1)]
+    if not len(outline):
+        nothing = torch.full((2,), torch.nan, dtype=torch.float64)
+        return nothing, nothing
     return outline.amin(0), outline.amax(0)
 
 

@@ -195,7 +195,7 @@ def _images_txt(path: Path) -> Iterator[ModelImage]:
             cells = keypoints.split()
             table = np.array(cells, dtype=np.float64).reshape(-1, 3)
             points = np.array(cells[2::3], dtype=np.int64)
-        except (IndexError, ValueError):
+        except (IndexError, ValueError, OverflowError):
             raise FormatError(
                 f"{path}, line {number}: must be IMAGE_ID QW QX QY QZ TX TY TZ CAMERA_ID NAME and "
                 "a line of X Y POINT3D_ID for each keypoint"
@@ -227,6 +227,7 @@ def _image(
     points: npt.NDArray[np.int64],
 ) -> ModelImage:
     """Of a pose (7,): quaternion and translation."""
-    if not np.isfinite(pose).all() or not pose[:4].any():
+    # A quaternion next to 0 or infinity has no direction in what a float can hold.
+    if not np.isfinite(pose).all() or not 0 < np.linalg.norm(pose[:4]) < np.inf:
         raise FormatError(f"{path}: image {name} has no sound pose: {pose.tolist()}")
     return ModelImage(name, camera, from_quaternion(pose[:4]), pose[4:], keypoints, points)

@@ -33,6 +33,9 @@ Report = Callable[[str], None]
 
 Row = TypeVar("Row")
 
+LARGEST_DATASET = 1 << 28
+"""Bytes: a hundred times the keypoints of the largest photos."""
+
 FIRST_PIXEL = 0.5
 """Added to hloc's keypoints, which count from the centre of the first pixel."""
 
@@ -133,20 +136,28 @@ def find_matches(
 
     Database images without matches or outside the model are reported and left out.
     """
-    keypoints = _dataset(features, query, "keypoints")
+    try:
+        keypoints = _dataset(features, query, "keypoints")
+    except FormatError as error:
+        report(f"{query}: {error}")
+        keypoints = None
     if keypoints is None or keypoints.ndim != 2 or keypoints.shape[1] < 2:
         report(f"{query}: the features hold no keypoints (K, 2) for it")
         return np.empty((0, 2)), np.empty((0, 3))
     found: dict[tuple[int, int], None] = {}
     for name in database:
-        pairs = _pairs(matches, query, name)
+        try:
+            pairs = _pairs(matches, query, name)
+        except FormatError as error:
+            report(f"{query}: {error}")
+            continue
         if name not in model.images:
             report(f"{query}: the model has no image {name}")
         elif pairs is None:
             report(f"{query}: there are no matches with {name}")
         else:
             ids = model.images[name].point_ids
-            if len(pairs) and (pairs.max(0) >= (len(keypoints), len(ids))).any():
+            if ((pairs < 0) | (pairs >= (len(keypoints), len(ids)))).any():
                 report(f"{query}: the matches with {name} are those of other keypoints")
                 continue
             shown = ids[pairs[:, 1]]
@@ -164,15 +175,24 @@ def _pairs(matches: Mapping[str, Any], query: str, name: str) -> npt.NDArray[np.
     for joint in "/_":
         for ends, order in (((first, second), 1), ((second, first), -1)):
             table = _dataset(matches, joint.join(ends), "matches0")
-            if table is not None and table.ndim == 1:
+            if table is not None and table.ndim == 1 and table.dtype.kind in "iu":
                 matched = np.flatnonzero(table >= 0)
                 return np.stack([matched, table[matched].astype(np.int64)][::order], -1)
     return None
 
 
 def _dataset(file: Mapping[str, Any], group: str, name: str) -> npt.NDArray[Any] | None:
+    """The numbers of a dataset; None if there is none of that name."""
     key = f"{group}/{name}"
-    return np.asarray(file[key]) if key in file else None
+    try:
+        found = file.get(key)
+        # What a file says of its size need not be true.
+        if found is None or getattr(found, "nbytes", 0) > LARGEST_DATASET:
+            return None
+        values = np.asarray(found)
+    except Exception:  # HDF5 fails on damaged files in ways of its own.
+        raise FormatError(f"the HDF5 file is damaged at {key}; write it again") from None
+    return values if values.dtype.kind in "iuf" else None
 
 
 def format_results(poses: Mapping[str, Pose]) -> str:

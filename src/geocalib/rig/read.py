@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import importlib
 import json
+import math
 from collections.abc import Mapping
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +40,13 @@ KEYS = (*ANGLES, ROTATION, "images", "intrinsics")
 """What may be said of a camera."""
 
 KINDS = "a mapping of cameras, kalibr's camchain, or the list of rigs of COLMAP's rig_config"
+
+DEEPEST = 100
+"""Brackets within brackets."""
+STEPS = {"[": 1, "{": 1, "]": -1, "}": -1}
+
+MOST_VALUES = 100_000
+"""In a file of YAML."""
 
 UNREADABLE = "numbers of thousands of digits, or lists in lists without end"
 """What parsers give up on."""
@@ -109,7 +118,12 @@ def _load_yaml(content: str, file: Path) -> Any:
     # Some programs that read kalibr's files want OpenCV's directive, which YAML does not know.
     lines = ["" if line.startswith("%YAML:") else line for line in content.split("\n")]
     try:
-        return yaml.safe_load("\n".join(lines))
+        if max(accumulate(STEPS.get(sign, 0) for sign in content), default=0) > DEEPEST:
+            raise ValueError  # The parser would take minutes to say so.
+        values = yaml.safe_load("\n".join(lines))
+        if _expanded(values, {}) > MOST_VALUES:
+            raise ValueError
+        return values
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = f", line {mark.line + 1}" if mark else ""
@@ -117,6 +131,18 @@ def _load_yaml(content: str, file: Path) -> Any:
         raise FormatError(f"{file}{place}: is no YAML: {why}") from None
     except (ValueError, RecursionError):
         raise FormatError(f"{file}: is no rig, but {UNREADABLE}") from None
+
+
+def _expanded(value: Any, known: dict[int, float]) -> float:
+    """How many values there are if those that YAML repeats by an alias count each time. A few
+    lines may stand for billions, which nothing must go through; what holds itself has no end."""
+    if not isinstance(value, list | dict):
+        return 1
+    if id(value) not in known:
+        known[id(value)] = math.inf
+        inner = value.values() if isinstance(value, dict) else value
+        known[id(value)] = 1 + sum(_expanded(part, known) for part in inner)
+    return known[id(value)]
 
 
 def _read_own(cameras: Mapping[Any, Any], source: str) -> RigDescription:

@@ -52,6 +52,8 @@ def read_sidecar(path: str, orientation: int) -> GravityHint | None:
     try:
         if os.path.getsize(path) > LARGEST_FILE:
             return None
+        if not os.path.isfile(path):
+            raise OSError("it is no file")  # Opening a pipe would wait for its writer.
         with open(path, encoding="utf-8-sig") as file:
             text = file.read()
     except FileNotFoundError:

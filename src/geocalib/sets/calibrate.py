@@ -44,14 +44,17 @@ def fit_set(
             if isinstance(sight, Failure):
                 outcomes[index] = sight
                 continue
-            camera = cameras[index]
+            camera, file = cameras[index], sight.file
+            if misfit := given.misfit(index, method.model, file.size):
+                outcomes[index] = Failure(file.path, *file.size, f"{file.name}: {misfit}")
+                continue
             if camera not in albums:
-                file = Path(folder) / f"{camera}.observations"
-                albums[camera] = Album(file, counts[camera], method)
+                store = Path(folder) / f"{camera}.observations"
+                albums[camera] = Album(store, counts[camera], method)
             if isinstance(sight, Leaf):
                 albums[camera].bind(index, sight)
                 continue
-            centre = clues[[index]].placed(given[[index]], [sight.file]).principal_point
+            centre = clues[[index]].placed(given[[index]], [file]).principal_point
             assert isinstance(centre, Tensor)  # Nothing frees it.
             leaf = albums[camera].add(index, sight, centre)
             if isinstance(leaf, Failure):

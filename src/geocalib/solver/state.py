@@ -12,12 +12,10 @@ from torch import Tensor
 from geocalib import gravity as sphere
 from geocalib.cameras.base import CameraModel
 from geocalib.cameras.camera import Camera
+from geocalib.conventions import VFOV_RANGE_DEG
 from geocalib.fields import Free
 from geocalib.solver.coupling import Coupling
 from geocalib.tensors import map_tensors
-
-PERSPECTIVE_VFOV_DEG = (5.0, 150.0)
-"""Vertical field of view that a fit of a perspective model stays within."""
 
 WIDE_RADIUS = (0.02, 6.0)
 """H / 2f that a fit of a wide model stays within."""
@@ -27,6 +25,15 @@ LARGEST_STRETCH = math.log(2)
 
 LONGEST_STEP = 1.0
 """Longest step of gravity (radians) and log f in one iteration."""
+
+
+def focal_range(model: CameraModel) -> tuple[float, float]:
+    """The shortest and the longest focal length of a fit, in heights of the image."""
+    if model.wide:
+        low, high = WIDE_RADIUS
+    else:
+        low, high = (math.tan(0.5 * math.radians(vfov)) for vfov in VFOV_RANGE_DEG)
+    return 0.5 / high, 0.5 / low
 
 
 @dataclass(frozen=True)
@@ -99,12 +106,10 @@ class Frame:
     @classmethod
     def create(cls, model: CameraModel, size: Tensor, aspect: Tensor, free: Free) -> Frame:
         """The frame of cameras with images of that size (C, 2) and aspect (C,)."""
-        if model.wide:
-            low, high = WIDE_RADIUS
-        else:
-            low, high = (math.tan(0.5 * math.radians(v)) for v in PERSPECTIVE_VFOV_DEG)
-        half = 0.5 * size[:, 1]
-        return cls(model, size, aspect, torch.log(half / high), torch.log(half / low), free)
+        shortest, longest = focal_range(model)
+        height = size[:, 1]
+        low, high = torch.log(shortest * height), torch.log(longest * height)
+        return cls(model, size, aspect, low, high, free)
 
     def select(self, cameras: Tensor) -> Frame:
         return replace(

@@ -6,7 +6,9 @@ from pathlib import Path
 
 from PIL import Image
 
-from geocalib.errors import PanoramaError
+from geocalib.errors import ImageError, PanoramaError
+from geocalib.image_files import why_not_a_file
+from geocalib.imaging.read import read_header, read_photo
 from geocalib.training.hdr import HDR_SUFFIXES, read_hdr
 
 SUFFIXES = (".webp", ".jpg", ".jpeg", ".png", *HDR_SUFFIXES)
@@ -25,25 +27,28 @@ def panorama_width(path: Path) -> int:
     if path.suffix.lower() in HDR_SUFFIXES:
         return read_panorama(path).width
     try:
-        with Image.open(path) as image:
-            return _checked(image, path).width
-    except OSError as error:
-        raise PanoramaError(f"cannot read panorama {path}: {error}") from error
+        return _checked(read_header(path)[0], path)[0]
+    except ImageError as error:
+        raise PanoramaError(f"cannot read panorama {error}") from error
 
 
 def read_panorama(path: Path) -> Image.Image:
     """What a panorama shows, in RGB; light probes are tone-mapped."""
+    if (reason := why_not_a_file(str(path))) is not None:
+        raise PanoramaError(f"cannot read panorama {reason}")
     if path.suffix.lower() in HDR_SUFFIXES:
-        return _checked(Image.fromarray(read_hdr(path)), path)
-    try:
-        with Image.open(path) as image:
-            return _checked(image, path).convert("RGB")
-    except OSError as error:
-        raise PanoramaError(f"cannot read panorama {path}: {error}") from error
+        picture = Image.fromarray(read_hdr(path))
+    else:
+        try:
+            picture = Image.fromarray(read_photo(path, short_side=None).pixels)
+        except ImageError as error:
+            raise PanoramaError(f"cannot read panorama {error}") from error
+    _checked(picture.size, path)
+    return picture
 
 
-def _checked(image: Image.Image, path: Path) -> Image.Image:
-    width, height = image.size
+def _checked(size: tuple[int, int], path: Path) -> tuple[int, int]:
+    width, height = size
     if width != 2 * height:
         raise PanoramaError(f"{path} is {width}x{height}; a panorama is twice as wide as high")
-    return image
+    return size

@@ -114,7 +114,8 @@ def sample_views(
 
     def normal_share() -> Tensor:
         # As uniform as any, and as many random numbers as sets of crops were always made with.
-        return torch.special.ndtr(torch.randn(count, generator=generator, device=device))
+        share: Tensor = torch.special.ndtr(torch.randn(count, generator=generator, device=device))
+        return share
 
     place = uniform()
     published = uniform() < config.published_share

@@ -1,0 +1,267 @@
+"""Good files of every kind that is read, small, to be damaged by the tests."""
+
+from __future__ import annotations
+
+import io
+import json
+import struct
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+from PIL.ExifTags import IFD, Base
+
+from calibrations import FAILURE, one
+from geocalib.formats import csv_table, json_lines, opencv
+from sensors.drones import packet
+
+SIZE = (72, 56)
+
+
+@cache
+def picture() -> Image.Image:
+    """Something to see."""
+    rows, columns = np.mgrid[: SIZE[1], : SIZE[0]]
+    waves = [128 + 100 * np.sin(columns / (3 + i) + rows / (5 + i)) for i in range(3)]
+    return Image.fromarray(np.stack(waves, -1).astype(np.uint8))
+
+
+@cache
+def exif() -> bytes:
+    """As phones write it."""
+    tags = Image.Exif()
+    tags[Base.Make], tags[Base.Model], tags[Base.Orientation] = "Canon", "Canon EOS 5D", 6
+    inner = tags.get_ifd(IFD.Exif)
+    inner[Base.FocalLength], inner[Base.FocalLengthIn35mmFilm] = 24.0, 28
+    inner[Base.FocalPlaneXResolution], inner[Base.FocalPlaneResolutionUnit] = 900.0, 2
+    inner[Base.ExifImageWidth], inner[Base.ExifImageHeight] = SIZE
+    return tags.tobytes()
+
+
+def encoded(image: Image.Image, kind: str, **options: Any) -> bytes:
+    file = io.BytesIO()
+    image.save(file, kind, **options)
+    return file.getvalue()
+
+
+def _jpeg() -> list[bytes]:
+    every = {"exif": exif(), "comment": b"a comment"}
+    return [
+        encoded(picture(), "JPEG", **every),
+        encoded(picture(), "JPEG", progressive=True, subsampling=0),
+        encoded(picture().convert("L"), "JPEG"),
+        encoded(picture().convert("CMYK"), "JPEG"),
+        encoded(picture(), "MPO", save_all=True, append_images=[picture()]),
+    ]
+
+
+def _png() -> list[bytes]:
+    deep = np.asarray(picture()).astype(np.uint16)[..., 0] * 16
+    return [
+        encoded(picture(), "PNG", exif=exif()),
+        encoded(picture().convert("P"), "PNG", transparency=3),
+        encoded(picture().convert("RGBA"), "PNG"),
+        encoded(picture().convert("1"), "PNG"),
+        encoded(Image.fromarray(deep), "PNG"),
+        encoded(picture(), "PNG", save_all=True, append_images=[picture().rotate(9)]),
+    ]
+
+
+def _webp() -> list[bytes]:
+    return [
+        encoded(picture(), "WEBP"),
+        encoded(picture(), "WEBP", lossless=True, exif=exif()),
+        encoded(picture().convert("RGBA"), "WEBP", save_all=True, append_images=[picture()]),
+    ]
+
+
+def _tiff() -> list[bytes]:
+    deep = np.asarray(picture()).astype(np.uint16)[..., 0] * 16
+    light = np.asarray(picture()).astype(np.float32)[..., 0]
+    kinds = [
+        encoded(picture(), "TIFF", compression=name)
+        for name in ("raw", "tiff_lzw", "tiff_adobe_deflate", "packbits", "jpeg")
+    ]
+    return [
+        *kinds,
+        encoded(picture().convert("1"), "TIFF", compression="group4"),
+        encoded(picture().convert("P"), "TIFF"),
+        encoded(Image.fromarray(deep), "TIFF", exif=exif()),
+        encoded(Image.fromarray(light), "TIFF", compression="tiff_lzw"),
+        encoded(picture(), "TIFF", big_tiff=True),
+        deep_tiff(),
+    ]
+
+
+def deep_tiff(limit: int = 4095) -> bytes:
+    """Of three colours, 16 bits each, of which fewer are used."""
+    import cv2
+
+    values = np.asarray(picture()).astype(np.uint16) * limit // 255
+    data: bytes = cv2.imencode(".tif", values)[1].tobytes()
+    return data
+
+
+def _heic() -> list[bytes]:
+    import pillow_heif
+
+    file = io.BytesIO()
+    pillow_heif.from_pillow(picture()).save(file, quality=60, exif=exif())
+    return [file.getvalue(), encoded(picture(), "AVIF", exif=exif())]
+
+
+def _gif() -> list[bytes]:
+    frames = [picture().rotate(angle) for angle in (5, 10)]
+    return [
+        encoded(picture(), "GIF"),
+        encoded(picture(), "GIF", save_all=True, append_images=frames, transparency=0),
+    ]
+
+
+def _sidecar() -> list[bytes]:
+    pose = [[1, 0, 0, 0.5], [0, 0.8, -0.6, 1], [0, 0.6, 0.8, 2], [0, 0, 0, 1]]
+    polycam = {f"t_{r}{c}": pose[r][c] for r in range(3) for c in range(4)}
+    values = [
+        {"gravity": [0.1, 0.98, -0.2], "frame": "camera", "sigma_deg": 2},
+        {"gravity": [0, -1, 0], "frame": "device", "orientation": 6},
+        {"transform": pose, "order": "rows"},
+        {"cameraPoseARFrame": [number for row in pose for number in row]},
+        polycam,
+    ]
+    return [json.dumps(value).encode() for value in values]
+
+
+def _answers() -> list[bytes]:
+    size = {"size": SIZE, "c": (SIZE[0] / 2, SIZE[1] / 2)}
+    models = [one(name, f=40.0, **size) for name in ("pinhole", "radial", "eucm", "double_sphere")]
+    return [json_lines.dumps([model, FAILURE]).encode() for model in models]
+
+
+def _table() -> list[bytes]:
+    with tempfile.TemporaryDirectory() as folder:
+        (file,) = csv_table.write([one("radial"), one("kannala_brandt"), FAILURE], folder)
+        return [file.read_bytes()]
+
+
+CAMERAS = b"image,camera\na.jpg,one\nb.jpg,two\nfolder/c.jpg,\n"
+TRUTH = (
+    b"image,width,height,roll_deg,pitch_deg,vfov_deg,k1,model\na.png,72,56,1.5,-2,60,0.1,radial\n"
+)
+LEVELS = (
+    b"file,tilt_deg,sigma_deg,rotation_x_deg,rotation_z_deg,spread_deg,views,verdict\n"
+    b"a.webp,1.5,0.1,1.0,1.1,2.0,24,tilted\n"
+)
+
+
+def _opencv() -> list[bytes]:
+    return [opencv.dumps(one(name)).encode() for name in ("radial", "kannala_brandt")]
+
+
+RIG = b"""cameras:
+  left: {yaw_deg: -30, pitch_deg: 5}
+  right: {camera_from_rig: [0.966, 0, -0.259, 0], images: right_*.png, intrinsics: left}
+"""
+CAMCHAIN = b"""%YAML:1.0
+cam0: {camera_model: pinhole, intrinsics: [461.6, 460.1, 362.6, 246.0]}
+cam1:
+  T_cn_cnm1:
+  - [0.0, 0.0, -1.0, -0.11]
+  - [0.0, 1.0, 0.0, 0.0]
+  - [1.0, 0.0, 0.0, 0.0]
+  - [0.0, 0.0, 0.0, 1.0]
+"""
+RIG_CONFIG = json.dumps(
+    [
+        {
+            "cameras": [
+                {"image_prefix": "left/", "ref_sensor": True},
+                {"image_prefix": "right/", "cam_from_rig_rotation": [0.9, 0.1, 0.2, 0.3]},
+            ]
+        }
+    ]
+).encode()
+
+MODEL_TEXT = {
+    "cameras.txt": b"# comment\n1 PINHOLE 1000 800 810.5 800 500 400\n"
+    b"2 SIMPLE_RADIAL 640 480 500 320 240 -0.1\n",
+    "images.txt": b"3 0.5 0.5 -0.5 0.5 1.5 -2 3.25 1 left/a.jpg\n10.5 20.25 7 30 40 -1 50 60 9\n"
+    b"8 1 0 0 0 0 0 0 2 right/a.jpg\n\n",
+    "points3D.txt": b"7 1.5 -2.25 3 10 20 30 0.5 3 0\n9 1e3 0 -4 1 2 3 0.25 3 2\n",
+    "rigs.txt": b"1 2 CAMERA 1 CAMERA 2 1 0.92 0.1 0.2 -0.3 1 2 3\n",
+}
+
+MODEL_BINARY = {
+    "cameras.bin": struct.pack("<QIiQQ4d", 1, 1, 1, 1000, 800, 810.5, 800, 500, 400),
+    "images.bin": struct.pack("<QI7dI", 1, 3, 0.5, 0.5, -0.5, 0.5, 1.5, -2, 3.25, 1)
+    + b"folder/a.jpg\0"
+    + struct.pack("<Qddqddq", 2, 10.5, 20.25, 7, 30, 40, -1),
+    "points3D.bin": struct.pack("<QQdddBBBdQII", 1, 7, 1.5, -2.25, 3, 10, 20, 30, 0.5, 1, 3, 0),
+}
+
+LISTS = {
+    "queries.txt": b"q/a.jpg SIMPLE_RADIAL 640 480 500 320 240 -0.1\nq/b.jpg\n",
+    "pairs.txt": b"q/a.jpg db/1.jpg\nq/a.jpg db/2.jpg\n",
+    "matches.txt": b"q/a.jpg 10.5 20.5 7\nq/a.jpg 30 40 9\n",
+}
+
+
+def _hdf5() -> list[bytes]:
+    import h5py
+
+    files = []
+    for compression in (None, "gzip"):
+        file = io.BytesIO()
+        with h5py.File(file, "w") as store:
+            keypoints = np.array([[0, 0], [10, 20], [30.5, 40]], np.float32)
+            store.create_dataset("q/a.jpg/keypoints", data=keypoints, compression=compression)
+            table = np.array([-1, 0, 2])
+            store.create_dataset("q-a.jpg/db-1.jpg/matches0", data=table, compression=compression)
+        files.append(file.getvalue())
+    return files
+
+
+@cache
+def corpus() -> dict[str, list[bytes]]:
+    """Files by the reader of ``readers.READERS`` that takes them. Those of a folder are joined
+    as ``joined`` has it."""
+    return {
+        "JPEG": _jpeg(),
+        "PNG": _png(),
+        "WebP": _webp(),
+        "TIFF": _tiff(),
+        "HEIC": _heic(),
+        "GIF": _gif(),
+        "EXIF": [exif()],
+        "XMP": [packet(), packet("12.5", "-30", "x")],
+        "sidecar": _sidecar(),
+        "answers": _answers(),
+        "table": _table(),
+        "cameras": [CAMERAS],
+        "truth": [TRUTH],
+        "levels": [LEVELS],
+        "OpenCV": _opencv(),
+        "rig YAML": [RIG, CAMCHAIN],
+        "rig JSON": [RIG_CONFIG],
+        "COLMAP text": [joined(name, data) for name, data in MODEL_TEXT.items()],
+        "COLMAP binary": [joined(name, data) for name, data in MODEL_BINARY.items()],
+        "hloc lists": [joined(name, data) for name, data in LISTS.items()],
+        "HDF5": _hdf5(),
+    }
+
+
+SEPARATOR = b"\x1e"
+
+
+def joined(name: str, data: bytes) -> bytes:
+    """A file of a folder with its name before it."""
+    return name.encode() + SEPARATOR + data
+
+
+def write_folder(folder: Path, files: dict[str, bytes], damaged: bytes) -> None:
+    """All files, one of them as it was damaged."""
+    name, _, data = damaged.partition(SEPARATOR)
+    for key, good in files.items():
+        (folder / key).write_bytes(data if key.encode() == name else good)
