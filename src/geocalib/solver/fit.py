@@ -20,7 +20,7 @@ from geocalib.solver.objective import Problem
 from geocalib.solver.observations import concatenate, observe
 from geocalib.solver.options import FitOptions
 from geocalib.solver.priors import Known, Priors, gather_priors
-from geocalib.solver.result import FitResult, Sigma
+from geocalib.solver.result import FitResult
 from geocalib.solver.search import search
 from geocalib.solver.state import Frame
 from geocalib.solver.status import Status
@@ -197,7 +197,6 @@ def gather_result(
         gravity=answer(gravity),
         covariance=answer(uncertainty.covariance),
         parameters=_names(frame),
-        sigma=Sigma(*(answer(value) for value in vars(uncertainty.sigma).values())),
         status=status,
         cost=answer(solution.cost.detach()),
         confidence_scale=answer(uncertainty.scale),
