@@ -26,10 +26,10 @@ from geocalib.known import Given
 from geocalib.known import Mapping as PixelMapping
 from geocalib.lines.segments import Segments
 from geocalib.sets.joint import Evidence, Opinions, fit_from, opinions
+from geocalib.sets.leaf import Leaf
 from geocalib.sets.lines import refine_turned
 from geocalib.sets.outliers import FEWEST, Verdict, judge, silent
 from geocalib.sets.plane import Plane, alike
-from geocalib.sets.shelf import Leaf
 from geocalib.sets.store import Store
 from geocalib.solver.fit import clean_fields
 from geocalib.solver.observations import observe
