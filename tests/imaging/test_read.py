@@ -18,6 +18,7 @@ from PIL.ExifTags import IFD, Base
 
 from geocalib.errors import ImageError
 from geocalib.imaging import is_blank, read_photo
+from geocalib.imaging.exif import focal_hint
 
 Pixels = npt.NDArray[np.uint8]
 
@@ -49,7 +50,7 @@ def test_a_path_a_string_and_bytes_are_the_same_photo(tmp_path: Path) -> None:
         assert photo.size == (70, 50)
         assert photo.shown == (0, 0, 70, 50)
         assert photo.notes == ()
-        assert photo.focal_hint is None
+        assert photo.metadata.tags == {}
     assert [photo.name for photo in photos] == [str(path), str(path), "image"]
 
 
@@ -228,8 +229,9 @@ def test_exif_tells_the_focal_length_of_the_original() -> None:
     exif.get_ifd(IFD.Exif)[Base.FocalLengthIn35mmFilm] = 28
     photo = read_photo(encoded(Image.fromarray(pattern(1600, 1200)), "JPEG", exif=exif), 100)
     assert photo.size == (1200, 1600)
-    assert photo.focal_hint is not None
-    assert photo.focal_hint.focal_px == pytest.approx(28 / 43.27 * 2000, rel=1e-3)
+    hint, _ = focal_hint(photo.metadata.tags, photo.size)
+    assert hint is not None
+    assert hint.focal_px == pytest.approx(28 / 43.27 * 2000, rel=1e-3)
 
 
 def test_damaged_exif_is_a_note() -> None:
@@ -248,7 +250,7 @@ def test_heic(tmp_path: Path) -> None:
         assert photo.size == (64, 96)
         expected = np.rot90(pattern(96, 64), -1).astype(int)
         assert abs(photo.pixels - expected).mean() < 4
-        assert photo.focal_hint is not None
+        assert photo.metadata.tags == {Base.FocalLengthIn35mmFilm: 28}
 
 
 def test_heic_without_its_reader(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

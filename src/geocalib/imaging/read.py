@@ -16,7 +16,7 @@ from PIL import Image
 from torch import Tensor
 
 from geocalib.errors import ImageError
-from geocalib.imaging.exif import FocalHint, Metadata, focal_hint, read_tags
+from geocalib.imaging.exif import Metadata, focal_hint, read_tags
 
 SMALLEST_SIDE = 32
 LARGEST_IMAGE = 16384 * 12288
@@ -52,7 +52,6 @@ class Photo:
     shrinks by whole numbers ends in a row and a column that reach beyond the original."""
     name: str
     """What messages call it."""
-    focal_hint: FocalHint | None = None
     notes: tuple[str, ...] = ()
     """What its user should know, in plain words."""
     metadata: Metadata = field(default_factory=Metadata, repr=False)
@@ -233,9 +232,9 @@ def _photo(
         shown = (shown[0] / factor, shown[1] / factor)
     pixels, box = _upright(np.asarray(image), shown, orientation)
     size = size[::-1] if orientation > 4 else size
-    hint, focal_notes = focal_hint(tags, size)
+    _, focal_notes = focal_hint(tags, size)
     told = (*notes, *colour_notes, *exif_notes, *focal_notes)
-    return Photo(pixels, size, box, name, hint, told, metadata)
+    return Photo(pixels, size, box, name, told, metadata)
 
 
 def _upright(

@@ -76,9 +76,6 @@ class Method:
     keep_fields: bool
     """Whether the answers hold what the network saw. It is then held in memory."""
 
-    def options(self, cells: int) -> FitOptions:
-        return FitOptions(cells=cells, confidence_scale=self.confidence_scale)
-
 
 @dataclass(frozen=True)
 class Page:
