@@ -25,7 +25,7 @@ from geocalib.imaging import (
     prepare,
     read_photo,
 )
-from geocalib.lines.detect import find_segments
+from geocalib.lines.detect import SHORT_SIDE, detect
 from geocalib.lines.segments import Segments
 from geocalib.nets.weights import LoadedNetwork
 from geocalib.trust import BLANK
@@ -78,12 +78,14 @@ class Eye:
     def _see_few(
         self, sources: Sequence[ImageSource], with_lines: bool, any_rotation: bool
     ) -> list[Seen | Failure]:
+        # Decoded once, for the network and for the lines.
+        short_side = max(self._spec.short_side, SHORT_SIDE if with_lines else 0)
         sights: dict[int, Seen | Failure] = {}
         inputs: dict[int, tuple[Photo, NetworkInput]] = {}
         same_size: dict[tuple[int, int], list[int]] = defaultdict(list)
         for index, source in enumerate(sources):
             try:
-                photo = read_photo(source, self._spec.short_side)
+                photo = read_photo(source, short_side)
             except ImageError as error:
                 sights[index] = Failure(path_of(source), None, None, str(error))
                 continue
@@ -102,7 +104,7 @@ class Eye:
                     look.fields[row : row + 1],
                     None if look.down is None else look.down[row],
                     (*photo.notes, *given.notes, *blank, *unsure),
-                    find_segments(sources[index], photo) if with_lines else None,
+                    detect(photo) if with_lines else None,
                 )
         return [sights[index] for index in range(len(sources))]
 

@@ -70,6 +70,22 @@ def test_photos_of_another_shape_than_the_crop_fail_alone(
     assert len(known["focal"]) == 1
 
 
+def test_photos_are_decoded_by_the_calibrator_alone(
+    run: Run, photos: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their sizes, which two options ask for, are in their headers."""
+    decoded = []
+
+    def load(image: Image.Image, name: str) -> None:
+        decoded.append(name)
+        image.load()
+
+    monkeypatch.setattr("geocalib.imaging.read._load", load)
+    words = ("--crop", "0,0,64,48,128,96", "--fov", "60")
+    assert run("calibrate", *photos[:2], *words).exit_code == 0
+    assert decoded == photos[:2]
+
+
 def test_show_takes_them_too(run: Run, calibrator: FakeCalibrator, photos: list[str]) -> None:
     flags = ("--sensors", "--any-rotation", "--free-principal-point")
     assert run("show", photos[0], *flags, "--crop", "0,0,64,48,128,96").exit_code == 0

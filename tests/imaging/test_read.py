@@ -17,7 +17,7 @@ from PIL import Image, ImageOps
 from PIL.ExifTags import IFD, Base
 
 from geocalib.errors import ImageError
-from geocalib.imaging import is_blank, read_photo
+from geocalib.imaging import is_blank, read, read_photo, read_size
 from geocalib.imaging.exif import focal_hint
 
 Pixels = npt.NDArray[np.uint8]
@@ -234,6 +234,18 @@ def test_exif_tells_the_focal_length_of_the_original() -> None:
     assert hint.focal_px == pytest.approx(28 / 43.27 * 2000, rel=1e-3)
 
 
+@pytest.mark.parametrize("orientation", [1, 3, 5, 6, 8])
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "TIFF"])
+def test_the_size_alone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, kind: str, orientation: int
+) -> None:
+    path = tmp_path / "photo"
+    Image.fromarray(pattern(96, 64)).save(path, kind, exif=oriented(orientation))
+    size = read_photo(path).size
+    monkeypatch.setattr(read, "_load", lambda *_: pytest.fail("its pixels were decoded"))
+    assert read_size(path) == size
+
+
 def test_damaged_exif_is_a_note() -> None:
     data = encoded(Image.fromarray(pattern(70, 50)), "JPEG", exif=b"Exif\0\0nonsense, all of it")
     assert read_photo(data).notes == ("the EXIF data are damaged and were ignored",)
@@ -247,7 +259,7 @@ def test_heic(tmp_path: Path) -> None:
     for name in ("photo.heic", "misnamed.jpg"):
         image.save(tmp_path / name, quality=95, exif=exif.tobytes())
         photo = read_photo(tmp_path / name)
-        assert photo.size == (64, 96)
+        assert photo.size == read_size(tmp_path / name) == (64, 96)
         expected = np.rot90(pattern(96, 64), -1).astype(int)
         assert abs(photo.pixels - expected).mean() < 4
         assert photo.metadata.tags == {Base.FocalLengthIn35mmFilm: 28}

@@ -13,6 +13,7 @@ from typing import IO, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 from PIL import Image
+from PIL.ExifTags import Base
 from torch import Tensor
 
 from geocalib.errors import ImageError
@@ -97,6 +98,18 @@ def read_header(path: str | os.PathLike[str]) -> tuple[tuple[int, int], dict[int
     with _opened(name := os.fspath(path)) as file:
         image = _identified(file, name)
         return image.size, read_tags(image)[1]
+
+
+def read_size(path: str | os.PathLike[str]) -> tuple[int, int]:
+    """(width, height) of a file's picture, upright, without its pixels."""
+    with _opened(name := os.fspath(path)) as file:
+        image = _identified(file, name)
+        # A TIFF image may have the size that loading will turn it to.
+        tags = getattr(image, "tag_v2", {})
+        width = tags.get(Base.ImageWidth, image.size[0])
+        height = tags.get(Base.ImageLength, image.size[1])
+        _check_size((width, height), name)
+        return (height, width) if read_tags(image)[0] > 4 else (width, height)
 
 
 def is_blank(pixels: npt.NDArray[np.uint8]) -> bool:

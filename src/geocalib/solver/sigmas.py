@@ -79,12 +79,12 @@ def _view_sigmas(
     camera: Camera, covariance: Tensor, parameters: Sequence[str]
 ) -> tuple[Tensor, Tensor]:
     """(B,) one sigma of the vertical and of the horizontal field of view, radians."""
-    names = ("log f", *camera.model.parameters, "cx", "cy")
+    names = ("log f", *camera.model.parameters, "cx", "cy", "log aspect")
     with torch.enable_grad():
-        values = torch.cat([camera.f.log()[:, None], camera.distortion, camera.c], 1)
-        values.requires_grad_()
-        f, distortion, c = values[:, 0].exp(), values[:, 1:-2], values[:, -2:]
-        moved = Camera(camera.model, f, c, distortion, camera.size, camera.aspect)
+        log_f, log_aspect = camera.f.log()[:, None], camera.aspect.log()[:, None]
+        values = torch.cat([log_f, camera.distortion, camera.c, log_aspect], 1).requires_grad_()
+        f, distortion, c = values[:, 0].exp(), values[:, 1:-3], values[:, -3:-1]
+        moved = Camera(camera.model, f, c, distortion, camera.size, values[:, -1].exp())
         views = moved.vfov, moved.hfov
         slopes = [torch.autograd.grad(v.sum(), values, retain_graph=True)[0] for v in views]
     sigmas = []
