@@ -15,7 +15,7 @@ from geocalib.errors import ConfigError
 from geocalib.fields import Fields, perspective_field
 from geocalib.gravity import angle_between, from_roll_pitch, rotate90
 from geocalib.synthetic import render_scene
-from geocalib.turns import look_all_ways, turned
+from geocalib.turns import LIES, MAY_LIE, UNSURE, look_all_ways, look_upright, mode_of, turned
 
 SIZE = (64, 48)
 GRAVITY = from_roll_pitch(torch.tensor([0.2]).double(), torch.tensor([-0.3]).double())
@@ -35,6 +35,14 @@ def image(turns: int) -> Tensor:
     return torch.rot90(rows.expand(3, *rows.shape), turns, (-2, -1))
 
 
+def brightest(image: Tensor) -> int:
+    """By how many quarter turns the bright side has left the top."""
+    corners = [image[0, 0, 0], image[0, 0, -1], image[0, -1, -1], image[0, -1, 0]]
+    # The corner that was top left, with the next one clockwise just as bright.
+    pairs = [float(corners[i] + corners[(i + 1) % 4]) for i in range(4)]
+    return (4 - int(np.argmax(pairs))) % 4
+
+
 class Eye:
     """Sees true fields however a picture is turned, and is sure of them where it is upright."""
 
@@ -45,10 +53,7 @@ class Eye:
         return Fields.concatenate([self._one(image) for image in images])
 
     def _one(self, image: Tensor) -> Fields:
-        corners = [image[0, 0, 0], image[0, 0, -1], image[0, -1, -1], image[0, -1, 0]]
-        # The corner that was top left, with the next one clockwise just as bright.
-        pairs = [float(corners[i] + corners[(i + 1) % 4]) for i in range(4)]
-        turns = (4 - int(np.argmax(pairs))) % 4
+        turns = brightest(image)
         return fields(turns, 1.0 if turns == 0 else self.doubt)
 
 
@@ -64,16 +69,82 @@ def test_the_surest_side_is_up(turns: int) -> None:
     images = torch.stack([image(turns)] * 2)
     aspect = CAMERA.rotate90(turns).aspect.tolist() * 2
     look = look_all_ways(images, aspect, Eye(0.5), 1.0)
-    assert look.unsure == (False, False)
-    assert look.down is not None
-    for row in range(2):
+    assert look.notes == [(), ()]
+    for row, down in enumerate(look.down):
         torch.testing.assert_close(look.fields[row : row + 1].up, fields(turns).up)
-        assert angle_between(look.down[row], rotate90(GRAVITY, turns)[0]).item() < 1e-3
+        assert down is not None
+        assert angle_between(down, rotate90(GRAVITY, turns)[0]).item() < 1e-3
 
 
 def test_equally_sure_of_all_sides() -> None:
     look = look_all_ways(image(0)[None], [1.01], Eye(1.0), 1.0)
-    assert look.unsure == (True,)
+    assert look.notes == [(UNSURE,)]
+
+
+class Glance:
+    """Sees which side is bright, with a probability that it is up."""
+
+    def __init__(self, probability: float) -> None:
+        self.probability = probability
+        self.looks = 0
+
+    def __call__(self, images: Tensor) -> Tensor:
+        self.looks += len(images)
+        chances = torch.full((len(images), 4), (1 - self.probability) / 3)
+        for row, one in enumerate(images):
+            chances[row, brightest(one)] = self.probability
+        return chances.log()
+
+
+class TestAtAGlance:
+    @pytest.mark.parametrize("certain", [True, False])
+    @pytest.mark.parametrize("turns", range(4))
+    def test_the_side_that_is_up(self, turns: int, certain: bool) -> None:
+        look = look_upright(torch.stack([image(turns)] * 2), Eye(0.5), Glance(0.9), certain)
+        assert look.notes == 2 * [(LIES,) if turns and certain else ()]
+        for row, down in enumerate(look.down):
+            # Seen upright, and turned back.
+            torch.testing.assert_close(look.fields[row : row + 1].up, fields(turns).up)
+            assert bool((look.fields.up_confidence[row] == 1).all())
+            assert (down is None) == (turns == 0)
+            if down is not None:
+                assert angle_between(down, rotate90(GRAVITY, turns)[0]).item() < 0.5
+
+    def test_a_mixed_batch(self) -> None:
+        wide = torch.stack([image(0), image(2), image(0)])
+        look = look_upright(wide, Eye(0.5), Glance(0.9), True)
+        assert look.notes == [(), (LIES,), ()]
+        expected = Fields.concatenate([fields(0), fields(2), fields(0)])
+        torch.testing.assert_close(look.fields.latitude, expected.latitude)
+
+    def test_upright_pictures_cost_one_glance(self) -> None:
+        glance = Glance(0.6)
+        look_upright(torch.stack([image(0)] * 3), Eye(0.5), glance, True)
+        assert glance.looks == 3
+
+    def test_a_suspicion_is_a_warning_and_changes_nothing(self) -> None:
+        look = look_upright(image(1)[None], Eye(0.5), Glance(0.65), True)
+        assert look.notes == [(MAY_LIE,)]
+        assert look.down == [None]
+        assert bool((look.fields.up_confidence == 0.5).all())
+
+    def test_less_than_a_suspicion_is_not_told(self) -> None:
+        look = look_upright(image(1)[None], Eye(0.5), Glance(0.55), True)
+        assert look.notes == [()]
+        assert look.down == [None]
+
+    def test_who_asks_gets_the_likeliest_side(self) -> None:
+        look = look_upright(image(1)[None], Eye(0.5), Glance(0.4), False)
+        assert look.notes == [(UNSURE,)]
+        torch.testing.assert_close(look.fields.up, fields(1).up)
+
+
+def test_modes() -> None:
+    assert [mode_of(asked) for asked in (True, False, "auto", "on", "off")] == [
+        *("on", "off", "auto", "on", "off")
+    ]
+    with pytest.raises(ConfigError, match="any_rotation is 'yes'; known: auto, on, off"):
+        mode_of("yes")  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module")

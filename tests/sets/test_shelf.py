@@ -13,6 +13,7 @@ import torch
 from PIL import Image
 
 from geocalib.errors import FormatError
+from geocalib.turns import Mode
 from oracle_network import check, knowing, picture, truth
 
 TRUTHS = [
@@ -36,7 +37,7 @@ class Watched:
         self.calibrator = knowing(*TRUTHS)
         see = self.calibrator._eye.see
 
-        def noted(sources: Sequence[Any], with_lines: bool, any_rotation: bool) -> Iterator[Any]:
+        def noted(sources: Sequence[Any], with_lines: bool, any_rotation: Mode) -> Iterator[Any]:
             for source in sources:
                 if len(self.seen) == stop_after:
                     raise KeyboardInterrupt
