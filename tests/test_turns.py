@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from torch import Tensor
 
-from geocalib import Calibration, Calibrator
+from geocalib import Calibration, Calibrator, Prior
 from geocalib.cameras import Camera
 from geocalib.errors import ConfigError
 from geocalib.fields import Fields, perspective_field
@@ -17,6 +19,7 @@ from geocalib.gravity import angle_between, from_roll_pitch, rotate90
 from geocalib.synthetic import render_scene
 from geocalib.turns import LIES, MAY_LIE, UNSURE, look_all_ways, look_upright, mode_of, turned
 
+EXAMPLE = Path(__file__).parents[1] / "examples" / "town.jpg"
 SIZE = (64, 48)
 GRAVITY = from_roll_pitch(torch.tensor([0.2]).double(), torch.tensor([-0.3]).double())
 CAMERA = Camera.create("pinhole", f=torch.tensor(60.0).double(), size=SIZE, aspect=1.01)
@@ -162,6 +165,37 @@ def test_photos_on_their_sides(calibrator: Calibrator) -> None:
         assert isinstance(found, Calibration)
         expected = rotate90(gravity[0].double(), turns)
         assert math.degrees(angle_between(found.gravity, expected).item()) < 5
+
+
+@pytest.fixture(scope="module")
+def lying() -> np.ndarray:
+    """The example, which has a roll of 6 degrees, turned by a quarter."""
+    with Image.open(EXAMPLE) as upright:
+        return np.ascontiguousarray(np.rot90(np.asarray(upright.convert("RGB"))))
+
+
+def test_a_photo_on_its_side_is_noticed_without_being_asked(
+    calibrator: Calibrator, lying: np.ndarray
+) -> None:
+    found = calibrator.calibrate(lying, lines="off")
+    assert found.roll_deg == pytest.approx(96, abs=1)
+    assert LIES in found.warnings
+    assert not found.trusted
+    believed = calibrator.calibrate(lying, lines="off", any_rotation=False)
+    assert abs(believed.roll_deg) < 45
+    upright = np.ascontiguousarray(np.rot90(lying, -1))
+    off, auto = (
+        calibrator.calibrate(upright, lines="off", any_rotation=mode) for mode in (False, "auto")
+    )
+    assert off == auto
+
+
+def test_who_knows_gravity_knows_which_side_is_up(
+    calibrator: Calibrator, lying: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calibrator._eye, "_glance", lambda *_: pytest.fail("it glanced"))
+    found = calibrator.calibrate(lying, gravity=Prior([1.0, 0.0, 0.0], 0.1), lines="off")
+    assert LIES not in found.warnings
 
 
 def test_lines_alone_do_not_know_up(calibrator: Calibrator) -> None:

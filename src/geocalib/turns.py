@@ -38,8 +38,8 @@ CLOSE = 0.3
 """Difference of two entropies, in nats, that does not tell which turn is the right one."""
 
 UNSURE = "which side is up is uncertain: the picture turned another way is almost as likely"
-MAY_LIE = "another side of the picture may be up; if so, turn it, or ask with any rotation on"
-LIES = "taken to lie on a side or upside down; if it does not, ask with any rotation off"
+MAY_LIE = "another side of the picture may be up; if so, turn it, or set any rotation to on"
+LIES = "taken as lying on a side or upside down; if it is upright, set any rotation to off"
 
 
 @dataclass(frozen=True)
