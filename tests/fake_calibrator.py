@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from inspect import signature
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,6 +17,7 @@ from typer.testing import Result
 
 from calibrations import one
 from geocalib.calibration import Failure, Outcome
+from geocalib.calibrator import Calibrator
 from geocalib.errors import GeoCalibError
 from geocalib.imaging import is_blank, read_photo
 
@@ -25,7 +27,8 @@ Run = Callable[..., Result]
 
 @dataclass
 class FakeCalibrator:
-    """Reads images as the real one does; the camera it finds has a vFoV of 60 degrees."""
+    """Reads images and takes keywords as the real one does; the camera it finds has a vFoV of 60
+    degrees."""
 
     calls: list[tuple[list[str], dict[str, Any]]] = field(default_factory=list)
     """Images and keywords of each call."""
@@ -52,15 +55,22 @@ class FakeCalibrator:
     def calibrate(
         self, images: Sequence[str], camera_model: str = "pinhole", **known: Any
     ) -> list[Outcome]:
-        if self.interrupt_at in [Path(image).name for image in images]:
-            raise KeyboardInterrupt
-        self.calls.append((list(images), {"camera_model": camera_model, **known}))
-        return [self._one(image, camera_model) for image in images]
+        signature(Calibrator.calibrate).bind(self, images, camera_model, **known)
+        return self._answers(images, camera_model, known)
 
     def calibrate_set(
         self, images: Sequence[str], camera_model: str = "pinhole", **known: Any
     ) -> Iterator[Outcome]:
-        return iter(self.calibrate(images, camera_model, **known))
+        signature(Calibrator.calibrate_set).bind(self, images, camera_model, **known)
+        return iter(self._answers(images, camera_model, known))
+
+    def _answers(
+        self, images: Sequence[str], camera_model: str, known: dict[str, Any]
+    ) -> list[Outcome]:
+        if self.interrupt_at in [Path(image).name for image in images]:
+            raise KeyboardInterrupt
+        self.calls.append((list(images), {"camera_model": camera_model, **known}))
+        return [self._one(image, camera_model) for image in images]
 
     def _one(self, image: str, camera_model: str) -> Outcome:
         try:

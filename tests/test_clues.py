@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,11 @@ import torch
 from PIL import Image
 from PIL.ExifTags import IFD, Base
 
-from geocalib import Calibration, Failure
+from geocalib import Calibration, Failure, Prior
+from geocalib.clues import VAGUE_RADIANS, started
 from geocalib.errors import ConfigError
 from geocalib.gravity import from_roll_pitch
+from geocalib.known import Given
 from oracle_network import check, knowing, picture, truth
 from views import gravity_error_deg
 
@@ -171,3 +174,17 @@ class TestFreePrincipalPoint:
             knowing(truth(SIZE)).calibrate(
                 picture(SIZE, 0), free_principal_point=0.1, principal_point=(240, 180)
             )
+
+
+def test_where_sensors_are_silent_the_search_starts_as_the_picture_stands() -> None:
+    down = torch.tensor([1.0, 0.0, 0.0], dtype=torch.float64)
+    told = torch.tensor([[0.0, 0.6, 0.8], [0.0, 1.0, 0.0]], dtype=torch.float64)
+    sigma = torch.tensor([[0.02], [VAGUE_RADIANS]], dtype=torch.float64)
+    given = Given(None, Prior(told, sigma), None, None)
+    gravity = started(given, [down, down]).gravity
+    assert isinstance(gravity, Prior)
+    assert gravity.value.tolist() == [[0.0, 0.6, 0.8], [1.0, 0.0, 0.0]]
+    assert gravity.sigma.equal(sigma)
+    assert started(given, [None, None]) is given
+    held = replace(given, gravity=told)
+    assert started(held, [down, down]) is held

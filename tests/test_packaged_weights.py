@@ -66,3 +66,22 @@ def test_bfloat16(calibrator: Calibrator, photos: torch.Tensor) -> None:
     assert half != full
     assert gravity_error_deg(half.gravity, full.gravity).item() < 1
     assert half.vfov_deg == pytest.approx(full.vfov_deg, abs=3)
+
+
+def test_the_number_of_threads_is_not_seen(calibrator: Calibrator, photos: torch.Tensor) -> None:
+    """Sums are split otherwise, so the last bits differ; what is printed does not."""
+    before = torch.get_num_threads()
+    answers = []
+    try:
+        for threads in (1, 2):
+            torch.set_num_threads(threads)
+            answers.append([calibrator.calibrate(photo) for photo in photos])
+            assert answers[-1] == [calibrator.calibrate(photo) for photo in photos]
+    finally:
+        torch.set_num_threads(before)
+    for one, two in zip(*answers, strict=True):
+        for name in ("roll_deg", "pitch_deg", "vfov_deg"):
+            assert getattr(one, name) == pytest.approx(getattr(two, name), abs=1e-3), name
+            sigmas = getattr(one.sigma, name), getattr(two.sigma, name)
+            assert sigmas[0] == pytest.approx(sigmas[1], rel=1e-3), name
+        assert one.warnings == two.warnings

@@ -40,6 +40,7 @@ from geocalib.solver import FitOptions, FitResult, Rig, fit
 from geocalib.solver.coupling import couple
 from geocalib.solver.priors import Known
 from geocalib.trust import UNTRAINED, doubts
+from geocalib.turns import AnyRotation, Mode, mode_of
 
 Precision = Literal["float32", "bfloat16"]
 LinesMode = Literal["auto", "off", "only"]
@@ -63,7 +64,7 @@ class Options(TypedDict, total=False):
     keep_fields: KeepFields
     lines: LinesMode
     sensors: bool
-    any_rotation: bool
+    any_rotation: AnyRotation
     free_principal_point: float | None
     crop: CropLike
 
@@ -155,7 +156,7 @@ class Calibrator:
         keep_fields: KeepFields = False,
         lines: LinesMode = "auto",
         sensors: bool = False,
-        any_rotation: bool = False,
+        any_rotation: AnyRotation = "auto",
         free_principal_point: float | None = None,
         crop: CropLike = None,
     ) -> Calibration | list[Outcome]:
@@ -183,13 +184,16 @@ class Calibrator:
         "off" does not look for any, and "only" asks lines alone (``geocalib.lines.vanishing``).
         sensors: as exif, and takes gravity from a drone's gimbal and from files beside the images
         (``docs/priors.md``); ``Calibration.priors`` tells how well they agree with the pictures.
-        any_rotation: any side of an image may be up, and all four are tried. crop: where in a
-        larger picture, whose middle is the principal point, an image was cut out: a ``Crop`` or
-        its six numbers, one for all or one per image. free_principal_point: frees it around the
-        middle with this sigma, in units of the longer side of the (larger) picture.
+        any_rotation: "auto" notices where another side than the upper one is clearly up, "on" (or
+        True) takes the likeliest side, and "off" (or False) the upper one; where gravity is given,
+        there is nothing to notice. crop: where in a larger picture, whose middle is the principal
+        point, an image was cut out: a ``Crop`` or its six numbers, one for all or one per image.
+        free_principal_point: frees it around the middle with this sigma, in units of the longer
+        side of the (larger) picture.
         """
         if lines not in ("auto", "off", "only"):
             raise ConfigError(f"lines is {lines!r}; known: auto, off, only")
+        rotation = _rotation(any_rotation, gravity, roll_deg)
         sources, alone = listed(images)
         models, count = models_of(camera_model, len(sources)), len(sources)
         if count == 0:
@@ -197,7 +201,7 @@ class Calibrator:
         if lines == "only":
             known = (focal, gravity, distortion, principal_point, aspect)
             values = (*known, vfov_deg, roll_deg, pitch_deg, rig, crop, free_principal_point)
-            flags = (exif, sensors, any_rotation, shared_intrinsics is not False)
+            flags = (exif, sensors, rotation == "on", shared_intrinsics is not False)
             if any(flags) or any(value is not None for value in values):
                 raise ConfigError('lines="only" takes images and a camera model, and nothing else')
             outcomes = list(map(_lines_only, sources, models))
@@ -230,7 +234,7 @@ class Calibrator:
             for start in range(0, len(every), together):
                 rows = every[start : start + together]
                 part = replace(task[rows], model=model)
-                found = self._solve(part, keep_fields, lines == "auto", any_rotation)
+                found = self._solve(part, keep_fields, lines == "auto", rotation)
                 answers.update(zip(rows, found, strict=True))
         outcomes = [answers[index] for index in range(count)]
         return _alone(outcomes) if alone else outcomes
@@ -251,7 +255,7 @@ class Calibrator:
         keep_fields: bool = False,
         lines: Literal["auto", "off"] = "auto",
         sensors: bool = False,
-        any_rotation: bool = False,
+        any_rotation: AnyRotation = "auto",
         free_principal_point: float | None = None,
         crop: CropLike = None,
         resume_in: Path | None = None,
@@ -294,15 +298,16 @@ class Calibrator:
             () if self.card.trained else (UNTRAINED,),
             keep_fields,
         )
-        see = partial(self._eye.see, with_lines=lines == "auto", any_rotation=any_rotation)
+        rotation = _rotation(any_rotation, gravity, roll_deg)
+        see = partial(self._eye.see, with_lines=lines == "auto", any_rotation=rotation)
         cameras = coupling.camera.tolist()
         if resume_in is None or keep_fields:
             return fit_set(see(images), cameras, given, clues, method)
-        shelf = Shelf(resume_in, repr((self.card, model.name, lines, any_rotation, crop)))
+        shelf = Shelf(resume_in, repr((self.card, model.name, lines, rotation, crop)))
         return fit_set(shelf.sights(images, see), cameras, given, clues, method, shelf)
 
     def _solve(
-        self, task: _Task, keep_fields: KeepFields, with_lines: bool, any_rotation: bool
+        self, task: _Task, keep_fields: KeepFields, with_lines: bool, any_rotation: Mode
     ) -> list[Outcome]:
         """The outcome of each image of a task."""
         outcomes: dict[int, Outcome] = {}
@@ -450,6 +455,12 @@ def _alone(outcomes: Sequence[Outcome]) -> Calibration:
     if isinstance(outcomes[0], Failure):
         raise ImageError(outcomes[0].error)
     return outcomes[0]
+
+
+def _rotation(any_rotation: AnyRotation, *known: Known) -> Mode:
+    """How to find out which side is up: who knows gravity, or roll, knows it."""
+    mode = mode_of(any_rotation)
+    return mode if mode == "on" or all(value is None for value in known) else "off"
 
 
 def _groups(shared: bool | Sequence[int], count: int) -> Sequence[int] | None:

@@ -126,7 +126,17 @@ def pulled(
 def started(given: Given, down: Sequence[Tensor | None]) -> Given:
     """With the search for gravity started at down (3,), where that is known and gravity is not:
     a fit starts at its priors, and these weigh nothing."""
-    if given.gravity is not None or not any(start is not None for start in down):
+    if not any(start is not None for start in down):
+        return given
+    known = given.gravity
+    if isinstance(known, Prior):  # Sensors tell of some images, and of the others nothing.
+        vague = (known.sigma == VAGUE_RADIANS).all(1).tolist()
+        starts = [
+            start.to(value) if unknown and start is not None else value
+            for start, unknown, value in zip(down, vague, known.value, strict=True)
+        ]
+        return replace(given, gravity=Prior(torch.stack(starts), known.sigma))
+    if known is not None:
         return given
     return replace(given, gravity=_gravity(down, [VAGUE_RADIANS] * len(down)))
 

@@ -41,6 +41,11 @@ class ConfigError(GeoCalibError):
     """A setting is unknown or has a value of the wrong kind."""
 
 
+class MissingPackageError(GeoCalibError):
+    """What was asked for needs a package that is not installed. (A photo or a panorama that needs
+    one fails alone, with its own error.)"""
+
+
 class MatchError(GeoCalibError):
     """Matches between an image and 3D points are malformed."""
 

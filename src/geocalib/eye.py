@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -25,11 +26,12 @@ from geocalib.imaging import (
     prepare,
     read_photo,
 )
-from geocalib.lines.detect import find_segments
+from geocalib.lines.detect import SHORT_SIDE, detect
 from geocalib.lines.segments import Segments
+from geocalib.nets.upright import find_upright
 from geocalib.nets.weights import LoadedNetwork
 from geocalib.trust import BLANK
-from geocalib.turns import UNSURE, Look, look_all_ways
+from geocalib.turns import Look, Mode, look_all_ways, look_upright
 
 BATCH = {"cpu": 4}
 """Images through the network at once, by device: a processor gains nothing from more."""
@@ -46,7 +48,7 @@ class Seen:
     """What of the original the fields show."""
     fields: Fields
     down: Tensor | None
-    """(3,) where to look for gravity first, where any side may be up."""
+    """(3,) where to look for gravity first, where another side may be up."""
     notes: tuple[str, ...]
     segments: Segments | None
     """Straight ones at full resolution, where they were asked for."""
@@ -66,9 +68,10 @@ class Eye:
         self._half = half
         self._spec = InputSpec(card.short_side, network.multiple, card.largest_aspect, card.detail)
         self._confidence_scale = card.confidence_scale
+        self._upright = find_upright(loaded)
 
     def see(
-        self, sources: Sequence[ImageSource], with_lines: bool, any_rotation: bool
+        self, sources: Sequence[ImageSource], with_lines: bool, any_rotation: Mode
     ) -> Iterator[Seen | Failure]:
         """Each image through the network, or why not; a few at a time."""
         count = BATCH.get(self.device.type, LARGEST_BATCH)
@@ -76,14 +79,16 @@ class Eye:
             yield from self._see_few(sources[start : start + count], with_lines, any_rotation)
 
     def _see_few(
-        self, sources: Sequence[ImageSource], with_lines: bool, any_rotation: bool
+        self, sources: Sequence[ImageSource], with_lines: bool, any_rotation: Mode
     ) -> list[Seen | Failure]:
+        # Decoded once, for the network and for the lines.
+        short_side = max(self._spec.short_side, SHORT_SIDE if with_lines else 0)
         sights: dict[int, Seen | Failure] = {}
         inputs: dict[int, tuple[Photo, NetworkInput]] = {}
         same_size: dict[tuple[int, int], list[int]] = defaultdict(list)
         for index, source in enumerate(sources):
             try:
-                photo = read_photo(source, self._spec.short_side)
+                photo = read_photo(source, short_side)
             except ImageError as error:
                 sights[index] = Failure(path_of(source), None, None, str(error))
                 continue
@@ -95,36 +100,50 @@ class Eye:
             for row, index in enumerate(indices):
                 photo, given = inputs[index]
                 blank = (BLANK,) if is_blank(photo.pixels) else ()
-                unsure = (UNSURE,) if look.unsure and look.unsure[row] else ()
                 sights[index] = Seen(
                     File(path_of(sources[index]), photo.name, photo.size, photo.metadata),
                     given.view,
                     look.fields[row : row + 1],
-                    None if look.down is None else look.down[row],
-                    (*photo.notes, *given.notes, *blank, *unsure),
-                    find_segments(sources[index], photo) if with_lines else None,
+                    look.down[row],
+                    (*photo.notes, *given.notes, *(blank or look.notes[row])),
+                    detect(photo) if with_lines else None,
                 )
         return [sights[index] for index in range(len(sources))]
 
-    def _look(self, inputs: Sequence[NetworkInput], any_rotation: bool) -> Look:
+    def _look(self, inputs: Sequence[NetworkInput], any_rotation: Mode) -> Look:
         """What is seen in inputs of one size."""
         images = torch.stack([given.image for given in inputs])
-        if not any_rotation:
-            return Look(self._predict(images))
-        aspect = [given.aspect for given in inputs]
-        return look_all_ways(images, aspect, self._predict, self._confidence_scale)
+        if any_rotation != "off" and self._upright is not None:
+            return look_upright(images, self._predict, self._glance, any_rotation == "auto")
+        if any_rotation == "on":
+            aspect = [given.aspect for given in inputs]
+            return look_all_ways(images, aspect, self._predict, self._confidence_scale)
+        return Look(self._predict(images), [None] * len(inputs), [()] * len(inputs))
 
     def _predict(self, images: Tensor) -> Fields:
         """The fields of (B, 3, H, W) images, where the fit runs."""
-        with (
-            torch.inference_mode(),
-            torch.autocast(self.device.type, torch.bfloat16, enabled=self._half),
-        ):
-            images = images.to(self.device, memory_format=torch.channels_last)
-            prediction = self.network(images)
+        with self._running():
+            prediction = self.network(self._moved(images))
         # The fit needs double precision, which mps does not have.
         place = "cpu" if self.device.type == "mps" else self.device
         return Fields(*(value.float().to(place).clone() for value in prediction))
+
+    def _glance(self, images: Tensor) -> Tensor:
+        """As ``Upright.glance``, on the CPU."""
+        assert self._upright is not None
+        with self._running():
+            chance = self._upright.glance(self._moved(images))
+        return chance.float().cpu().clone()
+
+    def _moved(self, images: Tensor) -> Tensor:
+        return images.to(self.device, memory_format=torch.channels_last)
+
+    @contextmanager
+    def _running(self) -> Iterator[None]:
+        """As networks run: without gradients, in the precision that was asked for."""
+        half = torch.autocast(self.device.type, torch.bfloat16, enabled=self._half)
+        with torch.inference_mode(), half:
+            yield
 
 
 def path_of(source: ImageSource) -> str | None:

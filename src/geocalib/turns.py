@@ -1,27 +1,45 @@
-"""Which side of a picture is up, where nothing says so: the network looks at all four turns.
+"""Which side of a picture is up, where nothing says so.
 
-It has learnt from pictures that are within 45 degrees of upright. Turned any other way they are
-strange to it, and what it sees leaves the camera less certain.
+The network has learnt from pictures that are within 45 degrees of upright, and answers any other as
+if it were. So a picture that lies on a side has to be found out before: by a classifier on what the
+network's encoder sees (``geocalib.nets.upright``). Networks that have none look at all four turns,
+and keep the one that leaves the camera least uncertain.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor
 
 from geocalib import gravity as sphere
+from geocalib.clues import LEVEL
+from geocalib.errors import ConfigError
 from geocalib.fields import Fields
+from geocalib.nets.upright import TURNS, standing
 from geocalib.solver import FitOptions, fit
 
-TURNS = (0, 1, 2, 3)
-"""Quarter turns counter-clockwise, as ``numpy.rot90``."""
+Mode = Literal["auto", "on", "off"]
+AnyRotation = bool | Mode
+"""True is "on", False "off"."""
 
+SUSPECT = 0.5
+"""Probability, by the first glance, that another side is up, from which on all sides are glanced
+at."""
+CLEAR = 0.98
+"""Probability from which on another side is taken to be up: an upright picture must not be turned,
+so many that do lie on a side are left as they are."""
+LIKELY = 0.9
+"""Probability from which on a warning says that another side may be up."""
 CLOSE = 0.3
 """Difference of two entropies, in nats, that does not tell which turn is the right one."""
+
 UNSURE = "which side is up is uncertain: the picture turned another way is almost as likely"
+MAY_LIE = "another side of the picture may be up; if so, turn it, or set any rotation to on"
+LIES = "taken as lying on a side or upside down; if it is upright, set any rotation to off"
 
 
 @dataclass(frozen=True)
@@ -29,10 +47,19 @@ class Look:
     """What the network saw in B pictures."""
 
     fields: Fields
-    down: Tensor | None = None
-    """(B, 3) rough direction of gravity, where all sides were looked at."""
-    unsure: tuple[bool, ...] = ()
-    """Of each, whether another side may as well be up."""
+    down: Sequence[Tensor | None]
+    """Of each, (3,) a rough direction of gravity, where it was looked for."""
+    notes: Sequence[tuple[str, ...]]
+    """Of each, what its user should know."""
+
+
+def mode_of(any_rotation: AnyRotation) -> Mode:
+    """What was asked for."""
+    if isinstance(any_rotation, bool):
+        return "on" if any_rotation else "off"
+    if any_rotation not in get_args(Mode):
+        raise ConfigError(f"any_rotation is {any_rotation!r}; known: {', '.join(get_args(Mode))}")
+    return any_rotation
 
 
 def turned(fields: Fields, turns: int) -> Fields:
@@ -43,6 +70,50 @@ def turned(fields: Fields, turns: int) -> Fields:
     up = torch.stack([x, y], 1)
     others = (fields.latitude, fields.up_confidence, fields.latitude_confidence)
     return Fields(*(torch.rot90(value, turns, (-2, -1)).contiguous() for value in (up, *others)))
+
+
+def look_upright(
+    images: Tensor,
+    predict: Callable[[Tensor], Fields],
+    glance: Callable[[Tensor], Tensor],
+    certain: bool,
+) -> Look:
+    """The fields of images (B, 3, H, W), each seen as it stands, and turned back.
+
+    glance: as ``Upright.glance``. certain: an image is taken as it is, unless another side of it is
+    clearly up; else the likeliest side is.
+    """
+    chance = glance(images)
+    rows = torch.arange(len(images))
+    if certain:
+        rows = rows[chance[:, 1:].exp().sum(1) >= SUSPECT]
+    if len(rows):
+        chance[rows] = standing(images[rows], chance[rows], glance)
+    probability, best = chance.exp().max(1)
+    stands = best if not certain else torch.where(probability >= CLEAR, best, 0)
+    notes = [
+        _notes(*row, certain)
+        for row in zip(stands.tolist(), best.tolist(), probability.tolist(), strict=True)
+    ]
+    parts: dict[int, Fields] = {}
+    for turns in set(stands.tolist()):
+        those = (stands == turns).nonzero()[:, 0]
+        seen = turned(predict(torch.rot90(images[those], -turns, (-2, -1))), turns)
+        parts |= {row: seen[at : at + 1] for at, row in enumerate(those.tolist())}
+    level = torch.tensor(LEVEL, dtype=torch.float64)
+    return Look(
+        Fields.concatenate([parts[row] for row in range(len(images))]),
+        [sphere.rotate90(level, turns) if turns else None for turns in stands.tolist()],
+        notes,
+    )
+
+
+def _notes(stands: int, best: int, probability: float, certain: bool) -> tuple[str, ...]:
+    if not certain:
+        return (UNSURE,) if probability < LIKELY else ()
+    if stands:
+        return (LIES,)
+    return (MAY_LIE,) if best and probability >= LIKELY else ()
 
 
 def look_all_ways(
@@ -76,8 +147,9 @@ def look_all_ways(
     best, order = entropy.sort(1)
     rows = torch.arange(len(images))
     chosen = [every[turns][row : row + 1] for row, turns in enumerate(order[:, 0].tolist())]
+    close = (best[:, 1] - best[:, 0] < CLOSE).tolist()
     return Look(
         Fields.concatenate(chosen),
-        torch.stack(downs, 1)[rows, order[:, 0]],
-        tuple((best[:, 1] - best[:, 0] < CLOSE).tolist()),
+        list(torch.stack(downs, 1)[rows, order[:, 0]]),
+        [(UNSURE,) if one else () for one in close],
     )

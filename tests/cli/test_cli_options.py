@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from fake_calibrator import FakeCalibrator
 from geocalib.cameras import MODELS
 from geocalib.cli.options import CameraModel, Format, Request, chosen_format
 from geocalib.errors import ConfigError
@@ -40,8 +41,10 @@ def test_what_contradicts_itself(known: dict[str, Any], message: str) -> None:
 
 
 def test_what_goes_together() -> None:
-    Request(CameraModel.EUCM, focal=500.0, roll_deg=0.0, pitch_deg=0.0, shared=True)
-    Request(CameraModel.RADIAL, exif=True)
+    told = {"focal": 500.0, "roll_deg": 0.0, "pitch_deg": 0.0, "shared": True, "exif": False}
+    request = Request(CameraModel.EUCM, **told)  # type: ignore[arg-type]
+    assert {name: getattr(request, name) for name in told} == told
+    assert Request(CameraModel.RADIAL, exif=True).exif
 
 
 @pytest.mark.parametrize(
@@ -74,3 +77,11 @@ def test_the_format(asked: Any, chosen: Format | None) -> None:
 def test_no_format(asked: Any, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         chosen_format(*asked)
+
+
+def test_the_calibrator_of_these_tests_knows_the_keywords_of_the_real_one() -> None:
+    fake = FakeCalibrator()
+    for call in (fake.calibrate, fake.calibrate_set):
+        with pytest.raises(TypeError, match="unexpected keyword argument 'focol'"):
+            call([], focol=1.0)
+    assert fake.calls == []

@@ -40,7 +40,9 @@ def told(calibrator: FakeCalibrator, monkeypatch: pytest.MonkeyPatch) -> FakeCal
     [
         ([], {}),
         (["--sensors"], {"sensors": True}),
-        (["--any-rotation"], {"any_rotation": True}),
+        (["--any-rotation", "auto"], {}),
+        (["--any-rotation", "on"], {"any_rotation": "on"}),
+        (["--any-rotation", "off"], {"any_rotation": "off"}),
         (["--free-principal-point"], {"free_principal_point": 0.1}),
         (["--crop", "1,2,32,24,64,48.5"], {"crop": (1, 2, 32, 24, 64, 48.5)}),
     ],
@@ -70,8 +72,24 @@ def test_photos_of_another_shape_than_the_crop_fail_alone(
     assert len(known["focal"]) == 1
 
 
+def test_photos_are_decoded_by_the_calibrator_alone(
+    run: Run, photos: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their sizes, which two options ask for, are in their headers."""
+    decoded = []
+
+    def load(image: Image.Image, name: str) -> None:
+        decoded.append(name)
+        image.load()
+
+    monkeypatch.setattr("geocalib.imaging.read._load", load)
+    words = ("--crop", "0,0,64,48,128,96", "--fov", "60")
+    assert run("calibrate", *photos[:2], *words).exit_code == 0
+    assert decoded == photos[:2]
+
+
 def test_show_takes_them_too(run: Run, calibrator: FakeCalibrator, photos: list[str]) -> None:
-    flags = ("--sensors", "--any-rotation", "--free-principal-point")
+    flags = ("--sensors", "--any-rotation", "on", "--free-principal-point")
     assert run("show", photos[0], *flags, "--crop", "0,0,64,48,128,96").exit_code == 0
     ((_, known),) = calibrator.calls
     assert known.keys() >= OPTIONS
@@ -111,7 +129,7 @@ def test_silent_sensors(run: Run, calibrator: FakeCalibrator, photos: list[str])
         (["--prior-report"], "add --sensors or --exif"),
         (["--crop", "1,2,3"], "--crop takes six numbers"),
         (["--crop", "a,b,c,d,e,f"], "--crop takes six numbers"),
-        (["--lines", "only", "--any-rotation"], "--lines only asks lines alone"),
+        (["--lines", "only", "--any-rotation", "on"], "--lines only asks lines alone"),
     ],
 )
 def test_what_cannot_be_asked(

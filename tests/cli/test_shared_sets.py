@@ -22,7 +22,7 @@ def screenshot(calibrator: FakeCalibrator, monkeypatch: pytest.MonkeyPatch) -> s
     def calibrate_set(
         self: FakeCalibrator, images: Sequence[str], model: str = "pinhole", **known: Any
     ) -> Iterator[Outcome]:
-        for outcome in self.calibrate(images, model, **known):
+        for outcome in self._answers(images, model, known):
             odd = Failure(name, 64, 48, f"{name} looks as if it were a screenshot", OUTLIER)
             yield odd if outcome.image == name else outcome
 
@@ -51,11 +51,11 @@ class TestWhoShares:
         assert calibrator.calls[0][1]["cameras"] == [0] * 5 + [1] * 4 + [2]
 
     def test_what_is_known_reaches_the_set(self, run: Run, calibrator: FakeCalibrator) -> None:
-        run("calibrate", "photos", "--shared", "--exif", "--lines", "off", "--any-rotation")
+        run("calibrate", "photos", "--shared", "--exif", "--lines", "off", "--any-rotation", "on")
         known = calibrator.calls[0][1]
         assert known["exif"] is True
         assert known["lines"] == "off"
-        assert known["any_rotation"] is True
+        assert known["any_rotation"] == "on"
 
     @pytest.mark.parametrize(
         ("words", "error"),

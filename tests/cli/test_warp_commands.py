@@ -126,12 +126,21 @@ class TestSaved:
         np.testing.assert_array_equal(pixels("out/4.png"), expected)
 
     def test_from_another_folder(
-        self, run: Run, photos: list[str], monkeypatch: pytest.MonkeyPatch
+        self,
+        run: Run,
+        calibrator: FakeCalibrator,
+        photos: list[str],
+        monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         run("calibrate", "photos", "-o", "saved.jsonl")
+        (outcome,) = calibrator.calibrate([photos[0]])
+        expected = np.asarray(outcome.upright(photos[0]).image)
+        calls = len(calibrator.calls)
         monkeypatch.chdir("photos")
         result = run("upright", "1.png", "-o", "../out.png", "--calibration", "../saved.jsonl")
         assert result.exit_code == 0
+        assert len(calibrator.calls) == calls
+        np.testing.assert_array_equal(pixels("../out.png"), expected)
 
     def test_not_of_this_photo(self, run: Run, photos: list[str]) -> None:
         size = {"size": (64, 48), "c": (32, 24)}

@@ -17,7 +17,8 @@ from PIL import Image, ImageOps
 from PIL.ExifTags import IFD, Base
 
 from geocalib.errors import ImageError
-from geocalib.imaging import is_blank, read_photo
+from geocalib.imaging import is_blank, read, read_photo, read_size
+from geocalib.imaging.exif import focal_hint
 
 Pixels = npt.NDArray[np.uint8]
 
@@ -49,7 +50,7 @@ def test_a_path_a_string_and_bytes_are_the_same_photo(tmp_path: Path) -> None:
         assert photo.size == (70, 50)
         assert photo.shown == (0, 0, 70, 50)
         assert photo.notes == ()
-        assert photo.focal_hint is None
+        assert photo.metadata.tags == {}
     assert [photo.name for photo in photos] == [str(path), str(path), "image"]
 
 
@@ -228,8 +229,21 @@ def test_exif_tells_the_focal_length_of_the_original() -> None:
     exif.get_ifd(IFD.Exif)[Base.FocalLengthIn35mmFilm] = 28
     photo = read_photo(encoded(Image.fromarray(pattern(1600, 1200)), "JPEG", exif=exif), 100)
     assert photo.size == (1200, 1600)
-    assert photo.focal_hint is not None
-    assert photo.focal_hint.focal_px == pytest.approx(28 / 43.27 * 2000, rel=1e-3)
+    hint, _ = focal_hint(photo.metadata.tags, photo.size)
+    assert hint is not None
+    assert hint.focal_px == pytest.approx(28 / 43.27 * 2000, rel=1e-3)
+
+
+@pytest.mark.parametrize("orientation", [1, 3, 5, 6, 8])
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "TIFF"])
+def test_the_size_alone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, kind: str, orientation: int
+) -> None:
+    path = tmp_path / "photo"
+    Image.fromarray(pattern(96, 64)).save(path, kind, exif=oriented(orientation))
+    size = read_photo(path).size
+    monkeypatch.setattr(read, "_load", lambda *_: pytest.fail("its pixels were decoded"))
+    assert read_size(path) == size
 
 
 def test_damaged_exif_is_a_note() -> None:
@@ -245,10 +259,10 @@ def test_heic(tmp_path: Path) -> None:
     for name in ("photo.heic", "misnamed.jpg"):
         image.save(tmp_path / name, quality=95, exif=exif.tobytes())
         photo = read_photo(tmp_path / name)
-        assert photo.size == (64, 96)
+        assert photo.size == read_size(tmp_path / name) == (64, 96)
         expected = np.rot90(pattern(96, 64), -1).astype(int)
         assert abs(photo.pixels - expected).mean() < 4
-        assert photo.focal_hint is not None
+        assert photo.metadata.tags == {Base.FocalLengthIn35mmFilm: 28}
 
 
 def test_heic_without_its_reader(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

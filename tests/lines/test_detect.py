@@ -8,7 +8,7 @@ import torch
 from PIL import Image, ImageDraw
 
 from geocalib.imaging import read_photo
-from geocalib.lines.detect import LONGEST_SIDE, MOST, detect, find_segments, joined, straight_pieces
+from geocalib.lines.detect import LONGEST_SIDE, MOST, SHORT_SIDE, detect, joined, straight_pieces
 
 
 def _halves(width: int, height: int, edge: int) -> Image.Image:
@@ -29,7 +29,7 @@ def test_an_edge_is_found_where_it_is() -> None:
 def test_large_photos_are_shrunk_and_counted_in_their_own_pixels(factor: int) -> None:
     size = factor * LONGEST_SIDE // 2, factor * LONGEST_SIDE // 4
     picture = _halves(*size, size[0] // 5)
-    segments = find_segments(picture, read_photo(picture))
+    segments = detect(read_photo(picture, SHORT_SIDE))
     expected = torch.full((2,), size[0] / 5).double()
     assert torch.allclose(segments.ends[0, :, 0], expected, atol=0.1 * factor)
     small = detect(read_photo(_halves(640, 480, 200)))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from geocalib.errors import ConfigError, FormatError
+from geocalib.errors import FormatError, MissingPackageError
 from geocalib.localize import hloc
 from geocalib.localize.colmap_model import Model, ModelImage
 
@@ -117,7 +117,7 @@ def test_without_h5py(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(hloc, "import_module", refuse)
     with (
-        pytest.raises(ConfigError, match=r"m.h5: HDF5 files need h5py; pip install h5py"),
+        pytest.raises(MissingPackageError, match=r"m.h5: HDF5 files need h5py; pip install h5py"),
         hloc.open_hdf5("m.h5"),
     ):
         pass

@@ -13,7 +13,7 @@ import torch
 import yaml
 from scipy.spatial.transform import Rotation
 
-from geocalib.errors import FormatError
+from geocalib.errors import FormatError, MissingPackageError
 from geocalib.rig import RigDescription, cube_faces, read_rig
 from geocalib.rig.description import from_angles
 
@@ -297,7 +297,7 @@ def test_yaml_without_pyyaml(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         return importlib.__import__(name)
 
     monkeypatch.setattr("geocalib.rig.read.importlib.import_module", import_module)
-    with pytest.raises(FormatError, match=r"YAML needs PyYAML .*; or give the rig as JSON"):
+    with pytest.raises(MissingPackageError, match=r"YAML needs PyYAML .*; or give the rig as JSON"):
         read_rig(write(tmp_path / "camchain.yaml", KALIBR))
 
 

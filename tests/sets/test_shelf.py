@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import torch
 from PIL import Image
 
 from geocalib.errors import FormatError
+from geocalib.turns import Mode
 from oracle_network import check, knowing, picture, truth
 
 TRUTHS = [
@@ -34,7 +37,7 @@ class Watched:
         self.calibrator = knowing(*TRUTHS)
         see = self.calibrator._eye.see
 
-        def noted(sources: Sequence[Any], with_lines: bool, any_rotation: bool) -> Iterator[Any]:
+        def noted(sources: Sequence[Any], with_lines: bool, any_rotation: Mode) -> Iterator[Any]:
             for source in sources:
                 if len(self.seen) == stop_after:
                     raise KeyboardInterrupt
@@ -75,11 +78,35 @@ def test_what_has_changed_is_seen_again(
     assert len(other.seen) == len(photos)
 
 
+@pytest.mark.parametrize("kept", [0, 7, 100, -1])
 def test_a_damaged_leaf_is_named(
-    photos: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    photos: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: int
 ) -> None:
     folder = tmp_path / "seen"
     Watched(monkeypatch)(photos, folder)
-    next(folder.iterdir()).write_bytes(b"nonsense")
-    with pytest.raises(FormatError, match=r"\.leaf is damaged; delete"):
+    leaf = next(folder.iterdir())
+    leaf.write_bytes(leaf.read_bytes()[:kept])
+    with pytest.raises(FormatError, match=r"\.leaf is damaged .*; delete .*seen to start afresh"):
         Watched(monkeypatch)(photos, folder)
+
+
+def test_a_leaf_is_no_program(
+    photos: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Someone else may have put a file there; reading it must not run it."""
+    folder = tmp_path / "seen"
+    Watched(monkeypatch)(photos, folder)
+    next(folder.iterdir()).write_bytes(pickle.dumps(Trap(tmp_path / "ran")))
+    with pytest.raises(FormatError, match=r"\.leaf is damaged"):
+        Watched(monkeypatch)(photos, folder)
+    assert not (tmp_path / "ran").exists()
+
+
+@dataclass
+class Trap:
+    """Makes a file when it is unpickled."""
+
+    path: Path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (self.path,)

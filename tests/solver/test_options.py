@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from geocalib import FitOptions, GeoCalibError, fit
+from geocalib import FitOptions, fit
 from geocalib.cameras import get_model
+from geocalib.errors import ConfigError
 from samples import ALL_MODELS
 from views import random_cameras, random_gravity, see
 
@@ -22,7 +23,7 @@ from views import random_cameras, random_gravity, see
     ],
 )
 def test_wrong_options(wrong: dict[str, object], said: str) -> None:
-    with pytest.raises(GeoCalibError, match=said):
+    with pytest.raises(ConfigError, match=said):
         FitOptions(**wrong)
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 
+from geocalib import Calibration
 from geocalib.solver import FitResult, Prior, Status, fit
+from samples import ALL_MODELS
 from views import random_cameras, random_gravity, see, with_noise
 
 
@@ -50,6 +53,20 @@ def test_sigmas_are_those_of_the_covariance(result: FitResult) -> None:
     close(sigma.pitch_deg[[0, 2]], deviation[:, 1].rad2deg())
     cosine = scaled.pitch_deg[[0, 2]].deg2rad().cos()
     close(sigma.roll_deg[[0, 2]], (deviation[:, 0] / cosine).rad2deg())
+
+
+@pytest.mark.parametrize("model", ALL_MODELS)
+def test_people_read_the_same_of_a_fit_and_of_its_calibration(model: str) -> None:
+    """Scaled or not, whatever the field of view of the model depends on."""
+    cameras = random_cameras(model, 2, seed=0, size=(48, 40))
+    fields = with_noise(see(cameras, random_gravity(2, seed=1)), 1.0, seed=2)
+    result = fit(fields, model, principal_point=Prior([24.0, 20.0], 2.0))
+    for found in (result, result.with_sigmas_scaled(gravity=2, focal=3, distortion=0.2)):
+        read = Calibration.from_fit(found, 1, found.camera[1]).sigma
+        for name, value in vars(read).items():
+            expected = getattr(found.sigma, name)[1].tolist()
+            assert expected == pytest.approx(value, rel=1e-6), name
+            assert np.all(np.array(value) > 0)
 
 
 def test_the_answer_itself_stays(result: FitResult) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
@@ -21,8 +22,18 @@ Sensors = Annotated[
 PriorReport = Annotated[
     bool, typer.Option("--prior-report", help="Show how well hints and photos agree.")
 ]
+
+
+class Rotation(StrEnum):
+    """Which sides of a photo may be up."""
+
+    AUTO = "auto"
+    ON = "on"
+    OFF = "off"
+
+
 AnyRotation = Annotated[
-    bool, typer.Option("--any-rotation", help="Any side of a photo may be up: try all four.")
+    Rotation, typer.Option(help="Which side is up: notice, take the likeliest, or the upper one.")
 ]
 FreePrincipalPoint = Annotated[
     bool, typer.Option("--free-principal-point", help="Photos may be cropped, nobody knows where.")
@@ -42,7 +53,7 @@ class Asked:
     """What of it a user asks for."""
 
     sensors: bool = False
-    any_rotation: bool = False
+    any_rotation: Rotation = Rotation.AUTO
     free_principal_point: bool = False
     crop: tuple[float, ...] | None = None
 
@@ -52,7 +63,7 @@ class Asked:
         share = POINT_SHARE if self.free_principal_point else None
         every = {
             "sensors": self.sensors,
-            "any_rotation": self.any_rotation,
+            "any_rotation": None if self.any_rotation is Rotation.AUTO else self.any_rotation.value,
             "free_principal_point": share,
             "crop": self.crop,
         }

@@ -20,7 +20,7 @@ from geocalib.errors import ConfigError, FormatError, ImageError
 from geocalib.formats import json_lines
 from geocalib.formats.record import read_outcome
 from geocalib.gravity import from_roll_pitch
-from geocalib.imaging import read_photo
+from geocalib.imaging import read_size
 
 if TYPE_CHECKING:
     from geocalib.calibrator import Calibrator
@@ -138,7 +138,7 @@ def _focals(images: Sequence[str], vfov_deg: float) -> tuple[list[float], dict[s
     focals, failures = [], {}
     for image in images:
         try:
-            height = read_photo(image).size[1]
+            height = read_size(image)[1]
         except ImageError as error:
             failures[image] = Failure(image, None, None, str(error))
         else:
@@ -151,7 +151,7 @@ def _misfits(images: Sequence[str], crop: Crop) -> dict[str, Failure]:
     failures = {}
     for image in images:
         try:
-            crop.check(read_photo(image).size, image)
+            crop.check(read_size(image), image)
         except (ConfigError, ImageError) as error:
             failures[image] = Failure(image, None, None, str(error))
     return failures

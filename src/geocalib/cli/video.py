@@ -320,7 +320,9 @@ def _batches(frames: Iterable[Frame], size: int) -> Iterator[list[Frame]]:
 def _calibrated(request: Request, calibrator: Calibrator, frames: Sequence[Frame]) -> list[Outcome]:
     focal = _focal(request, frames[0].pixels.shape[0])
     pixels = [frame.pixels for frame in frames]
-    return calibrator.calibrate(pixels, str(request.camera_model), focal=focal)
+    # Containers say how their frames stand; a frame taken otherwise than its neighbours would only
+    # disturb them.
+    return calibrator.calibrate(pixels, str(request.camera_model), focal=focal, any_rotation="off")
 
 
 def _focal(request: Request, height: int) -> float | None:

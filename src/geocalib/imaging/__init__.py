@@ -5,7 +5,7 @@
 
 from geocalib.imaging.exif import FocalHint, Metadata
 from geocalib.imaging.prepare import PUBLISHED, InputSpec, NetworkInput, View, prepare
-from geocalib.imaging.read import ImageSource, Photo, is_blank, read_photo
+from geocalib.imaging.read import ImageSource, Photo, is_blank, read_photo, read_size
 
 __all__ = [
     "PUBLISHED",
@@ -19,4 +19,5 @@ __all__ = [
     "is_blank",
     "prepare",
     "read_photo",
+    "read_size",
 ]

@@ -13,11 +13,12 @@ from typing import IO, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 from PIL import Image
+from PIL.ExifTags import Base
 from torch import Tensor
 
 from geocalib.errors import ImageError
 from geocalib.image_files import EXPORT, is_raw, why_not_a_file
-from geocalib.imaging.exif import FocalHint, Metadata, focal_hint, read_tags
+from geocalib.imaging.exif import Metadata, focal_hint, read_tags
 from geocalib.imaging.measured import Measured
 from geocalib.imaging.quiet import quiet
 from geocalib.imaging.sixteen import SHALLOW, add_low_bytes, eight_bits, has_low_bytes
@@ -62,7 +63,6 @@ class Photo:
     shrinks by whole numbers ends in a row and a column that reach beyond the original."""
     name: str
     """What messages call it."""
-    focal_hint: FocalHint | None = None
     notes: tuple[str, ...] = ()
     """What its user should know, in plain words."""
     metadata: Metadata = field(default_factory=Metadata, repr=False)
@@ -113,6 +113,18 @@ def read_header(path: str | os.PathLike[str]) -> tuple[tuple[int, int], dict[int
     with quiet(), _opened(name := os.fspath(path)) as file:
         image = _identified(file, name)
         return image.size, read_tags(image)[1]
+
+
+def read_size(path: str | os.PathLike[str]) -> tuple[int, int]:
+    """(width, height) of a file's picture, upright, without its pixels."""
+    with _opened(name := os.fspath(path)) as file:
+        image = _identified(file, name)
+        # A TIFF image may have the size that loading will turn it to.
+        tags = getattr(image, "tag_v2", {})
+        width = tags.get(Base.ImageWidth, image.size[0])
+        height = tags.get(Base.ImageLength, image.size[1])
+        _check_size((width, height), name)
+        return (height, width) if read_tags(image)[0] > 4 else (width, height)
 
 
 def is_blank(pixels: npt.NDArray[np.uint8]) -> bool:
@@ -286,9 +298,9 @@ def _photo(
         shown = (shown[0] / factor, shown[1] / factor)
     pixels, box = _upright(np.asarray(image), shown, orientation)
     size = size[::-1] if orientation > 4 else size
-    hint, focal_notes = focal_hint(tags, size)
+    _, focal_notes = focal_hint(tags, size)
     told = (*notes, *colour_notes, *exif_notes, *focal_notes)
-    return Photo(pixels, size, box, name, hint, told, metadata)
+    return Photo(pixels, size, box, name, told, metadata)
 
 
 def _upright(

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from geocalib.imaging.read import ImageSource, Photo, read_photo
+from geocalib.imaging.read import Photo
 from geocalib.lines.curves import trace
 from geocalib.lines.edges import profiles
 from geocalib.lines.segments import Segments
@@ -42,14 +42,6 @@ OVERLAP = 60
 """Pixels that both halves of a picture have of each other."""
 SAME_EDGE = 1.0
 """Pixels by which two segments of one edge may miss each other there."""
-
-
-def find_segments(source: ImageSource, photo: Photo) -> Segments:
-    """The longest straight segments of an image, of which a possibly smaller photo was read."""
-    width, height = photo.size
-    if photo.pixels.shape[:2] != (height, width):
-        photo = read_photo(source, SHORT_SIDE)
-    return detect(photo)
 
 
 def detect(photo: Photo) -> Segments:

@@ -40,8 +40,6 @@ PLUMB_WIDTHS = (3 * COARSE,) * 3 + (COARSE,) * 2
 """By how much verticals may miss gravity in each of the steps that seek it."""
 LONGEST_STEP = 0.2
 """Radians."""
-TINY_TURN = 1e-3
-"""Half the length, in normalised coordinates, of the piece of a segment that tells its plane."""
 
 
 @dataclass(frozen=True)

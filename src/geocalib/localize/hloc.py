@@ -22,7 +22,7 @@ import numpy.typing as npt
 import torch
 
 from geocalib.cameras import Camera, from_colmap, to_colmap
-from geocalib.errors import CameraError, ConfigError, FormatError
+from geocalib.errors import CameraError, FormatError, MissingPackageError
 from geocalib.localize.colmap_model import NO_POINT, Model
 from geocalib.localize.pose import Pose
 
@@ -114,7 +114,7 @@ def open_hdf5(path: str | Path) -> Iterator[Mapping[str, Any]]:
     try:
         h5py = import_module("h5py")
     except ImportError:
-        raise ConfigError(f"{path}: HDF5 files need h5py; pip install h5py") from None
+        raise MissingPackageError(f"{path}: HDF5 files need h5py; pip install h5py") from None
     Path(path).stat()  # Its message for a missing file is one line.
     try:
         file = h5py.File(path, "r")

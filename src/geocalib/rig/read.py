@@ -22,7 +22,7 @@ from typing import Any
 
 from torch import Tensor
 
-from geocalib.errors import FormatError
+from geocalib.errors import FormatError, MissingPackageError
 from geocalib.rig import colmap, kalibr
 from geocalib.rig.description import (
     RigCamera,
@@ -112,7 +112,7 @@ def _load_yaml(content: str, file: Path) -> Any:
     try:
         yaml = importlib.import_module("yaml")
     except ImportError:
-        raise FormatError(
+        raise MissingPackageError(
             f"{file}: YAML needs PyYAML (pip install pyyaml); or give the rig as JSON"
         ) from None
     # Some programs that read kalibr's files want OpenCV's directive, which YAML does not know.

@@ -26,10 +26,10 @@ from geocalib.known import Given
 from geocalib.known import Mapping as PixelMapping
 from geocalib.lines.segments import Segments
 from geocalib.sets.joint import Evidence, Opinions, fit_from, opinions
+from geocalib.sets.leaf import Leaf
 from geocalib.sets.lines import refine_turned
 from geocalib.sets.outliers import FEWEST, Verdict, judge, silent
 from geocalib.sets.plane import Plane, alike
-from geocalib.sets.shelf import Leaf
 from geocalib.sets.store import Store
 from geocalib.solver.fit import clean_fields
 from geocalib.solver.observations import observe
@@ -75,9 +75,6 @@ class Method:
     """What is to be said of every answer."""
     keep_fields: bool
     """Whether the answers hold what the network saw. It is then held in memory."""
-
-    def options(self, cells: int) -> FitOptions:
-        return FitOptions(cells=cells, confidence_scale=self.confidence_scale)
 
 
 @dataclass(frozen=True)

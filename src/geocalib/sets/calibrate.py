@@ -16,8 +16,9 @@ from geocalib.clues import Clues, pulled, started
 from geocalib.known import Given
 from geocalib.sensors.check import check
 from geocalib.sets.album import Album, Method, Sight
+from geocalib.sets.leaf import Leaf
 from geocalib.sets.outliers import silent
-from geocalib.sets.shelf import Leaf, Shelf
+from geocalib.sets.shelf import Shelf
 from geocalib.trust import doubts
 
 

@@ -119,8 +119,7 @@ class Plane:
             torch.tensor(sizes).to(camera.f),
             self.mapping.aspect.to(camera.f),
         )
-        sigma = replace(result.sigma, focal=result.sigma.focal * self.unit * focal)
-        return replace(result, camera=moved, sigma=sigma)
+        return replace(result, camera=moved)
 
 
 def alike(size: tuple[int, int], other: tuple[int, int]) -> bool:

@@ -9,41 +9,20 @@ from __future__ import annotations
 
 import hashlib
 import os
-import pickle
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from torch import Tensor
-
-from geocalib.clues import File
 from geocalib.errors import FormatError
 from geocalib.files import replacing
-from geocalib.lines.segments import Segments
-from geocalib.sets.plane import Plane
-from geocalib.solver.observations import Observations
+from geocalib.sets.leaf import Leaf
 
 LEAF = ".leaf"
 """What the names of leaves end in."""
 
 S = TypeVar("S")
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Leaf:
-    """A picture as the joint fit needs it."""
-
-    file: File
-    plane: Plane
-    observations: Observations
-    """Of one picture, in the plane of its camera."""
-    down: Tensor | None
-    """(3,) where to look for gravity first, where any side may be up."""
-    notes: tuple[str, ...]
-    segments: Segments | None
 
 
 class Shelf:
@@ -72,20 +51,21 @@ class Shelf:
         place = self._place(image)
         assert place is not None
         try:
-            # Our own files, in a folder that the user's own run has made.
-            leaf = pickle.loads(place.read_bytes())
-        except (OSError, pickle.UnpicklingError, EOFError, AttributeError, ImportError):
-            leaf = None
-        if not isinstance(leaf, Leaf):
-            raise FormatError(f"{place} is damaged; delete {self.folder} to start afresh")
-        return leaf
+            return Leaf.from_bytes(place.read_bytes(), str(place))
+        except OSError as error:
+            raise self._useless(f"{place} cannot be read ({error.strerror})") from error
+        except FormatError as error:
+            raise self._useless(str(error)) from error
+
+    def _useless(self, why: str) -> FormatError:
+        return FormatError(f"{why}; delete {self.folder} to start afresh")
 
     def keep(self, leaf: Leaf) -> None:
         """Put a leaf there; one of a picture that is no file is not kept."""
         place = self._place(leaf.file.path)
         if place is not None:
             with replacing(place) as file:
-                file.write(pickle.dumps(leaf))
+                file.write(leaf.to_bytes())
 
     def _place(self, image: object) -> Path | None:
         if not isinstance(image, str | os.PathLike):

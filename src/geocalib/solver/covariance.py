@@ -1,4 +1,4 @@
-"""Covariance of the free parameters at the optimum, mapped to what people read.
+"""Covariance of the free parameters at the optimum.
 
 The estimate minimises E + s^2 priors. With M its expected curvature and V the scatter of its
 scores (half gradients), the covariance is the sandwich M^-1 V M^-1, which needs no assumption on
@@ -9,17 +9,15 @@ complement in time and memory linear in the number of images.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from geocalib import gravity as sphere
-from geocalib.cameras.camera import Camera
 from geocalib.solver.coupling import Arrow, Coupling
 from geocalib.solver.objective import Problem, estimated_scale
 from geocalib.solver.residuals import information
-from geocalib.solver.result import Sigma
 from geocalib.solver.state import State
 
 FLATTEST = 1e-12
@@ -31,19 +29,16 @@ VAGUE = 1e4
 
 @dataclass(frozen=True)
 class Uncertainty:
-    """Covariance (B, P, P) of the free parameters, sigmas and s^2 (B,) of B images."""
+    """Covariance (B, P, P) of the free parameters, and s^2 (B,), of B images."""
 
     covariance: Tensor
-    sigma: Sigma
     scale: Tensor
 
 
 def estimate_uncertainty(problem: Problem, state: State) -> Uncertainty:
     """How sure the optimum is."""
     with torch.no_grad():
-        blocks, scale = _covariance(problem, state)
-        camera, gravity, _ = problem.frame.images(state, problem.coupling, torch.float64)
-        return Uncertainty(blocks, _sigmas(blocks, problem, camera, gravity), scale)
+        return Uncertainty(*_covariance(problem, state))
 
 
 def _covariance(problem: Problem, state: State) -> tuple[Tensor, Tensor]:
@@ -128,72 +123,3 @@ def _inverse(matrix: Tensor, whole: Tensor) -> tuple[Tensor, Tensor]:
     inverse = torch.where(flat, 0.0, vectors / values[:, None]) @ vectors.transpose(1, 2)
     vague = torch.where(flat, VAGUE * vectors / vectors.abs().amax(1, keepdim=True), 0.0)
     return inverse, vague @ vague.transpose(1, 2)
-
-
-def _sigmas(blocks: Tensor, problem: Problem, camera: Camera, gravity: Tensor) -> Sigma:
-    """One-sigma uncertainties of B images (in double precision) from their covariance."""
-    free, batch = problem.frame.free, len(gravity)
-    zero = blocks.new_zeros(batch)
-    roll, pitch, largest = zero, zero, zero
-    at = 0
-    if free.gravity:
-        block = blocks[:, :2, :2]
-        # The tangent basis runs along roll (shortened by cos pitch) and pitch.
-        cos_pitch = torch.linalg.vector_norm(gravity[:, :2], dim=1)
-        roll = _root(block[:, 0, 0]) / cos_pitch.clamp(min=1e-9)
-        pitch = _root(block[:, 1, 1])
-        trace = 0.5 * (block[:, 0, 0] + block[:, 1, 1])
-        spread = torch.hypot(0.5 * (block[:, 0, 0] - block[:, 1, 1]), block[:, 0, 1])
-        largest = _root(trace + spread)
-        at = 2
-    slope = _vfov_slope(camera, problem)
-    inner = blocks[:, at:, at:]
-    vfov = _root((slope[:, None] @ inner @ slope[:, :, None])[:, 0, 0])
-    focal = zero
-    if free.focal:
-        focal = camera.f * _root(blocks[:, at, at])
-        at += 1
-    distortion = blocks.new_zeros(batch, len(camera.model.parameters))
-    for i in free.distortion:
-        distortion[:, i] = _root(blocks[:, at, at])
-        at += 1
-    centre = blocks.new_zeros(batch, 2)
-    if free.principal_point:
-        centre = _root(blocks[:, at : at + 2, at : at + 2].diagonal(dim1=1, dim2=2))
-    return Sigma(
-        roll_deg=torch.rad2deg(roll),
-        pitch_deg=torch.rad2deg(pitch),
-        gravity_deg=torch.rad2deg(largest),
-        vfov_deg=torch.rad2deg(vfov),
-        focal=focal,
-        distortion=distortion,
-        principal_point=centre,
-    )
-
-
-def _vfov_slope(camera: Camera, problem: Problem) -> Tensor:
-    """(B, P) derivative of the vertical field of view in the free intrinsics."""
-    free = problem.frame.free
-    if not camera.model.wide:
-        slope = camera.f.new_zeros(len(camera), problem.frame.intrinsics)
-        slope[:, : int(free.focal)] = -torch.sin(camera.vfov)[:, None]
-        return slope
-    with torch.inference_mode(False), torch.enable_grad():
-        fixed = camera.to(torch.float64, copy=True)
-        log_f = fixed.f.log().requires_grad_()
-        distortion, c = fixed.distortion.requires_grad_(), fixed.c.requires_grad_()
-        moved = replace(fixed, f=log_f.exp(), c=c, distortion=distortion)
-        slopes = torch.autograd.grad(
-            moved.vfov.sum(), (log_f, distortion, c), allow_unused=True, materialize_grads=True
-        )
-    parts = [
-        slopes[0][:, None][:, : int(free.focal)],
-        slopes[1][:, list(free.distortion)],
-        slopes[2][:, : 2 * int(free.principal_point)],
-        slopes[2].new_zeros(len(camera), int(free.aspect)),
-    ]
-    return torch.cat(parts, 1)
-
-
-def _root(variance: Tensor) -> Tensor:
-    return torch.sqrt(variance.clamp(min=0))

@@ -26,7 +26,6 @@ from geocalib.solver.result import FitResult
 from geocalib.solver.search import search
 from geocalib.solver.state import Frame
 from geocalib.solver.status import Status
-from geocalib.tensors import map_tensors
 
 
 def fit(
@@ -205,7 +204,6 @@ def gather_result(
         gravity=answer(gravity),
         covariance=answer(uncertainty.covariance),
         parameters=frame.free.names(frame.model),
-        sigma=map_tensors(answer, uncertainty.sigma),
         status=status,
         cost=answer(solution.cost.detach()),
         confidence_scale=answer(uncertainty.scale),

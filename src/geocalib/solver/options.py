@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from geocalib.conventions import HUBER_THRESHOLD
-from geocalib.errors import GeoCalibError
+from geocalib.errors import ConfigError
 
 Initial = Literal["trivial", "heuristic", "ransac"]
 Gradient = Literal["none", "unrolled", "implicit"]
@@ -32,8 +32,8 @@ class FitOptions:
         for name, choices in (("initial", get_args(Initial)), ("gradient", get_args(Gradient))):
             if getattr(self, name) not in choices:
                 known = ", ".join(choices)
-                raise GeoCalibError(f"{name} is {getattr(self, name)!r}; known: {known}")
+                raise ConfigError(f"{name} is {getattr(self, name)!r}; known: {known}")
         for name in ("cells", "huber", "max_iterations", "confidence_scale"):
             value = getattr(self, name)
             if value is not None and not value > 0:
-                raise GeoCalibError(f"{name} must be positive, got {value}")
+                raise ConfigError(f"{name} must be positive, got {value}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -10,27 +11,8 @@ from torch import Tensor
 from geocalib import gravity as sphere
 from geocalib.cameras.camera import Camera
 from geocalib.fields import ALONG_PITCH, ALONG_ROLL, LOG_F
+from geocalib.solver.sigmas import Sigma, sigmas_of
 from geocalib.solver.status import Status
-
-
-@dataclass(frozen=True)
-class Sigma:
-    """One-sigma uncertainties of B images; 0 for what was held fixed."""
-
-    roll_deg: Tensor
-    """(B,)."""
-    pitch_deg: Tensor
-    """(B,)."""
-    gravity_deg: Tensor
-    """(B,) along the gravity's most uncertain direction."""
-    vfov_deg: Tensor
-    """(B,)."""
-    focal: Tensor
-    """(B,) pixels."""
-    distortion: Tensor
-    """(B, D) in the unit of each parameter."""
-    principal_point: Tensor
-    """(B, 2) pixels."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +28,6 @@ class FitResult:
     parameters: tuple[str, ...]
     """Names of the free parameters: roll and pitch direction on the sphere (radians), log f,
     distortion, principal point (pixels), log of fx / fy."""
-    sigma: Sigma
     status: list[Status]
     """How the fit of each image ended, in words."""
     cost: Tensor
@@ -62,10 +43,7 @@ class FitResult:
     def with_sigmas_scaled(
         self, gravity: float = 1.0, focal: float = 1.0, distortion: float = 1.0
     ) -> FitResult:
-        """With the standard deviations of gravity, log f and distortion multiplied.
-
-        The sigma of the field of view follows log f, which dominates it.
-        """
+        """With the standard deviations of gravity, log f and distortion multiplied."""
         factor = torch.ones(len(self.parameters), dtype=torch.float64)
         for i, name in enumerate(self.parameters):
             if name in (ALONG_ROLL, ALONG_PITCH):
@@ -75,18 +53,12 @@ class FitResult:
             elif name in self.camera.model.parameters:
                 factor[i] = distortion
         factor = factor.to(self.covariance)
-        old = self.sigma
-        sigma = replace(
-            old,
-            roll_deg=gravity * old.roll_deg,
-            pitch_deg=gravity * old.pitch_deg,
-            gravity_deg=gravity * old.gravity_deg,
-            vfov_deg=focal * old.vfov_deg,
-            focal=focal * old.focal,
-            distortion=distortion * old.distortion,
-        )
-        covariance = factor[:, None] * self.covariance * factor
-        return replace(self, covariance=covariance, sigma=sigma)
+        return replace(self, covariance=factor[:, None] * self.covariance * factor)
+
+    @cached_property
+    def sigma(self) -> Sigma:
+        """What the covariance says of the quantities that people read."""
+        return sigmas_of(self.camera, self.gravity, self.covariance, self.parameters)
 
     @property
     def roll_deg(self) -> Tensor:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from geocalib.errors import ConfigError, VideoError
+from geocalib.errors import ConfigError, MissingPackageError, VideoError
 
 if TYPE_CHECKING:
     from av.container import InputContainer
@@ -147,7 +147,7 @@ def _opened(address: str, driver: str | None, name: str) -> Iterator[InputContai
     try:
         import av
     except ImportError:
-        raise VideoError("videos need PyAV: pip install geocalib[video]") from None
+        raise MissingPackageError("videos need PyAV: pip install geocalib[video]") from None
     try:
         container = av.open(address, format=driver)
     except FileNotFoundError:

@@ -1,0 +1,100 @@
+"""Which side of a picture is up, read off what the lean network's encoder makes of it.
+
+The confidences of the network do not tell: upside down, a wall is as good a wall. What its features
+show of skies, floors and faces does, and a linear classifier on them is enough to know how a
+picture stands that is told by more than walls. It was fitted to one set of weights, after they
+were trained (``geocalib.training.upright``), and speaks for no other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.resources import as_file, files
+from pathlib import Path
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from geocalib.errors import WeightsError
+from geocalib.nets.lean import LeanNetwork
+from geocalib.nets.weights import LoadedNetwork
+
+FILE = "upright.safetensors"
+WEIGHTS_KEY = "weights"
+"""In the file's metadata: the SHA-256 of the weights that it was fitted to."""
+
+TURNS = (0, 1, 2, 3)
+"""Quarter turns counter-clockwise, as ``numpy.rot90``."""
+SHRINK = 2
+"""A glance takes a quarter of the area of an input."""
+GRID = 2
+"""Cells along each side that the features are averaged in."""
+DEPENDENCE = 2.0
+"""Four looks at one picture say as much as so many fewer that know nothing of each other."""
+
+
+@dataclass(frozen=True)
+class Upright:
+    """The classifier of a network."""
+
+    network: LeanNetwork
+    weight: Tensor
+    """(4, F)."""
+    bias: Tensor
+    """(4,)."""
+
+    def glance(self, images: Tensor) -> Tensor:
+        """(B, 4) log-probabilities that inputs (B, 3, H, W) stand turned by 0 to 3 quarters."""
+        seen = features(self.network, images)
+        return functional.linear(seen, self.weight.to(seen), self.bias.to(seen)).log_softmax(1)
+
+
+def features(network: LeanNetwork, images: Tensor) -> Tensor:
+    """(B, F) of inputs (B, 3, H, W), looked at in a quarter of their area."""
+    sides = [
+        max(1, round(side / SHRINK / network.multiple)) * network.multiple
+        for side in images.shape[-2:]
+    ]
+    small = functional.interpolate(images, size=sides, mode="bilinear", antialias=True)
+    levels = network.encoder(small)
+    maps = (*levels[2:], network.context(levels))
+    means = [functional.adaptive_avg_pool2d(level, GRID).flatten(1) for level in maps]
+    return torch.cat(means, 1).float()
+
+
+def standing(images: Tensor, first: Tensor, glance: Callable[[Tensor], Tensor]) -> Tensor:
+    """(B, 4) log-probabilities of how inputs (B, 3, H, W) stand, from the first glance at them and
+    from glances at their other turns: a picture that stands turned by k shows, turned by j more,
+    one that is turned by k + j."""
+    others = (glance(torch.rot90(images, turns, (-2, -1))) for turns in TURNS[1:])
+    looks = [first, *others]
+    total = torch.stack(
+        [sum((looks[j][:, (k + j) % 4] for j in TURNS), torch.zeros(())) for k in TURNS], 1
+    )
+    return (total / DEPENDENCE).log_softmax(1)
+
+
+def find_upright(loaded: LoadedNetwork) -> Upright | None:
+    """The classifier that was fitted to a network; None if none was."""
+    resource = files("geocalib") / "weights" / FILE
+    if not isinstance(loaded.network, LeanNetwork) or not resource.is_file():
+        return None
+    with as_file(resource) as path:
+        weights, weight, bias = read_upright(path)
+    if weights != loaded.card.sha256:
+        return None
+    return Upright(loaded.network, weight, bias)
+
+
+def read_upright(path: Path) -> tuple[str, Tensor, Tensor]:
+    """The SHA-256 of the weights, and weight and bias of the classifier of a file."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="pt") as file:
+            weights = (file.metadata() or {})[WEIGHTS_KEY]
+            return weights, file.get_tensor("weight").float(), file.get_tensor("bias").float()
+    except (SafetensorError, KeyError, OSError) as error:
+        raise WeightsError(f"{path} is damaged ({error}); install geocalib again") from error

@@ -1,0 +1,118 @@
+"""A picture as the joint fit needs it, and as a file of its own."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+from geocalib.clues import File
+from geocalib.errors import FormatError
+from geocalib.imaging.exif import Metadata
+from geocalib.known import Mapping as PixelMapping
+from geocalib.lines.curves import Curves
+from geocalib.lines.segments import Segments
+from geocalib.sets.plane import Plane
+from geocalib.solver.observations import Observations
+
+HEADER = "leaf"
+"""Name of what is no tensor, as JSON, in a file's metadata."""
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """What was seen of one picture."""
+
+    file: File
+    plane: Plane
+    observations: Observations
+    """Of one picture, in the plane of its camera."""
+    down: Tensor | None
+    """(3,) where to look for gravity first, where any side may be up."""
+    notes: tuple[str, ...]
+    segments: Segments | None
+
+    def to_bytes(self) -> bytes:
+        """A safetensors file, with all that is no tensor as JSON in its metadata."""
+        from safetensors.torch import save
+
+        plane, segments, metadata = self.plane, self.segments, self.file.metadata
+        tensors = {f"observations.{name}": value for name, value in vars(self.observations).items()}
+        tensors |= {
+            "plane.scale": plane.mapping.scale,
+            "plane.corner": plane.mapping.corner,
+            "plane.size": plane.size,
+            "plane.centre": plane.centre,
+        }
+        if self.down is not None:
+            tensors["down"] = self.down
+        if segments is not None:
+            tensors["segments.ends"] = segments.ends
+            tensors |= {f"curves.{name}": value for name, value in vars(segments.curves).items()}
+        header = {
+            "path": self.file.path,
+            "name": self.file.name,
+            "size": self.file.size,
+            "orientation": metadata.orientation,
+            "tags": {str(tag): _plain(value) for tag, value in metadata.tags.items()},
+            "xmp": None if metadata.xmp is None else metadata.xmp.decode("latin-1"),
+            "notes": self.notes,
+            "noise": None if segments is None else segments.noise,
+        }
+        # Tensors may be views of one another, which the format does not know.
+        own = {name: value.detach().cpu().clone() for name, value in tensors.items()}
+        return save(own, metadata={HEADER: json.dumps(header)})
+
+    @classmethod
+    def from_bytes(cls, data: bytes, source: str) -> Leaf:
+        """The inverse; errors name the source."""
+        from safetensors import SafetensorError
+        from safetensors.torch import load
+
+        try:
+            tensors = load(data)
+            length = int.from_bytes(data[:8], "little")
+            header = json.loads(json.loads(data[8 : 8 + length])["__metadata__"][HEADER])
+            return cls._gathered(header, tensors)
+        except (SafetensorError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise FormatError(f"{source} is damaged ({type(error).__name__})") from error
+
+    @classmethod
+    def _gathered(cls, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Leaf:
+        tags = {int(tag): value for tag, value in header["tags"].items()}
+        xmp = None if header["xmp"] is None else header["xmp"].encode("latin-1")
+        width, height = header["size"]
+        metadata = Metadata(header["orientation"], tags, xmp)
+        mapping = PixelMapping(tensors["plane.scale"], tensors["plane.corner"])
+        segments = None
+        if header["noise"] is not None:
+            curves = Curves(**_under("curves", tensors))
+            segments = Segments(tensors["segments.ends"], header["noise"], curves)
+        return cls(
+            File(header["path"], header["name"], (width, height), metadata),
+            Plane(mapping, tensors["plane.size"], tensors["plane.centre"]),
+            Observations(**_under("observations", tensors)),
+            tensors.get("down"),
+            tuple(header["notes"]),
+            segments,
+        )
+
+
+def _under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Those whose names begin with a prefix and a dot, by the rest of their names."""
+    parts = {name.partition(".")[::2]: value for name, value in tensors.items()}
+    return {rest: value for (first, rest), value in parts.items() if first == prefix}
+
+
+def _plain(value: Any) -> str | float:
+    """An EXIF value as far as anyone asks for it: text, or a number, NaN if it is neither."""
+    if isinstance(value, str):
+        return value
+    try:
+        return float(value)
+    except (TypeError, ValueError, ArithmeticError):
+        return math.nan

@@ -1,0 +1,68 @@
+"""How pictures stand, by a linear classifier."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from geocalib.errors import WeightsError
+from geocalib.nets.lean import LeanConfig, LeanNetwork
+from geocalib.nets.upright import Upright, features, find_upright, read_upright, standing
+from geocalib.nets.weights import load_network
+
+
+@pytest.fixture(scope="module")
+def network() -> LeanNetwork:
+    torch.manual_seed(0)
+    return LeanNetwork(LeanConfig("efficientnet_lite2")).eval()
+
+
+@torch.no_grad()
+def test_a_glance(network: LeanNetwork) -> None:
+    images = torch.rand(2, 3, 128, 192, generator=torch.Generator().manual_seed(0))
+    seen = features(network, images)
+    assert seen.shape[0] == 2
+    upright = Upright(network, torch.randn(4, seen.shape[1]), torch.zeros(4))
+    chance = upright.glance(images)
+    assert chance.shape == (2, 4)
+    torch.testing.assert_close(chance.exp().sum(1), torch.ones(2))
+    # Sides that are not twice a multiple are rounded; upright and lying give as many features.
+    assert features(network, torch.rand(1, 3, 160, 96)).shape[1] == seen.shape[1]
+
+
+@pytest.mark.parametrize("turns", range(4))
+def test_all_looks_say_the_same(turns: int) -> None:
+    """Of a picture whose bright corner is top left when it is upright."""
+    upright = torch.zeros(1, 3, 8, 8)
+    upright[..., :4, :4] = 1
+    wrong = iter((True, False, False, False))
+
+    def glance(images: Tensor) -> Tensor:
+        corners = images[0, 0, [0, 7, 7, 0], [0, 0, 7, 7]]  # Counter-clockwise.
+        chance = torch.full((1, 4), 0.1)
+        # One of four looks is misled.
+        chance[0, (int(corners.argmax()) + next(wrong)) % 4] = 0.7
+        return chance.log()
+
+    image = torch.rot90(upright, turns, (-2, -1))
+    chance = standing(image, glance(image), glance)
+    assert chance.argmax().item() == turns
+    assert chance.exp().sum().item() == pytest.approx(1)
+
+
+def test_it_speaks_for_the_weights_it_was_fitted_to() -> None:
+    loaded = load_network("lean")
+    assert find_upright(loaded) is not None, (
+        "the weights have changed: run python -m geocalib.training.upright (docs/training.md)"
+    )
+    assert find_upright(replace(loaded, card=replace(loaded.card, sha256="0" * 64))) is None
+
+
+def test_a_damaged_file(tmp_path: Path) -> None:
+    (tmp_path / "upright.safetensors").write_bytes(b"nonsense")
+    with pytest.raises(WeightsError, match=r"upright\.safetensors is damaged"):
+        read_upright(tmp_path / "upright.safetensors")

@@ -1,0 +1,86 @@
+"""Pictures as files: all that was seen comes back."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+from PIL.ExifTags import Base
+from PIL.TiffImagePlugin import IFDRational
+from torch import Tensor
+
+from geocalib.clues import File
+from geocalib.errors import FormatError
+from geocalib.imaging.exif import Metadata, focal_hint
+from geocalib.known import Mapping
+from geocalib.lines.curves import Curves
+from geocalib.lines.segments import Segments
+from geocalib.sets.leaf import Leaf
+from geocalib.sets.plane import Plane
+from geocalib.solver.observations import Observations
+
+
+def numbers(*shape: int, dtype: torch.dtype = torch.float64) -> Tensor:
+    generator = torch.Generator().manual_seed(sum(shape))
+    return torch.rand(shape, dtype=dtype, generator=generator)
+
+
+def leaf() -> Leaf:
+    tags = {
+        Base.Model: "Pixel 7",
+        Base.FocalLength: IFDRational(415, 100),
+        Base.FocalLengthIn35mmFilm: 26,
+        Base.DigitalZoomRatio: IFDRational(0, 0),
+    }
+    shared = numbers(1, 12)
+    return Leaf(
+        File("photos/é.jpg", "é.jpg", (640, 480), Metadata(6, tags, b"<x:xmpmeta/>\xff\0")),
+        Plane(Mapping(numbers(1, 2), numbers(1, 2)), numbers(1, 2), numbers(1, 2)),
+        # Views of one tensor, one of them not contiguous.
+        Observations(*(shared[:, ::2] for _ in range(2)), *(numbers(1, 3) for _ in range(5))),
+        numbers(3),
+        ("cropped", "blurred"),
+        Segments(numbers(4, 2, 2), 0.1 + 0.2, Curves(numbers(2, 5, 2), numbers(2, 5), numbers(2))),
+    )
+
+
+def same(one: object, other: object) -> None:
+    if isinstance(one, Tensor):
+        assert isinstance(other, Tensor)
+        assert one.dtype == other.dtype
+        assert torch.equal(one, other)
+    elif hasattr(one, "__dataclass_fields__"):
+        assert type(one) is type(other)
+        for name, value in vars(one).items():
+            if name != "tags":
+                same(value, getattr(other, name))
+    else:
+        assert one == other
+
+
+def test_it_comes_back() -> None:
+    before = leaf()
+    after = Leaf.from_bytes(before.to_bytes(), "a.leaf")
+    same(before, after)
+    was, now = before.file.metadata.tags, after.file.metadata.tags
+    assert now.keys() == was.keys()
+    assert now[Base.Model] == "Pixel 7"
+    assert math.isnan(now[Base.DigitalZoomRatio])
+    del was[Base.DigitalZoomRatio], now[Base.DigitalZoomRatio]  # type: ignore[attr-defined]
+    assert focal_hint(now, (640, 480)) == focal_hint(was, (640, 480))
+
+
+def test_what_was_not_seen_stays_unseen() -> None:
+    bare = replace(leaf(), down=None, segments=None, notes=())
+    bare = replace(bare, file=File(None, "image", (64, 48), Metadata()))
+    same(bare, Leaf.from_bytes(bare.to_bytes(), "a.leaf"))
+
+
+def test_another_safetensors_file_is_none() -> None:
+    from safetensors.torch import save
+
+    for data in (save({"a": torch.zeros(1)}), save({"a": torch.zeros(1)}, {"leaf": "{}"})):
+        with pytest.raises(FormatError, match=r"a\.leaf is damaged \(KeyError\)"):
+            Leaf.from_bytes(data, "a.leaf")
