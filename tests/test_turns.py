@@ -103,7 +103,7 @@ class TestAtAGlance:
     @pytest.mark.parametrize("certain", [True, False])
     @pytest.mark.parametrize("turns", range(4))
     def test_the_side_that_is_up(self, turns: int, certain: bool) -> None:
-        look = look_upright(torch.stack([image(turns)] * 2), Eye(0.5), Glance(0.9), certain)
+        look = look_upright(torch.stack([image(turns)] * 2), Eye(0.5), Glance(0.95), certain)
         assert look.notes == 2 * [(LIES,) if turns and certain else ()]
         for row, down in enumerate(look.down):
             # Seen upright, and turned back.
@@ -115,7 +115,7 @@ class TestAtAGlance:
 
     def test_a_mixed_batch(self) -> None:
         wide = torch.stack([image(0), image(2), image(0)])
-        look = look_upright(wide, Eye(0.5), Glance(0.9), True)
+        look = look_upright(wide, Eye(0.5), Glance(0.95), True)
         assert look.notes == [(), (LIES,), ()]
         expected = Fields.concatenate([fields(0), fields(2), fields(0)])
         torch.testing.assert_close(look.fields.latitude, expected.latitude)

@@ -29,7 +29,7 @@ AnyRotation = bool | Mode
 SUSPECT = 0.5
 """Probability, by the first glance, that another side is up, from which on all sides are glanced
 at."""
-CLEAR = 0.98
+CLEAR = 0.995
 """Probability from which on another side is taken to be up: an upright picture must not be turned,
 so many that do lie on a side are left as they are."""
 LIKELY = 0.9
