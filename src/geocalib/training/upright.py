@@ -18,8 +18,8 @@ from torch.nn import functional
 
 from geocalib.errors import ConfigError, GeoCalibError
 from geocalib.eye import find_device
-from geocalib.imaging import InputSpec, prepare, read_photo
 from geocalib.files import replacing
+from geocalib.imaging import InputSpec, prepare, read_photo
 from geocalib.nets.lean import LeanNetwork
 from geocalib.nets.upright import TURNS, WEIGHTS_KEY, features
 from geocalib.nets.weights import LoadedNetwork, load_network
