@@ -1,7 +1,7 @@
 """A table for spreadsheets and data frames: a header and one row per image.
 
 Every number has a column of its own. Cells are empty where there is no value; the few that
-hold lists (of free parameters, their covariance, and warnings) hold them as JSON.
+hold lists (of free parameters, their covariance, level lines and warnings) hold them as JSON.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from geocalib.cameras import MODELS
 from geocalib.errors import FormatError
 from geocalib.formats.outputs import destination
 from geocalib.formats.record import read_outcome
+from geocalib.lines.result import RECORDED
 
 FILE = "calibrations.csv"
 
@@ -36,11 +37,13 @@ COLUMNS: dict[str, Place] = {
     },
     **{f"sigma_distortion_{i + 1}": ("sigma", "distortion", i) for i in _SLOTS},
     **{f"sigma_c{axis}": ("sigma", "principal_point", i) for i, axis in enumerate("xy")},
-    **{key: (key,) for key in ("parameters", "covariance", "status", "warnings", "error")},
+    **{key: (key,) for key in ("parameters", "covariance", "status")},
+    **{f"lines_{key}": ("lines", key) for key in RECORDED},
+    **{key: (key,) for key in ("warnings", "error")},
 }
 """The columns, and where in the record each one's value stands."""
 
-TEXTS = {"image", "camera_model", "status", "error"}
+TEXTS = {"image", "camera_model", "status", "lines_verdict", "error"}
 """Columns of text; all others hold JSON, which for numbers is the number."""
 
 
@@ -104,7 +107,7 @@ def _value(column: str, cell: str, source: str) -> Any:
 
 def _record(cells: dict[str, Any]) -> dict[str, Any]:
     """The record of a row."""
-    record: dict[str, Any] = {"schema": SCHEMA, "sigma": {}}
+    record: dict[str, Any] = {"schema": SCHEMA, "sigma": {}, "lines": {}}
     for column, place in COLUMNS.items():
         if isinstance(place[-1], int):
             holder, key = _at(record, place[:-2]), place[-2]
