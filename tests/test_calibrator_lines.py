@@ -40,6 +40,19 @@ def test_lines_sharpen_a_town(calibrator: Calibrator, town: Image.Image) -> None
     assert sharp.sigma.roll_deg < plain.sigma.roll_deg
 
 
+@pytest.mark.parametrize("model", ["simple_radial", "radial"])
+def test_lenses_with_distortion_are_as_right_and_no_surer(
+    calibrator: Calibrator, town: Image.Image, model: str
+) -> None:
+    straight, answer = (calibrator.calibrate(town, name) for name in ("pinhole", model))
+    assert answer.lines is not None
+    assert answer.lines.verdict is Verdict.CROSSED
+    assert abs(answer.roll_deg - 3.0) < 0.3
+    assert all(abs(k) < 0.05 for k in answer.distortion)
+    assert answer.sigma.roll_deg > 0.95 * straight.sigma.roll_deg
+    assert answer.sigma.vfov_deg > 0.95 * straight.sigma.vfov_deg
+
+
 def test_where_lines_say_nothing_the_answer_is_the_same(calibrator: Calibrator) -> None:
     noise = np.random.default_rng(0).integers(0, 255, (480, 640, 3), dtype=np.uint8)
     looked, alone = (calibrator.calibrate(noise, lines=how) for how in ("auto", "off"))

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 from streets import camera_of, curves_of, gravity_of, prior_of
+from torch import Tensor
 
 from geocalib.cameras import Camera
 from geocalib.fields import Free

@@ -1,4 +1,4 @@
-"""From starts to a minimum: several descents side by side, and the directions that segments back."""
+"""From starts to a minimum: descents side by side, and the directions that segments support."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from geocalib.lines.unknowns import Array, Guess, Layout
 
 REPEATS = 4.0
 """Segments that say what one independent segment would."""
-CAUTION = 4.0
+CAUTION = 2.0
 """By how much less sure than the likelihood the answer is: segments of one edge, of one facade or
 of one texture are wrong together. What it leaves of the errors is in ``docs/lines.md``."""
 WAYWARDNESS = math.radians(0.2)

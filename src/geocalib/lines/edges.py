@@ -37,7 +37,8 @@ def profiles(grey: npt.NDArray[Any], places: Array, normals: Array, reach: int) 
     table[: len(flat)] = flat
     x, y = (np.ascontiguousarray(table[:, i].reshape(-1, ROW)) for i in (0, 1))
     values = cv2.remap(grey, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
-    return values.reshape(-1)[: len(flat)].reshape(points.shape[:-1]).astype(np.float64)
+    values = values.reshape(-1)[: len(flat)].reshape(points.shape[:-1])
+    return np.asarray(values, np.float64)
 
 
 def steepest(slopes: Array) -> tuple[Array, npt.NDArray[np.bool_]]:

@@ -17,23 +17,27 @@ import numpy as np
 from geocalib.lines.covariance import covariance, information
 from geocalib.lines.descent import CAUTION, REPEATS, WAYWARDNESS, Modes, settled, support_of
 from geocalib.lines.minimise import Problem
+from geocalib.lines.prior import Prior
 from geocalib.lines.result import Verdict
 from geocalib.lines.system import Arrow
 from geocalib.lines.unknowns import Array, Guess, Layout
 from geocalib.lines.worlds import THIRD, unlocked, with_extra
 
-# Measured on crops of the validation panoramas, on the training half of photographs that tell their
-# focal length and on the first half of those with ground truth: those with which the mixture of all
-# explanations makes the truth likeliest (benchmarks/lines.py --fit).
+# Chosen on crops of the validation panoramas and on the first half of photographs (``evaluation.
+# halves``), as the likelihood of the truth under the mixture of all explanations is highest there,
+# but for PER_SUPPORT: the data hardly tell it (from -0.2 to 1 that likelihood changes by 2%), and
+# disorder, which has little support, must not count.
 USUAL_SUPPORT, USUAL_AGREEMENT = 70.0, 5.0
 """Of an image of buildings."""
-CROSSED, UPRIGHT = 2.54, 0.0
+USUAL = {Verdict.CROSSED: 2.0, Verdict.UPRIGHT: 0.0}
 """Log odds, against the network alone, of a world with the usual support and agreement."""
-PER_SUPPORT, PER_AGREEMENT = 0.61, 0.71
+PER_SUPPORT, PER_AGREEMENT = 1.0, 0.5
 """What each unit of the logarithm of the support, and of the agreement, adds."""
-TURNED, PER_GAIN = 2.5, 0.2
+TURNED, PER_GAIN = 2.3, 0.15
 """Log odds by which right angles are commoner than others, and what a unit of log likelihood that
 they cost counts."""
+AGREEMENT_REPEATS = 16.0
+"""Segments that say what an independent one would of how far the two answers may be apart."""
 ANY_GRAVITY, ANY_LOG_F = math.radians(20.0), 0.4
 """One sigma of the answers of lines that are not what they seem, around the network's."""
 
@@ -53,11 +57,14 @@ class Explanation:
     """Against the network alone."""
 
 
-def explanations(problem: Problem, guess: Guess, modes: Modes) -> list[Explanation]:
-    """Worlds that segments may show, given the minimum of the one with right angles."""
+def explanations(problem: Problem, guess: Guess, modes: Modes, network: Prior) -> list[Explanation]:
+    """Worlds that segments may show, given the minimum of the one with right angles.
+
+    network: what they should agree with.
+    """
     if not problem.active.any():
         return []
-    crossed = _judged(Verdict.CROSSED, problem, guess, modes, CROSSED)
+    crossed = _judged(Verdict.CROSSED, problem, guess, modes, network)
     found = [crossed]
     turned = with_extra(problem, guess, support_of(problem, guess), WAYWARDNESS)
     square = bool(problem.active[:, 1:].all(1).any())
@@ -75,7 +82,7 @@ def explanations(problem: Problem, guess: Guess, modes: Modes) -> list[Explanati
         alone[:, 1:] = False
         upright = replace(problem, active=alone)
         end = settled(upright, guess)
-        found.append(_judged(Verdict.UPRIGHT, upright, end, modes, UPRIGHT))
+        found.append(_judged(Verdict.UPRIGHT, upright, end, modes, network))
     return found
 
 
@@ -87,14 +94,14 @@ def probabilities(found: list[Explanation]) -> Array:
 
 
 def _judged(
-    verdict: Verdict, problem: Problem, guess: Guess, modes: Modes, usual: float
+    verdict: Verdict, problem: Problem, guess: Guess, modes: Modes, network: Prior
 ) -> Explanation:
     # Of images that share something, by what one of them says on average.
     images = max(1, int(problem.active.any(1).sum()))
     support = float((support_of(problem, guess) * problem.active).sum()) / images
-    agreement = _agreement(problem, guess) / images
+    agreement = _agreement(replace(problem, prior=network), guess) / images
     log_odds = (
-        usual
+        USUAL[verdict]
         + PER_SUPPORT * math.log(max(support, 1.0) / USUAL_SUPPORT)
         + PER_AGREEMENT * (agreement - USUAL_AGREEMENT)
     )
@@ -132,10 +139,6 @@ def _agreement(problem: Problem, guess: Guess) -> float:
         for prior in (network, _anything(network, problem.layout))
     )
     return 0.5 * (narrow - wide - pull)
-
-
-AGREEMENT_REPEATS = 16.0
-"""Segments that say what an independent one would of how far the two answers may be apart."""
 
 
 def _anything(network: Arrow, layout: Layout) -> Arrow:

@@ -27,8 +27,8 @@ from geocalib.lines.evidence import support
 from geocalib.lines.explanations import Explanation, explanations, probabilities
 from geocalib.lines.minimise import Problem
 from geocalib.lines.mixture import weigh
-from geocalib.lines.plumb import firm, straightened
-from geocalib.lines.prior import Prior, network_prior
+from geocalib.lines.plumb import firm, loose, straightened
+from geocalib.lines.prior import Prior, network_prior, usual
 from geocalib.lines.result import CLUTTER, Lines, Traces, Verdict
 from geocalib.lines.search import survey
 from geocalib.lines.segments import Segments
@@ -81,7 +81,7 @@ def refined_from(calibration: Calibration, segments: Segments, starts: Guess) ->
     bent = np.repeat(problem.prior.mean.distortion, len(starts), 0)
     modes = modes_from(problem, replace(starts, distortion=bent))
     problem, guess = supported_minimum(problem, modes.best)
-    found = explanations(problem, guess, modes)
+    found = explanations(problem, guess, modes, problem.prior)
     if not found or found[0].support < LEAST_TOGETHER:
         return None
     shares = probabilities(found)
@@ -100,7 +100,8 @@ def _refined(
     told = straightened([bendable(each) for each in calibrations], curves, coupling)
     if all(len(part) < FEWEST for part in segments):
         return _left_alone(calibrations, told, segments, Verdict.TOO_FEW)
-    firmly = [firm(each) for each in told] if any(map(len, curves)) else told
+    believed = [usual(each) for each in told]
+    firmly = [firm(each) for each in believed] if any(map(len, curves)) else believed
     problem = _problem(firmly, segments, coupling)
     landscapes = [
         survey(*own, problem.bundle[i : i + 1], REPEATS)
@@ -108,8 +109,9 @@ def _refined(
     ]
     modes = modes_from(problem, starts_of(problem, landscapes))
     problem, guess = supported_minimum(problem, modes.best)
-    honest = replace(problem, prior=network_prior(told, coupling)[0])
-    found = explanations(honest, guess, modes)
+    honest = replace(problem, prior=network_prior(believed, coupling)[0])
+    open_to = network_prior([loose(each) for each in believed], coupling)[0]
+    found = explanations(honest, guess, modes, open_to)
     if not found:
         return _left_alone(calibrations, told, segments, Verdict.NO_DIRECTION)
     return _weighed(calibrations, told, segments, found, probabilities(found))
@@ -168,7 +170,10 @@ def _weighed(
             active = any(each.problem.active[i].any() for each in found)
             why = Verdict.UNLIKELY if active else Verdict.NO_DIRECTION
             verdict = _verdict_of(part, why)
-        answer = answer if before.camera.model.parameters else pinhole_again(before, answer)
+        if before.camera.model.parameters:
+            answer = before.moved(answer.camera, answer.gravity, answer.covariance)
+        else:
+            answer = pinhole_again(before, answer)
         answers.append(_told(before, answer, verdict, trace, float(shares[best])))
     return answers
 
@@ -192,7 +197,12 @@ def _moved(explanation: Explanation, told: list[Calibration]) -> list[Calibratio
     gravity = torch.tensor(problem.layout.images(guess).gravity[0])
     blocks = torch.tensor(explanation.blocks)
     return [
-        calibration.moved(problem.layout.camera_of(guess, i), gravity[i], blocks[i])
+        replace(
+            calibration,
+            camera=problem.layout.camera_of(guess, i),
+            gravity=gravity[i],
+            covariance=blocks[i],
+        )
         for i, calibration in enumerate(told)
     ]
 
@@ -206,7 +216,7 @@ def _with_spread(rivals: list[Calibration], shares: Array, best: int) -> Calibra
         if i != best:
             off = _difference(answer, rival)
             covariance = covariance + weight * share * (rival.covariance + off[:, None] * off)
-    return answer.moved(answer.camera, answer.gravity, covariance)
+    return replace(answer, covariance=covariance)
 
 
 def _difference(one: Calibration, other: Calibration) -> Tensor:
