@@ -123,7 +123,7 @@ def test_a_facade_seen_straight_on_says_nothing_about_the_focal_length() -> None
     assert used(answer)
     assert answer.sigma.roll_deg < 0.3
     assert answer.sigma.vfov_deg > 0.8 * prior.sigma.vfov_deg
-    assert abs(answer.fy / prior.fy - 1) < 0.1
+    assert abs(answer.fy / prior.fy - 1) < 0.15
 
 
 @pytest.mark.parametrize("degrees", [(10.0, 50.0, 110.0), (20.0, 65.0, 95.0)])

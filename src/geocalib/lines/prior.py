@@ -28,6 +28,9 @@ FREEDOM = 4.0
 """Of Student's distribution. Networks are more wrong than they say more often than a normal
 variable: where lines are many and sure, they may contradict. Near the mean it is as stiff as a
 normal one, so that what lines say nothing about stays as sure as it was."""
+SHARED_ERROR = 1.6
+"""Times the sigma of log f that a network's answer has beside lines: it errs alike in all photos of
+a place, and must not outvote sharp lines there. Chosen on the first half of photographs."""
 USUAL_LOG_F = 0.7
 """One sigma of log f of any photo, around ``TRIVIAL_FOCAL`` times its longer side."""
 FLATTEST = 1e-12
@@ -124,12 +127,15 @@ def free_of(calibration: Calibration) -> Free:
 
 
 def usual(calibration: Calibration) -> Calibration:
-    """With what is known of any photo: a network that cannot tell the focal length does not make
-    very long and very short ones likely."""
+    """With what is known of any photo and of any network: one that cannot tell the focal length
+    does not make very long and very short ones likely."""
     names, camera = calibration.parameters, calibration.camera
     if "log f" not in names or camera.model.wide:
         return calibration
-    at, covariance = names.index("log f"), calibration.covariance
+    at = names.index("log f")
+    factor = torch.ones(len(names), dtype=torch.float64)
+    factor[at] = SHARED_ERROR
+    covariance = factor[:, None] * calibration.covariance * factor
     off = (TRIVIAL_FOCAL * camera.size.max() / camera.f[0]).log()
     gain = covariance[:, at] / (covariance[at, at] + USUAL_LOG_F**2)
     step = dict(zip(names, gain * off, strict=True))
