@@ -1,67 +1,186 @@
-"""Network, lines alone and both, on photographs with ground truth, and what it costs:
-``python benchmarks/lines.py FOLDER ... [--weights NAME]``.
+"""Network, lines alone and both on photographs with ground truth, and what lines cost:
+``python benchmarks/lines.py SET ... [--weights NAME] [--chosen-on SET]``.
 
-A folder is a set as ``geocalib.evaluation.datasets`` reads it.
+A set is a folder or table as ``geocalib.evaluation.datasets`` reads it. Each is shown whole and in
+halves: constants were chosen on one, and the other was held out. --chosen-on: a set that belongs to
+the first half as a whole; --held-out: to the second.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from geocalib import Calibration, Calibrator
+from geocalib.calibration import Outcome
 from geocalib.calibrator import LinesMode
 from geocalib.evaluation.datasets import Sample, dataset_name, read_dataset
-from geocalib.evaluation.metrics import auc
+from geocalib.evaluation.halves import Half, half_of
+from geocalib.evaluation.report import measure
 from geocalib.evaluation.run import Setting, default_model, evaluate
-from geocalib.evaluation.uncertainty import deviations
+from geocalib.evaluation.uncertainty import ONE_SIGMA, deviations
 from geocalib.imaging import read_photo
 from geocalib.lines.detect import SHORT_SIDE, detect
 from geocalib.lines.refine import refine
 
-MODES: dict[str, LinesMode] = {"network": "off", "lines only": "only", "fused": "auto"}
+MODES: dict[str, LinesMode] = {"network": "off", "lines": "only", "both": "auto"}
 ANGLES = ("roll", "pitch", "vfov")
+TOLERANCE = 1.05
+"""Of the better one's median, that both together may have."""
+LONG, SEVERAL, SECTORS = 0.08, 5, 12
+"""Long edges: of the diagonal, how many of a direction, and directions that are told apart."""
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One photograph and the answers to it."""
+
+    sample: Sample
+    half: Half
+    model: str
+    answers: dict[str, Outcome]
+
+    def error(self, method: str, angle: str) -> float:
+        """Degrees; infinite without an answer, NaN without a truth."""
+        return float(measure(self.sample, self.answers[method], self.model)[angle])
+
+    @property
+    def verdict(self) -> str:
+        answer = self.answers["both"]
+        lines = answer.lines if isinstance(answer, Calibration) else None
+        return "no answer" if lines is None else str(lines.verdict)
+
+    @property
+    def used(self) -> bool:
+        return self.verdict.startswith("used")
+
+    @property
+    def has_edges(self) -> bool:
+        """Whether there are several long straight edges in two directions of the picture."""
+        answer = self.answers["both"]
+        if not isinstance(answer, Calibration) or answer.lines is None:
+            return False
+        traces = answer.lines.traces
+        assert traces is not None
+        long = traces.segments.length > LONG * float(np.hypot(answer.width, answer.height))
+        along = (traces.segments.ends[long, 1] - traces.segments.ends[long, 0]).numpy()
+        angle = np.arctan2(along[:, 1], along[:, 0]) % np.pi
+        counts = np.bincount((angle / np.pi * SECTORS).astype(int) % SECTORS, minlength=SECTORS)
+        sectors = np.flatnonzero(counts >= SEVERAL)
+        apart = np.abs(sectors[:, None] - sectors)
+        return bool((np.minimum(apart, SECTORS - apart) > 1).any())
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("sets", type=Path, nargs="+")
+    parser.add_argument("sets", type=Path, nargs="*")
+    parser.add_argument("--chosen-on", type=Path, action="append", default=[])
+    parser.add_argument("--held-out", type=Path, action="append", default=[])
     parser.add_argument("--weights", default="lean")
-    parser.add_argument("--camera-model")
     options = parser.parse_args()
     calibrator = Calibrator(options.weights)
-    print(
-        "| set | method | roll | pitch | vFoV | AUC@10 | std of normalised gravity, log f | used |"
-    )
-    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
-    for path in options.sets:
-        samples = read_dataset(path)
-        model = options.camera_model or default_model(samples)
-        for method, lines in MODES.items():
-            report = evaluate(calibrator, samples, model, Setting(lines=lines))
-            row = _row(report.errors, samples, report.outcomes)
-            print(f"| {dataset_name(path)} | {method} | {row} |", flush=True)
-    _cost(calibrator, read_dataset(options.sets[0])[:10])
+    found: dict[str, list[Row]] = {}
+    whole = {None: options.sets, Half.CHOSEN_ON: options.chosen_on, Half.HELD_OUT: options.held_out}
+    for half, paths in whole.items():
+        for path in paths:
+            found[dataset_name(path)] = rows_of(calibrator, read_dataset(path), half)
+    show(found)
+    first = next(iter(found.values()))[:10]
+    print(f"\n{cost(calibrator, [row.sample for row in first])}")
 
 
-def _row(errors, samples, outcomes) -> str:  # type: ignore[no-untyped-def]
-    known = [errors[kind][~np.isnan(errors[kind])] for kind in ANGLES]
-    medians = [f"{np.median(values):.2f}" if len(values) else "-" for values in known]
-    areas = [f"{auc(values, (10,))[0]:.1f}" if len(values) else "-" for values in known]
-    spread = deviations(samples, outcomes)
-    stds = [
-        f"{np.std(spread[name].normalised):.2f}" if len(spread[name].errors) else "-"
-        for name in ("gravity", "focal")
+def rows_of(calibrator: Calibrator, samples: Sequence[Sample], half: Half | None) -> list[Row]:
+    """Photographs and all answers to them."""
+    model = default_model(samples)
+    outcomes = {
+        method: evaluate(calibrator, samples, model, Setting(lines=lines)).outcomes
+        for method, lines in MODES.items()
+    }
+    return [
+        Row(sample, half or half_of(sample.image), model, {m: outcomes[m][i] for m in MODES})
+        for i, sample in enumerate(samples)
     ]
-    used = sum(isinstance(o, Calibration) and o.lines is not None for o in outcomes)
-    cells = [*medians, " / ".join(areas), ", ".join(stds), f"{used} of {len(outcomes)}"]
-    return " | ".join(cells)
 
 
-def _cost(calibrator: Calibrator, samples: list[Sample]) -> None:
+def show(found: dict[str, list[Row]]) -> None:
+    """Tables of what each method gives, and of what became of the lines."""
+    print("\nMedian error of roll / pitch / vFoV, degrees\n")
+    header("set", "half", "n", *MODES, "worse", "used", "network there", "both there", "not used")
+    for name, rows in found.items():
+        for half in (None, *Half):
+            some = [row for row in rows if half in (None, row.half)]
+            if some and not (half and len(some) == len(rows)):
+                line(name, half or "all", *_medians(some))
+    print(f"\n{100 * ONE_SIGMA:.0f}% quantile of |error| / sigma of both: roll, pitch, log f\n")
+    header("set", "all", *Half, "used", "not used")
+    pools = {"all of them": [row for rows in found.values() for row in rows], **found}
+    for name, rows in pools.items():
+        parts = [rows, *([row for row in rows if row.half is half] for half in Half)]
+        parts += [[row for row in rows if row.used is used] for used in (True, False)]
+        line(name, *map(_normalised, parts))
+    print("\nWhat became of the lines\n")
+    header("set", "verdict", "photos")
+    for name, rows in found.items():
+        for verdict, count in Counter(row.verdict for row in rows).most_common():
+            line(name, verdict, f"{count} of {len(rows)}")
+    edges = [row for rows in found.values() for row in rows if row.has_edges]
+    left = sum(not row.used for row in edges)
+    print(f"\n{left} of {len(edges)} photos with long edges in two directions do not use them")
+
+
+def _medians(rows: Sequence[Row]) -> Iterable[str]:
+    """Cells of one line of the first table."""
+    medians = {method: [_median(rows, method, angle) for angle in ANGLES] for method in MODES}
+    better = np.fmin(medians["network"], medians["lines"])
+    ratio = np.array(medians["both"]) / better
+    worse = [f"{a} {r:.2f}" for a, r in zip(ANGLES, ratio, strict=True) if r > TOLERANCE]
+    used, others = ([row for row in rows if row.used is used] for used in (True, False))
+    return (
+        str(len(rows)),
+        *(_joined(values) for values in medians.values()),
+        ", ".join(worse) or "no",
+        str(len(used)),
+        *(_joined([_median(used, m, angle) for angle in ANGLES]) for m in ("network", "both")),
+        _joined([_median(others, "both", angle) for angle in ANGLES]),
+    )
+
+
+def _median(rows: Sequence[Row], method: str, angle: str) -> float:
+    errors = np.array([row.error(method, angle) for row in rows])
+    errors = errors[~np.isnan(errors)]
+    return float(np.median(errors)) if len(errors) else np.nan
+
+
+def _joined(values: Sequence[float]) -> str:
+    words = {True: "no answer", False: "-"}
+    return " / ".join(
+        f"{value:.2f}" if np.isfinite(value) else words[bool(np.isinf(value))] for value in values
+    )
+
+
+def _normalised(rows: Sequence[Row]) -> str:
+    """Of roll, pitch and log f."""
+    cells = []
+    truths = [row.sample for row in rows]
+    rolls = [replace(sample, pitch_deg=None) for sample in truths]
+    pitches = [replace(sample, roll_deg=None) for sample in truths]
+    for some, name in ((rolls, "gravity"), (pitches, "gravity"), (truths, "focal")):
+        part = deviations(some, [row.answers["both"] for row in rows])[name]
+        ratios = np.abs(part.normalised)
+        cells.append(f"{np.quantile(ratios, ONE_SIGMA):.2f}" if len(ratios) else "-")
+    return ", ".join(cells)
+
+
+def cost(calibrator: Calibrator, samples: Sequence[Sample]) -> str:
     """Milliseconds per megapixel of detection and of refinement."""
     detection = refinement = megapixels = 0.0
     for sample in samples:
@@ -75,7 +194,16 @@ def _cost(calibrator: Calibrator, samples: list[Sample]) -> None:
         refinement += time.perf_counter() - middle
         megapixels += photo.pixels.shape[0] * photo.pixels.shape[1] / 1e6
     each = [f"{1000 * seconds / megapixels:.0f}" for seconds in (detection, refinement)]
-    print(f"\ndetection {each[0]}, refinement {each[1]} ms per megapixel")
+    return f"detection {each[0]}, refinement {each[1]} ms per megapixel"
+
+
+def line(*cells: object) -> None:
+    print("| " + " | ".join(map(str, cells)) + " |", flush=True)
+
+
+def header(*cells: str) -> None:
+    line(*cells)
+    line(*["---"] * len(cells))
 
 
 if __name__ == "__main__":

@@ -184,10 +184,10 @@ def test_what_others_add_to_a_record_is_passed_over() -> None:
             r"distortion must be a list of 1 numbers \(k1\) for simple_radial, got \[0.1, 0.2\]",
         ),
         ({"distortion": [None]}, r"distortion must be a list of 1 numbers, got \[None\]"),
-        ({"width": 640.5}, "width must be a positive whole number, got 640.5"),
-        ({"height": 0}, "height must be a positive whole number, got 0"),
+        ({"width": 640.5}, "width must be a positive whole number of pixels, got 640.5"),
+        ({"height": 0}, "height must be a positive whole number of pixels, got 0"),
         ({"fx": None}, "fx must be a number, got None"),
-        ({"fy": -1}, "fy must be positive, got -1"),
+        ({"fy": -1}, r"fy must be positive, between 0.00064 and 6.4e\+08 pixels, got -1"),
         ({"cx": True}, "cx must be a number, got True"),
         ({"cy": math.inf}, "cy must be a number, got inf"),
         ({"gravity": [0, 1]}, r"gravity must be a list of 3 numbers, got \[0, 1\]"),
@@ -215,6 +215,10 @@ def test_missing_keys_are_named(key: str) -> None:
     if key in ("roll_deg", "pitch_deg", "vfov_deg", "hfov_deg"):
         # They follow from the camera and gravity.
         assert Calibration.from_dict(record) == one()
+        return
+    if key == "lines":
+        # Older records do not say.
+        assert Calibration.from_dict(record).lines is None
         return
     with pytest.raises(FormatError, match=rf"record: (unknown schema None|{key} is missing)"):
         Calibration.from_dict(record)

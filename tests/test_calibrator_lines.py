@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -10,6 +12,7 @@ from PIL import Image
 from geocalib import Calibrator, Camera
 from geocalib.errors import ConfigError, ImageError
 from geocalib.gravity import from_roll_pitch
+from geocalib.lines.result import Verdict
 from geocalib.synthetic import render_scene
 
 
@@ -31,14 +34,31 @@ def test_lines_sharpen_a_town(calibrator: Calibrator, town: Image.Image) -> None
     sharp = calibrator.calibrate(town)
     assert plain.lines is None
     assert sharp.lines is not None
+    assert sharp.lines.verdict is Verdict.CROSSED
     assert abs(sharp.roll_deg - 3.0) < 0.3
     assert abs(sharp.pitch_deg - 6.0) < 0.5
     assert sharp.sigma.roll_deg < plain.sigma.roll_deg
 
 
+@pytest.mark.parametrize("model", ["simple_radial", "radial"])
+def test_lenses_with_distortion_are_as_right_and_no_surer(
+    calibrator: Calibrator, town: Image.Image, model: str
+) -> None:
+    straight, answer = (calibrator.calibrate(town, name) for name in ("pinhole", model))
+    assert answer.lines is not None
+    assert answer.lines.verdict is Verdict.CROSSED
+    assert abs(answer.roll_deg - 3.0) < 0.3
+    assert all(abs(k) < 0.05 for k in answer.distortion)
+    assert answer.sigma.roll_deg > 0.95 * straight.sigma.roll_deg
+    assert answer.sigma.vfov_deg > 0.95 * straight.sigma.vfov_deg
+
+
 def test_where_lines_say_nothing_the_answer_is_the_same(calibrator: Calibrator) -> None:
     noise = np.random.default_rng(0).integers(0, 255, (480, 640, 3), dtype=np.uint8)
-    assert calibrator.calibrate(noise, lines="auto") == calibrator.calibrate(noise, lines="off")
+    looked, alone = (calibrator.calibrate(noise, lines=how) for how in ("auto", "off"))
+    assert replace(looked, lines=None) == alone
+    assert looked.lines is not None
+    assert looked.lines.verdict is Verdict.TOO_FEW
 
 
 def test_lines_only(calibrator: Calibrator, town: Image.Image) -> None:

@@ -19,13 +19,13 @@ from geocalib.cameras import Camera
 from geocalib.errors import CameraError, FormatError
 from geocalib.fields import ALONG_PITCH, CX, CY, LOG_F, Fields
 from geocalib.horizon_curve import horizon as horizon_points
+from geocalib.lines.result import RECORDED, Lines
 from geocalib.solver import FitResult, Status
 from geocalib.uncertainty import Uncertainty
 
 if TYPE_CHECKING:
     from geocalib.imaging.read import ImageSource
     from geocalib.imaging.warp import Warped
-    from geocalib.lines.result import Lines
     from geocalib.sensors.check import PriorCheck
 
 SCHEMA = "geocalib/1"
@@ -34,7 +34,7 @@ SCHEMA = "geocalib/1"
 RECORD_KEYS = (
     *("schema", "image", "width", "height", "camera_model", "fx", "fy", "cx", "cy", "distortion"),
     *("roll_deg", "pitch_deg", "vfov_deg", "hfov_deg", "gravity", "sigma"),
-    *("covariance", "parameters", "status", "warnings", "error"),
+    *("covariance", "parameters", "status", "lines", "warnings", "error"),
 )
 """What a record holds, in order."""
 
@@ -68,7 +68,7 @@ class Calibration:
     """What the network saw, at its resolution or at that of the image, where it was asked for; not
     in the record."""
     lines: Lines | None = field(default=None, repr=False)
-    """The segments that sharpened the answer, if any did; not in the record."""
+    """What became of straight lines, where they were looked for."""
     priors: tuple[PriorCheck, ...] = ()
     """What sensors said, against the picture alone, where they were asked; in the record if so."""
 
@@ -265,6 +265,7 @@ class Calibration:
             "covariance": self.covariance.tolist(),
             "parameters": self.parameters,
             "status": str(self.status),
+            "lines": {key: getattr(self.lines, key, None) for key in RECORDED},
             "warnings": self.warnings,
             "error": None,
         }

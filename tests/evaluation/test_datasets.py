@@ -45,6 +45,15 @@ def test_published_layouts(tmp_path: Path, table: str, pictures: str, name: str)
     assert dataset_name(folder) == dataset_name(folder / table) == name
 
 
+def test_a_table_of_another_name_stands_beside_its_pictures(tmp_path: Path) -> None:
+    folder = write_set(tmp_path / "mine", "photos.csv", DEGREES.replace("a.png", "train/a.png"))
+    (folder / "images").rename(folder / "train")
+    first, second = read_dataset(folder / "photos.csv")
+    assert first.image == folder / "train" / "a.png"
+    assert second.image == folder / "b.png"
+    assert dataset_name(folder / "photos.csv") == "mine"
+
+
 def test_one_of_several_splits_must_be_named(tmp_path: Path) -> None:
     write_set(tmp_path, "val.csv", RADIANS, "val")
     write_set(tmp_path, "test.csv", RADIANS, "test")

@@ -89,7 +89,7 @@ def test_tables_that_do_not_tell_what_was_asked(tmp_path: Path) -> None:
         ("500.0", "wide", r"line 2: fx holds 'wide', not a number or JSON"),
         ("simple_radial", "simple_curved", r"line 2: unknown camera model 'simple_curved'; known"),
         ("simple_radial", "pinhole", r"line 2: distortion must be a list of 0 numbers \(none\) "),
-        ("converged", "converged,", r"line 2: has 39 cells of 38"),
+        ("converged", "converged,", r"line 2: has 47 cells of 46"),
         ("500.0", "NaN", r"line 2: fx must be a number, got nan"),
     ],
 )

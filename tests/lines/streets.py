@@ -12,6 +12,7 @@ from calibrations import one
 from geocalib import gravity as sphere
 from geocalib.calibration import Calibration
 from geocalib.cameras import MODELS, Camera
+from geocalib.lines.curves import STRETCHES, Curves
 from geocalib.lines.segments import Segments
 
 SIZE = (1000, 750)
@@ -88,6 +89,39 @@ def segments_along(
     ends = ends + noise * torch.randn(ends.shape, generator=generator, dtype=torch.float64)
     order = torch.randperm(len(ends), generator=generator)
     return Segments(ends[order], max(noise, 0.05)).longest(len(ends))
+
+
+def curves_of(
+    camera: Camera, count: int = 40, curved: int = 0, noise: float = 0.0, seed: int = 0
+) -> Curves:
+    """Edges of a world of straight lines that point anywhere, the last few of them really curved,
+    with as much noise (pixels) in every place."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def uniform(*shape: int) -> Tensor:
+        return torch.rand(*shape, generator=generator, dtype=torch.float64)
+
+    size = camera.size[0]
+    middle, angle = (0.3 + 0.4 * uniform(count, 2)) * size, 2 * math.pi * uniform(count)
+    along = torch.stack([torch.cos(angle), torch.sin(angle)], -1)
+    reach = 0.15 * size[1] * (1 + uniform(count, 1))
+    ends = torch.stack([middle - reach * along, middle + reach * along], 1)
+    rays, _ = camera.unproject(ends[None])
+    share = torch.linspace(0, 1, STRETCHES, dtype=torch.float64)[:, None]
+    between = rays[0, :, :1] * (1 - share) + rays[0, :, 1:] * share
+    points = camera.project(between[None])[0][0]
+    along = points[:, -1] - points[:, 0]
+    length = torch.linalg.vector_norm(along, dim=-1)
+    normal = torch.stack([-along[:, 1], along[:, 0]], -1) / length[:, None]
+    place = 2 * ((points - points[:, :1]) * along[:, None]).sum(-1) / length[:, None] ** 2 - 1
+    off = noise * torch.randn(count, STRETCHES, generator=generator, dtype=torch.float64)
+    if curved:
+        sag = 0.05 * length[-curved:] * torch.randn(curved, generator=generator).double()
+        off[-curved:] += sag[:, None] * (1 - place[-curved:] ** 2)
+    terms = torch.stack([torch.ones_like(place), place, 1 - place**2], -1)
+    comb = torch.linalg.pinv(terms)[:, 2]
+    sigma = max(noise, 1e-3) * torch.linalg.vector_norm(comb, dim=-1)
+    return Curves(points + off[..., None] * normal[:, None], comb, sigma)
 
 
 def prior_of(

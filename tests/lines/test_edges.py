@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.ndimage import map_coordinates
 
-from geocalib.lines.edges import profiles, steepest
+from geocalib.lines.edges import along_their_edges, profiles, steepest
 
 
 def test_profiles_are_the_brightness_along_normals() -> None:
@@ -42,3 +42,22 @@ def test_the_steepest_place_of_a_bell(place: float) -> None:
 def test_what_falls_or_stays_level_has_no_edge() -> None:
     _, there = steepest(np.stack([np.full(8, -5.0), np.zeros(8), np.full(8, 0.5)]))
     assert not there.any()
+
+
+def test_short_segments_are_turned_onto_their_edges() -> None:
+    """Those of tiles, which the detector turns towards corners, are seen as the tiles are."""
+    y, x = np.mgrid[:80, :120] + 0.5
+    slope = 0.3
+    side = 2 * (y - 40 - slope * (x - 60))
+    grey = (128 + 60 * np.tanh(side)).astype(np.uint8)
+    right = np.array([[50.0, 40 - 10 * slope], [70.0, 40 + 10 * slope]])
+    turned = right + np.array([[0.0, 0.6], [0.0, -0.6]])
+    (found,) = along_their_edges(grey, turned[None])
+    off = found - right
+    assert np.abs(off[:, 1] - slope * off[:, 0]).max() < 0.1
+
+
+def test_segments_without_an_edge_stay() -> None:
+    ends = np.array([[[10.0, 10.0], [40.0, 20.0]]])
+    assert np.array_equal(along_their_edges(np.full((60, 60), 90, np.uint8), ends), ends)
+    assert along_their_edges(np.zeros((9, 9), np.uint8), np.zeros((0, 2, 2))).shape == (0, 2, 2)

@@ -55,7 +55,9 @@ def test_one_focal_length_for_both() -> None:
         assert answer.fy == pytest.approx(F, rel=0.01)
         assert math.degrees(sphere.angle_between(answer.gravity, gravity).item()) < 0.1
         assert answer.lines is not None
-        assert answer.lines.segments is own
-        (vertical,) = answer.lines.directions[answer.lines.vertical]
+        traces = answer.lines.traces
+        assert traces is not None
+        assert traces.segments is own
+        (vertical,) = traces.directions[traces.vertical]
         assert (vertical * answer.gravity).sum().abs() > 0.999
     assert found[0].fy == pytest.approx(found[1].fy, rel=1e-12)

@@ -8,6 +8,7 @@ table                   pictures in     columns
 ``images.csv``          ``images/``     fname, width, height, roll, pitch, vfov, k1, k2
                                         (radians; the published benchmarks)
 ``{split}.csv``         ``{split}/``    as ``images.csv`` (openpano)
+any other               beside it       as one of these
 ======================  ==============  =====================================================
 
 An empty cell is unknown, and so is a whole column that is not there, except for the picture and
@@ -123,7 +124,8 @@ def dataset_name(path: str | Path) -> str:
     """What to call the photographs that ``read_dataset`` finds at a path."""
     table = table_of(Path(path)).resolve()
     pictures = _pictures(table)
-    return table.parent.name + ("" if pictures.name == PICTURES else f"-{pictures.name}")
+    split = pictures not in (table.parent, table.parent / PICTURES)
+    return table.parent.name + (f"-{pictures.name}" if split else "")
 
 
 def table_of(path: Path) -> Path:
@@ -140,8 +142,10 @@ def table_of(path: Path) -> Path:
 
 def _pictures(table: Path) -> Path:
     """The folder of a table's pictures."""
-    split = table.parent / table.stem
-    return split if split.is_dir() and table.stem != PICTURES else table.parent / PICTURES
+    split, pictures = table.parent / table.stem, table.parent / PICTURES
+    if split.is_dir() and table.stem != PICTURES:
+        return split
+    return pictures if table.name in TABLES or pictures.is_dir() else table.parent
 
 
 @dataclass(frozen=True)

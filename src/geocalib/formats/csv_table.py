@@ -1,8 +1,8 @@
 """A table for spreadsheets and data frames: a header and one row per image.
 
 Every number has a column of its own. Cells are empty where there is no value; the few that
-hold lists (of free parameters, their covariance, and warnings) hold them as JSON. Text that a
-spreadsheet would take for a formula has an apostrophe before it.
+hold lists (of free parameters, their covariance, level lines and warnings) hold them as JSON. Text
+that a spreadsheet would take for a formula has an apostrophe before it.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from geocalib.errors import FormatError
 from geocalib.formats.cells import escape, unescape, write_rows
 from geocalib.formats.outputs import destination
 from geocalib.formats.record import read_outcome
+from geocalib.lines.result import RECORDED
 
 FILE = "calibrations.csv"
 
@@ -39,12 +40,14 @@ COLUMNS: dict[str, Place] = {
     },
     **{f"sigma_distortion_{i + 1}": ("sigma", "distortion", i) for i in _SLOTS},
     **{f"sigma_c{axis}": ("sigma", "principal_point", i) for i, axis in enumerate("xy")},
-    **{key: (key,) for key in ("parameters", "covariance", "status", "warnings", "error")},
+    **{key: (key,) for key in ("parameters", "covariance", "status")},
+    **{f"lines_{key}": ("lines", key) for key in RECORDED},
+    **{key: (key,) for key in ("warnings", "error")},
     **{key: (key,) for key in ("request", "photo")},
 }
 """The columns, and where in the record each one's value stands."""
 
-TEXTS = {"image", "camera_model", "status", "error"}
+TEXTS = {"image", "camera_model", "status", "lines_verdict", "error"}
 """Columns of text; all others hold JSON, which for numbers is the number."""
 
 
@@ -137,7 +140,7 @@ def _value(column: str, cell: str, source: str) -> Any:
 
 def _record(cells: dict[str, Any]) -> dict[str, Any]:
     """The record of a row."""
-    record: dict[str, Any] = {"schema": SCHEMA, "sigma": {}}
+    record: dict[str, Any] = {"schema": SCHEMA, "sigma": {}, "lines": {}}
     for column, place in COLUMNS.items():
         if isinstance(place[-1], int):
             holder, key = _at(record, place[:-2]), place[-2]

@@ -15,6 +15,7 @@ from geocalib.calibration import SCHEMA, Calibration, Failure, Outcome
 from geocalib.cameras import Camera, get_model
 from geocalib.cameras.exchange import LONGEST_SIDE
 from geocalib.errors import CameraError, FormatError
+from geocalib.lines.result import Lines, Verdict
 from geocalib.sensors.check import PriorCheck
 from geocalib.uncertainty import Uncertainty
 
@@ -59,6 +60,7 @@ def read_outcome(record: Mapping[str, Any], source: str) -> Outcome:
         covariance=values.matrix("covariance", len(parameters)),
         parameters=parameters,
         status=values.text("status"),
+        lines=_lines(values.part("lines")) if record.get("lines") is not None else None,
         warnings=values.texts("warnings"),
         priors=_priors(values) if "priors" in record else (),
     )
@@ -118,6 +120,12 @@ class _Values:
             self.fail(key, "a positive whole number of pixels")
         return value
 
+    def count(self, key: str) -> int:
+        value = self[key]
+        if not _is_count(value):
+            self.fail(key, "a whole number that is not negative")
+        return int(value)
+
     def number(self, key: str) -> float:
         value = self[key]
         if not _is_number(value):
@@ -157,6 +165,10 @@ def _is_number(value: Any) -> bool:
     # JSON has no NaN, but 1e999 reads as infinity, and whole numbers may be longer than a float.
     number = isinstance(value, int | float) and not isinstance(value, bool)
     return number and abs(value) <= sys.float_info.max
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 def _is_known(value: Any) -> bool:
@@ -207,6 +219,29 @@ def _sigma(values: _Values, distortions: int) -> Uncertainty:
         focal=values.known("focal"),
         distortion=tuple(values.knowns("distortion", distortions)),
         principal_point=(cx, cy),
+    )
+
+
+def _lines(values: _Values) -> Lines | None:
+    """What became of straight lines; None if they were not looked for."""
+    if values["verdict"] is None:
+        return None
+    try:
+        verdict = Verdict(values.text("verdict"))
+    except ValueError:
+        values.fail("verdict", f"one of {', '.join(map(repr, map(str, Verdict)))}")
+    level = values["level"]
+    if not isinstance(level, list) or not all(map(_is_count, level)):
+        values.fail("level", "a list of whole numbers")
+    return Lines(
+        verdict,
+        values.count("vertical"),
+        tuple(level),
+        values.count("unused"),
+        values.number("probability"),
+        values.known("roll_deg"),
+        values.known("pitch_deg"),
+        values.known("vfov_deg"),
     )
 
 

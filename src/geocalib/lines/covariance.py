@@ -15,7 +15,7 @@ from geocalib.cameras import get_model
 from geocalib.lines.minimise import Problem, View
 from geocalib.lines.mixture import Noise, weigh
 from geocalib.lines.residuals import look, moves_of
-from geocalib.lines.system import assembled, reduced
+from geocalib.lines.system import Arrow, assembled, reduced
 from geocalib.lines.unknowns import Array, Guess, Layout, tangent_basis, times
 
 CENTRE = 0.005
@@ -49,6 +49,15 @@ def covariance(problem: Problem, guess: Guess, waywardness: float) -> Array:
         turn[:, :a, :a] = np.swapaxes(basis, -1, -2) @ view.images.basis[0]
         blocks = turn @ blocks @ np.swapaxes(turn, -1, -2)
     return np.asarray(0.5 * (blocks + np.swapaxes(blocks, -1, -2)))
+
+
+def information(problem: Problem, guess: Guess, waywardness: float) -> Arrow:
+    """What lines alone tell around one guess, the headings eliminated."""
+    layout = problem.layout
+    view = problem.view(guess)
+    at = problem.evaluate(view, problem.noise(view.sight, waywardness))
+    hessian, gradient, _ = reduced(at.hessian, at.gradient, layout.tangents + layout.intrinsics)
+    return assembled(hessian, gradient, layout)[0]
 
 
 def _neglected(problem: Problem, view: View, noise: Noise) -> list[Array]:

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from geocalib.lines.chains import Indices, chains
 from geocalib.lines.edges import Array, profiles, steepest
+from geocalib.lines.opencv import opencv
 
 STRETCHES = 12
 """Along an edge, in which its points are averaged."""
@@ -79,8 +80,7 @@ def trace(grey: npt.NDArray[Any], ends: Array, scale: Array, corner: Array) -> C
 
     A pixel p of the picture is (p - corner) scale of the original.
     """
-    import cv2
-
+    cv2 = opencv()
     length = np.linalg.norm(ends[:, 1] - ends[:, 0], axis=-1)
     longest = np.argsort(-length, kind="stable")[:MOST_PIECES]
     ends = ends[longest[length[longest] >= SHORTEST_PIECE]]

@@ -11,7 +11,8 @@ import torch
 
 from geocalib.imaging.read import Photo
 from geocalib.lines.curves import trace
-from geocalib.lines.edges import profiles
+from geocalib.lines.edges import along_their_edges, profiles
+from geocalib.lines.opencv import opencv
 from geocalib.lines.segments import Segments
 
 Ends = npt.NDArray[np.float64]
@@ -46,8 +47,7 @@ SAME_EDGE = 1.0
 
 def detect(photo: Photo) -> Segments:
     """The longest straight segments of a photo, in pixels of the original."""
-    import cv2
-
+    cv2 = opencv()
     left, top, right, bottom = photo.shown
     per_pixel = photo.size[0] / (right - left), photo.size[1] / (bottom - top)
     grey = cv2.cvtColor(photo.pixels, cv2.COLOR_RGB2GRAY)
@@ -59,7 +59,7 @@ def detect(photo: Photo) -> Segments:
     else:
         scale = np.ones(2)
     chords = _detect(grey)
-    found = straight_pieces(grey, chords)
+    found = along_their_edges(grey, straight_pieces(grey, chords))
     unit = scale * per_pixel
     curves = trace(grey, chords, unit, np.array([left, top]) / scale)
     ends = (found * scale - (left, top)) * per_pixel
@@ -118,8 +118,7 @@ def _distance(points: npt.NDArray[np.float64], ends: Ends) -> npt.NDArray[np.flo
 
 
 def _detect_alone(grey: npt.NDArray[Any]) -> Ends:
-    import cv2
-
+    cv2 = opencv()
     lines = cv2.createLineSegmentDetector(scale=SCALE).detect(grey)[0]
     if lines is None:
         return np.zeros((0, 2, 2))

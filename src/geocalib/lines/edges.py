@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from geocalib.lines.opencv import opencv
+
 Array = npt.NDArray[np.float64]
 
 ROW = 1024
@@ -17,13 +19,16 @@ NEAR = 2.0
 """Pixels, one sigma: how far from the segment its edge is believed to be."""
 DARKEST = 1e-3
 """Grey levels per pixel: the least slope whose logarithm is taken."""
+MIDDLE, PLACES, ASIDE = 0.7, 9, 3
+"""Of a segment's length that is measured again, places there, and pixels to either side."""
+FEWEST, FARTHEST = 6, 1.5
+"""Places where the edge must be found, and within how many pixels."""
 
 
 def profiles(grey: npt.NDArray[Any], places: Array, normals: Array, reach: int) -> Array:
     """(..., 2 reach + 1) brightness at whole pixels across places (..., 2) along normals that
     broadcast with them."""
-    import cv2
-
+    cv2 = opencv()
     across = np.arange(-reach, reach + 1.0)
     points = (places[..., None, :] + across[:, None] * normals[..., None, :]).astype(np.float32)
     # Pixel centres are at half-integers here, at integers in OpenCV.
@@ -32,7 +37,8 @@ def profiles(grey: npt.NDArray[Any], places: Array, normals: Array, reach: int) 
     table[: len(flat)] = flat
     x, y = (np.ascontiguousarray(table[:, i].reshape(-1, ROW)) for i in (0, 1))
     values = cv2.remap(grey, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
-    return values.reshape(-1)[: len(flat)].reshape(points.shape[:-1]).astype(np.float64)
+    values = values.reshape(-1)[: len(flat)].reshape(points.shape[:-1])
+    return np.asarray(values, np.float64)
 
 
 def steepest(slopes: Array) -> tuple[Array, npt.NDArray[np.bool_]]:
@@ -50,3 +56,33 @@ def steepest(slopes: Array) -> tuple[Array, npt.NDArray[np.bool_]]:
     shift = 0.5 * (after - before) / bend.clip(min=DARKEST)
     there = (around > 0).all(1) & (around[:, 1] > FAINTEST) & (bend > 0) & (np.abs(shift) <= 1)
     return middle[top] + shift, there
+
+
+def along_their_edges(grey: npt.NDArray[Any], ends: Array) -> Array:
+    """Segments (N, 2, 2) turned and shifted onto the edges that they are seen along.
+
+    The detector follows gradients into the corners at both ends, which turns short segments by
+    degrees, and all those of a pattern of tiles the same way. So the edge is measured again on the
+    middle part alone. Segments whose edge is not found there stay as they are.
+    """
+    across = ends[:, 1] - ends[:, 0]
+    length = np.sqrt((across * across).sum(-1, keepdims=True)).clip(min=DARKEST)
+    normal = np.stack([-across[:, 1], across[:, 0]], -1) / length
+    share = MIDDLE * np.linspace(-0.5, 0.5, PLACES)
+    places = ends.mean(1)[:, None] + share[:, None] * across[:, None]
+    values = profiles(grey, places, normal[:, None], ASIDE + 1)
+    # Smoothed across the edge only: along it corners would come in again.
+    smooth = 0.5 * values[..., 1:-1] + 0.25 * (values[..., :-2] + values[..., 2:])
+    slopes = np.diff(smooth, axis=-1)
+    rising = slopes[..., ASIDE - 1 : ASIDE + 1].sum((1, 2)) >= 0
+    slopes = np.where(rising[:, None, None], slopes, -slopes)
+    offset, there = steepest(slopes.reshape(-1, 2 * ASIDE))
+    offset, there = offset.reshape(-1, PLACES), there.reshape(-1, PLACES)
+    weight = (there & (np.abs(offset) < FARTHEST)).astype(np.float64)
+    count = weight.sum(1)
+    sums = [(weight * value).sum(1) / count.clip(min=1) for value in (share, offset)]
+    off = share - sums[0][:, None]
+    turn = (weight * off * offset).sum(1) / (weight * off * off).sum(1).clip(min=DARKEST)
+    found = (count >= FEWEST) & (np.abs(turn) < 2 * FARTHEST)
+    shifts = np.stack([sums[1] + turn * (side - sums[0]) for side in (-0.5, 0.5)], -1)
+    return np.asarray(ends + np.where(found[:, None], shifts, 0)[..., None] * normal[:, None])

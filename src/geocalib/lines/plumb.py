@@ -41,6 +41,8 @@ WILDEST = 0.1
 """The most that is tried."""
 FIRM = 4.0
 """Times as sure of the distortion."""
+LOOSE = 30.0
+"""Times the sigma of a distortion that may be anything."""
 REACH = 4.0
 """Sigmas of the prior on either side where the posterior is looked for."""
 CLOSER = 5.0
@@ -88,6 +90,17 @@ def firm(calibration: Calibration) -> Calibration:
     if len(rest):
         given = given - side.T @ torch.linalg.lstsq(among, side, driver="gelsd").solution
     covariance[place] -= (1 - 1 / FIRM) * given
+    return replace(calibration, covariance=covariance)
+
+
+def loose(calibration: Calibration) -> Calibration:
+    """One that is hardly sure of its distortion, and of all else as before.
+
+    Whether lines and edges agree about the distortion says nothing about whether lines are upright.
+    """
+    own, _ = _places(calibration)
+    covariance = calibration.covariance.clone()
+    covariance[own, own] += LOOSE**2 * covariance[own, own]
     return replace(calibration, covariance=covariance)
 
 

@@ -1,64 +1,50 @@
 """``refine``: the network's answers, sharpened by the straight lines of the photos.
 
-Segments are few or follow nothing: the answer is the network's, untouched.
+Lines and network are weighed against each other, and the answer is the better explanation of both
+(``explanations``). A lens that is taken for a pinhole may bend a little meanwhile.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from geocalib import gravity as sphere
 from geocalib.calibration import Calibration
 from geocalib.lines.bundle import Bundle
-from geocalib.lines.covariance import covariance
+from geocalib.lines.descent import (
+    REPEATS,
+    WAYWARDNESS,
+    modes_from,
+    starts_of,
+    supported_minimum,
+)
 from geocalib.lines.evidence import support
-from geocalib.lines.minimise import Problem, levelled, minimise
+from geocalib.lines.explanations import Explanation, explanations, probabilities
+from geocalib.lines.minimise import Problem
 from geocalib.lines.mixture import weigh
-from geocalib.lines.plumb import firm, straightened
-from geocalib.lines.prior import Prior, network_prior
-from geocalib.lines.result import CLUTTER, Lines
-from geocalib.lines.search import MOST, Landscape, peaks, survey
+from geocalib.lines.plumb import firm, loose, straightened
+from geocalib.lines.prior import Prior, network_prior, usual
+from geocalib.lines.result import CLUTTER, Lines, Traces, Verdict
+from geocalib.lines.search import survey
 from geocalib.lines.segments import Segments
-from geocalib.lines.straightness import MOST_BARREL, bendable, bends_outwards, pinhole_again
+from geocalib.lines.straightness import bendable, pinhole_again
 from geocalib.lines.unknowns import Array, Guess, Layout
-from geocalib.lines.worlds import unlocked, with_extra
 from geocalib.solver.coupling import Coupling, Rig, couple
 
-REPEATS = 4.0
-"""Segments that say what one independent segment would."""
-WAYWARDNESS = math.radians(0.2)
-"""By how much lines of a building miss their direction, in the picture."""
-ROUNDS = ((math.radians(1.0), 3), (math.radians(0.4), 2))
-"""Widths and iterations of every start."""
-LAST_ROUNDS = ((math.radians(0.4), 3), (WAYWARDNESS, 8))
-"""Of the best one, with all segments."""
-FEW_ITERATIONS = 3
-"""Of a comparison."""
-STARTS = 5
-"""Focal lengths from which descents start: those that end elsewhere say what else might be."""
 FEWEST = 6
 """Segments below which nothing is tried."""
-LEAST_SUPPORT = 12.0
-"""Of a direction: log likelihood in units of independent segments. Chance gives 7 to the best of
-some 1500 headings and focal lengths."""
 LEAST_TOGETHER = 70.0
-"""Of all directions of an image: desks, whose edges point anywhere, have 30 to 60."""
-FARTHEST = 7.0
-"""Sigmas, of one image, by which lines may contradict the network. Beyond, they are more likely
-those of something that is neither level nor upright."""
-RIGHT_ANGLES = 15.0
-"""Cost that right angles may add: most buildings have them, and a turn less to be found."""
-CAUTION = 4.0
-"""By how much less sure than the likelihood the answer is: segments of one edge, of one facade or
-of one texture are wrong together. What it leaves of the errors is in ``docs/lines.md``."""
-MOST_PINCUSHION = 0.1
-"""Distortion inwards, in units of the image's height, beyond which a lens that is taken for a
-pinhole is none: what such lenses do besides is not known, and would mislead."""
+"""Support of all directions of an image that lines need where no network speaks for them: desks,
+whose edges point anywhere, have 30 to 60."""
+OPEN = 0.5
+"""Probability of other explanations from which on their spread counts in full. It counts little
+where they are improbable: one sigma holds 68% of the errors, as everywhere, and a rare blunder,
+which would rule the variance, is among the others."""
 
 
 def refine(
@@ -70,7 +56,7 @@ def refine(
     """Calibrations of B images, given the segments of each.
 
     groups, rig: which images share a camera or move together, as in ``geocalib.fit``. Images that
-    share nothing are refined by themselves. An answer that lines have changed holds them.
+    share nothing are refined by themselves. Every answer says in ``lines`` what became of them.
     """
     coupling = couple(len(calibrations), groups, rig, torch.device("cpu"))
     answers = list(calibrations)
@@ -80,84 +66,55 @@ def refine(
             keep[component] = True
             part, images, _, _ = coupling.select(keep)
             rows = images.tolist()
-            refined = _refine([answers[i] for i in rows], [segments[i] for i in rows], part)
+            refined = _refined([answers[i] for i in rows], [segments[i] for i in rows], part)
             for row, answer in zip(rows, refined, strict=True):
                 answers[row] = answer
     return answers
 
 
-def refined_from(calibration: Calibration, segments: Segments, starts: Guess) -> Calibration:
-    """The calibration of one image refined from given starts; itself if the lines tell nothing."""
+def refined_from(calibration: Calibration, segments: Segments, starts: Guess) -> Calibration | None:
+    """The calibration of one image refined from given starts, without a network to agree with; None
+    if the lines tell nothing."""
     alone = couple(1, None, None, torch.device("cpu"))
-    (prior,) = straightened([calibration], [segments.curves], alone)
-    problem = _problem([prior], [segments], alone)
-    modes = _modes(problem, starts)
-    problem, guess = _supported_minimum(problem, modes.best)
-    if not problem.active.any():
-        return calibration
-    return _answers([prior], [segments], modes, *_without_right_angles(problem, guess))[0]
+    told = straightened([bendable(calibration)], [segments.curves], alone)
+    problem = _problem(told, [segments], alone)
+    bent = np.repeat(problem.prior.mean.distortion, len(starts), 0)
+    modes = modes_from(problem, replace(starts, distortion=bent))
+    problem, guess = supported_minimum(problem, modes.best)
+    found = explanations(problem, guess, modes, problem.prior)
+    if not found or found[0].support < LEAST_TOGETHER:
+        return None
+    shares = probabilities(found)
+    shares[0] = 0
+    return _weighed([calibration], told, [segments], found, shares / shares.sum())[0]
 
 
-def _refine(
+def _refined(
     calibrations: list[Calibration], segments: list[Segments], coupling: Coupling
 ) -> list[Calibration]:
     """Of images that form one component."""
-    if not calibrations[0].parameters:
-        return calibrations
     curves = [part.curves for part in segments]
-    calibrations = straightened(calibrations, curves, coupling)
+    if not {"pitch direction", "log f"} & set(calibrations[0].parameters):
+        told = straightened(calibrations, curves, coupling)
+        return _left_alone(calibrations, told, segments, Verdict.NOTHING_FREE)
+    told = straightened([bendable(each) for each in calibrations], curves, coupling)
     if all(len(part) < FEWEST for part in segments):
-        return calibrations
-    firmly = [firm(each) for each in calibrations] if any(map(len, curves)) else calibrations
+        return _left_alone(calibrations, told, segments, Verdict.TOO_FEW)
+    believed = [usual(each) for each in told]
+    firmly = [firm(each) for each in believed] if any(map(len, curves)) else believed
     problem = _problem(firmly, segments, coupling)
     landscapes = [
         survey(*own, problem.bundle[i : i + 1], REPEATS)
         for i, own in enumerate(_priors_alone(problem, firmly))
     ]
-    modes = _modes(problem, _starts(problem, landscapes))
-    if problem.layout.model.parameters or not problem.layout.free.focal:
-        problem, guess = _supported_minimum(problem, modes.best)
-        if not problem.active.any():
-            return calibrations
-        problem, guess = _without_right_angles(problem, guess)
-        honest = replace(problem, prior=network_prior(calibrations, coupling)[0])
-        if _incredible(honest, guess):
-            return calibrations
-        return _answers(calibrations, segments, modes, honest, guess)
-    bent = [bendable(each) for each in calibrations]
-    if any(bends_outwards(each) for each in straightened(bent, curves, coupling)):
-        return calibrations
-    problem = _problem(bent, segments, coupling)
-    straight = np.zeros_like(modes.best.c[..., :1])
-    problem, guess = _supported_minimum(problem, replace(modes.best, distortion=straight))
-    # Before more headings are tried, which would take bent lines for lines of several directions.
-    if not problem.active.any() or _bends(problem, guess):
-        return calibrations
-    problem, guess = _without_right_angles(problem, guess)
-    if _incredible(problem, guess):
-        return calibrations
-    answers = _answers(bent, segments, modes, problem, guess)
-    return [pinhole_again(*each) for each in zip(calibrations, answers, strict=True)]
-
-
-def _bends(problem: Problem, guess: Guess) -> bool:
-    """Whether lines see much distortion in lenses that are taken for pinholes."""
-    k = guess.distortion[0, :, 0] * (problem.layout.size[:, 1] / np.exp(guess.log_f[0])) ** 2
-    return bool(((k < -MOST_BARREL) | (k > MOST_PINCUSHION)).any())
-
-
-def _incredible(problem: Problem, guess: Guess) -> bool:
-    """Whether an answer is too far from what the network is sure of."""
-    distance = problem.prior.distance(guess, problem.layout)[0]
-    return bool(distance > FARTHEST * math.sqrt(len(problem.bundle)))
-
-
-def _priors_alone(problem: Problem, calibrations: list[Calibration]) -> list[tuple[Prior, Layout]]:
-    """Of every image by itself."""
-    if len(calibrations) == 1 and problem.layout.rotation is None:
-        return [(problem.prior, problem.layout)]
-    alone = couple(1, None, None, torch.device("cpu"))
-    return [network_prior([calibration], alone) for calibration in calibrations]
+    modes = modes_from(problem, starts_of(problem, landscapes))
+    problem, guess = supported_minimum(problem, modes.best)
+    honest = replace(problem, prior=network_prior(believed, coupling)[0])
+    open_to = network_prior([loose(each) for each in believed], coupling)[0]
+    found = explanations(honest, guess, modes, open_to)
+    if not found:
+        return _left_alone(calibrations, told, segments, Verdict.NO_DIRECTION)
+    return _weighed(calibrations, told, segments, found, probabilities(found))
 
 
 def _problem(
@@ -169,148 +126,130 @@ def _problem(
     return Problem(Bundle.create(segments), crossed, layout, prior, REPEATS)
 
 
-def _supported_minimum(problem: Problem, guess: Guess) -> tuple[Problem, Guess]:
-    """With the directions that the data support, which may be none, the minimum near a guess."""
-    for width, iterations in LAST_ROUNDS:
-        guess = minimise(problem, guess, width, iterations)
-    return _supported(problem, guess)
+def _priors_alone(problem: Problem, calibrations: list[Calibration]) -> list[tuple[Prior, Layout]]:
+    """Of every image by itself."""
+    if len(calibrations) == 1 and problem.layout.rotation is None:
+        return [(problem.prior, problem.layout)]
+    alone = couple(1, None, None, torch.device("cpu"))
+    return [network_prior([calibration], alone) for calibration in calibrations]
 
 
-def _without_right_angles(problem: Problem, guess: Guess) -> tuple[Problem, Guess]:
-    """With headings that turn freely, where the data speak for that."""
-    found = _support(problem, guess)
-    several = with_extra(problem, guess, found, WAYWARDNESS)
-    if several is not None:
-        return several[0], _settled(*several)
-    if not problem.active[:, 1:].all(1).any():
-        return problem, guess
-    free, turned = unlocked(problem, guess)
-    turned = minimise(free, turned, WAYWARDNESS, FEW_ITERATIONS)
-    crossed, apart = problem.cost(guess, WAYWARDNESS), free.cost(turned, WAYWARDNESS)
-    if apart[0] + RIGHT_ANGLES < crossed[0]:
-        return free, _settled(free, turned)
-    return problem, guess
-
-
-def _settled(problem: Problem, guess: Guess) -> Guess:
-    width, iterations = LAST_ROUNDS[-1]
-    return minimise(problem, guess, width, iterations)
-
-
-@dataclass(frozen=True)
-class Modes:
-    """Guesses that a descent from several starts ended at, the best first."""
-
-    guesses: Guess
-    weights: Array
-    """(R,) how probable each is, with all caution."""
-
-    @property
-    def best(self) -> Guess:
-        return self.guesses[:1]
-
-    def spread(self, layout: Layout) -> Array:
-        """(B, P, P) what it adds to the covariance of the best that another one may be right."""
-        images = layout.images(self.guesses)
-        first = layout.images(self.best)
-        turns = (images.gravity[..., None, :] @ first.basis)[..., 0, :]
-        off = np.zeros((*turns.shape[:2], layout.tangents + layout.intrinsics))
-        off[..., : layout.tangents] = turns
-        if layout.free.focal:
-            log_f = self.guesses.log_f[:, layout.camera]
-            off[..., layout.tangents] = log_f - log_f[:1]
-        return np.asarray(np.einsum("r,rbi,rbj->bij", self.weights, off, off))
-
-
-def _modes(problem: Problem, starts: Guess) -> Modes:
-    """Where a few iterations lead."""
-    few = replace(problem, bundle=problem.bundle.longest(MOST))
-    for width, iterations in ROUNDS:
-        starts = minimise(few, starts, width, iterations)
-    cost = few.cost(starts, ROUNDS[-1][0])
-    order = cost.argsort(kind="stable")
-    weights = np.exp(-0.5 / CAUTION * (cost[order] - cost.min()))
-    return Modes(starts[order], weights / weights.sum())
-
-
-def _starts(problem: Problem, landscapes: list[Landscape]) -> Guess:
-    """Guesses at the peaks of what the images of each camera see, one after the other."""
-    layout = problem.layout
-    profiles = np.stack([scape.crossed.max(1) / REPEATS for scape in landscapes])
-    # All cameras of a component take their first, second, ... choice together.
-    choices = []
-    for camera in range(len(layout.size)):
-        own = np.flatnonzero(layout.camera == camera)
-        choices.append(peaks(profiles[own].sum(0) - landscapes[own[0]].penalty, STARTS))
-    every = zip(*choices, strict=False)
-    return Guess.concatenate([_start(problem, landscapes, focals) for focals in every])
-
-
-def _start(problem: Problem, landscapes: list[Landscape], focals: Sequence[int]) -> Guess:
-    """A guess where each camera has one of the focal lengths that were tried."""
-    layout, mean = problem.layout, problem.prior.mean
-    parts = mean.gravity, mean.log_f, mean.distortion, mean.c
-    gravity, log_f, distortion, c = (part.copy() for part in parts)
-    headings = np.zeros((1, len(landscapes), 1, 3))
-    for image in reversed(range(len(landscapes))):
-        scape, camera = landscapes[image], layout.camera[image]
-        at = focals[camera]
-        own = scape.guess.gravity[at, 0]
-        if layout.rotation is not None:
-            own = layout.rotation[image].T @ own
-        gravity[0, layout.time[image]] = own
-        log_f[0, camera] = scape.guess.log_f[at, 0]
-        distortion[0, camera], c[0, camera] = scape.guess.distortion[at, 0], scape.guess.c[at, 0]
-        headings[0, image] = scape.heading(at)
-    guess = Guess(gravity, log_f, distortion, c, headings)
-    # Where gravity is shared, it is not quite that under which the headings are level.
-    return replace(guess, headings=levelled(headings, layout.images(guess).gravity))
-
-
-def _supported(problem: Problem, guess: Guess) -> tuple[Problem, Guess]:
-    """Without the directions that too few segments follow."""
-    for _ in range(2):
-        found = _support(problem, guess)
-        together = (found * problem.active).sum(1, keepdims=True) >= LEAST_TOGETHER
-        active = problem.active & together & (found >= LEAST_SUPPORT)
-        if (active == problem.active).all():
-            break
-        problem = replace(problem, active=active)
-        if not problem.active.any():
-            break
-        guess = _settled(problem, guess)
-    return problem, guess
-
-
-def _support(problem: Problem, guess: Guess) -> Array:
-    """(B, K) of each direction, by one guess."""
-    sight = problem.view(guess).sight
-    return np.asarray(support(sight.residual, problem.noise(sight, WAYWARDNESS), REPEATS)[0])
-
-
-def _answers(
+def _left_alone(
     calibrations: list[Calibration],
+    told: list[Calibration],
     segments: list[Segments],
-    modes: Modes,
-    problem: Problem,
-    guess: Guess,
+    verdict: Verdict,
 ) -> list[Calibration]:
-    blocks = covariance(replace(problem, repeats=CAUTION * REPEATS), guess, WAYWARDNESS)
-    blocks = blocks + modes.spread(problem.layout)
-    view = problem.view(guess)
-    sight, layout = view.sight, problem.layout
+    """Answers that only long edges have changed, where the lens is not a pinhole."""
+    answers = []
+    for before, after, part in zip(calibrations, told, segments, strict=True):
+        answer = after if before.camera.model.parameters else before
+        answers.append(_told(before, answer, _verdict_of(part, verdict), Traces.astray(part), 1.0))
+    return answers
+
+
+def _weighed(
+    calibrations: list[Calibration],
+    told: list[Calibration],
+    segments: list[Segments],
+    found: list[Explanation],
+    shares: Array,
+) -> list[Calibration]:
+    """The likeliest of the network's answers (told) and of those of explanations, whose shares
+    (1 + E,) these are, with what the others add to its sigmas."""
+    best = int(shares.argmax())
+    rivals = [told, *(_moved(each, told) for each in found)]
+    traces = [Traces.astray(part) for part in segments]
+    if best:
+        traces = _traces(found[best - 1], segments)
+    answers = []
+    for i, (before, part, trace) in enumerate(zip(calibrations, segments, traces, strict=True)):
+        answer = _with_spread([each[i] for each in rivals], shares, best)
+        verdict = found[best - 1].verdict if best else Verdict.UNLIKELY
+        if not (best and len(trace.directions)):
+            active = any(each.problem.active[i].any() for each in found)
+            why = Verdict.UNLIKELY if active else Verdict.NO_DIRECTION
+            verdict = _verdict_of(part, why)
+        if before.camera.model.parameters:
+            answer = before.moved(answer.camera, answer.gravity, answer.covariance)
+        else:
+            answer = pinhole_again(before, answer)
+        answers.append(_told(before, answer, verdict, trace, float(shares[best])))
+    return answers
+
+
+def _verdict_of(segments: Segments, verdict: Verdict) -> Verdict:
+    """Why lines were not used, of one image."""
+    few = len(segments) < FEWEST and verdict is not Verdict.NOTHING_FREE
+    return Verdict.TOO_FEW if few else verdict
+
+
+def _told(
+    before: Calibration, after: Calibration, verdict: Verdict, traces: Traces, probability: float
+) -> Calibration:
+    """The answer, and what became of the lines."""
+    return replace(after, lines=Lines.create(verdict, traces, probability, before, after))
+
+
+def _moved(explanation: Explanation, told: list[Calibration]) -> list[Calibration]:
+    """The answers of an explanation."""
+    problem, guess = explanation.problem, explanation.guess
+    gravity = torch.tensor(problem.layout.images(guess).gravity[0])
+    blocks = torch.tensor(explanation.blocks)
+    return [
+        replace(
+            calibration,
+            camera=problem.layout.camera_of(guess, i),
+            gravity=gravity[i],
+            covariance=blocks[i],
+        )
+        for i, calibration in enumerate(told)
+    ]
+
+
+def _with_spread(rivals: list[Calibration], shares: Array, best: int) -> Calibration:
+    """The best of rival answers to one image, with what the others add to its covariance."""
+    answer = rivals[best]
+    weight = min(1.0, (1 - shares[best]) / OPEN) ** 2
+    covariance = answer.covariance * (1 - weight * (1 - shares[best]))
+    for i, (rival, share) in enumerate(zip(rivals, shares, strict=True)):
+        if i != best:
+            off = _difference(answer, rival)
+            covariance = covariance + weight * share * (rival.covariance + off[:, None] * off)
+    return replace(answer, covariance=covariance)
+
+
+def _difference(one: Calibration, other: Calibration) -> Tensor:
+    """(P,) by how much the free parameters of two answers to one image differ."""
+    turn = sphere.difference(one.gravity, other.gravity, sphere.tangent_basis(one.gravity))
+    values = {"roll direction": turn[0], "pitch direction": turn[1]}
+    values["log f"] = (other.camera.f / one.camera.f).log()[0]
+    values |= dict(
+        zip(
+            (*one.camera.model.parameters, "cx", "cy"),
+            torch.cat([other.camera.distortion[0], other.camera.c[0]])
+            - torch.cat([one.camera.distortion[0], one.camera.c[0]]),
+            strict=True,
+        )
+    )
+    return torch.stack([values[name] for name in one.parameters])
+
+
+def _traces(explanation: Explanation, segments: list[Segments]) -> list[Traces]:
+    """Which segments of each image follow which direction."""
+    problem = explanation.problem
+    sight = problem.view(explanation.guess).sight
     noise = problem.noise(sight, WAYWARDNESS)
     shares = weigh(sight.residual, noise).share[0]
     gains = support(sight.residual, noise, REPEATS)[0]
-    answers = []
-    for i, calibration in enumerate(calibrations):
+    traces = []
+    for i, part in enumerate(segments):
         kept = np.flatnonzero(problem.active[i])
-        lines = None
-        if len(kept):
-            share = shares[i, kept, : len(segments[i])]
-            kind = np.where(share.max(0) > 0.5, share.argmax(0), CLUTTER)
-            parts = kind, sight.directions[0, i, kept], kept == 0, gains[i, kept]
-            lines = Lines(segments[i], *map(torch.from_numpy, parts))
-        gravity, block = torch.tensor(view.images.gravity[0, i]), torch.tensor(blocks[i])
-        answers.append(calibration.moved(layout.camera_of(guess, i), gravity, block, lines))
-    return answers
+        if not len(kept):
+            traces.append(Traces.astray(part))
+            continue
+        share = shares[i, kept, : len(part)]
+        kind = np.where(share.max(0) > 0.5, share.argmax(0), CLUTTER)
+        parts = kind, sight.directions[0, i, kept], kept == 0, gains[i, kept]
+        traces.append(Traces(part, *map(torch.from_numpy, parts)))
+    return traces

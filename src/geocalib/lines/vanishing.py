@@ -51,8 +51,7 @@ def calibrate_by_lines(
     vague = _vague(size, model, image)
     guess = _sample(segments, vague.camera)
     with torch.inference_mode():
-        answer = refined_from(vague, segments, guess) if guess is not None else vague
-    return None if answer is vague else answer
+        return None if guess is None else refined_from(vague, segments, guess)
 
 
 def _vague(size: tuple[int, int], model: CameraModel, image: str | None) -> Calibration:

@@ -23,6 +23,8 @@ APART = math.cos(math.radians(10.0))
 """Headings nearer to each other than this are one."""
 LEAST_EXTRA = 25.0
 """Support of a further heading that is believed, in independent segments."""
+THIRD = 5
+"""Where it is among the directions of worlds that have it."""
 LEAST_SHARE = 0.7
 """Of the weaker heading's support that a further one needs to cast doubt on right angles."""
 
@@ -69,7 +71,7 @@ def with_extra(
         np.concatenate([guess.headings, several.headings], 2),
     )
     turned, crossed = np.zeros((2, len(best), 7), np.bool_)
-    turned[:, :5], turned[:, 5] = free.active, True
+    turned[:, :THIRD], turned[:, THIRD] = free.active, True
     crossed[:, :3] = problem.active
     active = np.where(extra[:, None], turned, crossed)
     return replace(problem, active=active), replace(guess, headings=headings)

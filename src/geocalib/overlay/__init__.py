@@ -47,5 +47,6 @@ def show(photo: ImageSource, calibration: Calibration) -> Image.Image:
     size = photo_size(calibration)
     image = load(photo, calibration, size)
     box = place_box(drawn_camera(calibration, size), calibration.gravity)
-    drawn = annotate(image, calibration, box, calibration.lines)
+    lines = None if calibration.lines is None else calibration.lines.traces
+    drawn = annotate(image, calibration, box, lines)
     return arrange(drawn, calibration, with_box=box is not None)

@@ -128,6 +128,9 @@ def _title(calibration: Calibration) -> Image.Image:
     good = calibration.trusted
     status = _wrapped(f"● {calibration.status}", 14.0)
     lines += [(line, 14.0, GOOD if good else DOUBT, "bold") for line in status]
+    if calibration.lines is not None:
+        told = _wrapped(str(calibration.lines), SMALL)
+        lines += [(line, SMALL, GREY, "normal") for line in told]
     warnings = [line for text in calibration.warnings for line in _wrapped(f"⚠ {text}", SMALL)]
     if len(warnings) > MOST_LINES:
         warnings = [*warnings[: MOST_LINES - 1], "…"]
@@ -170,9 +173,8 @@ def _legend(calibration: Calibration, with_box: bool) -> Image.Image:
         (below, 1.8, "below it"),
         (BOX, 3.4, "box on the ground"),
     ][: 5 if with_box else 4]
-    if calibration.lines is not None:
-        vertical = calibration.lines.vertical.tolist()
-        found = dict(zip(line_colours(calibration.lines), vertical, strict=True))
+    if calibration.lines is not None and (traces := calibration.lines.traces) is not None:
+        found = dict(zip(line_colours(traces), traces.vertical.tolist(), strict=True))
         level = (f"level lines, heading {n}" for n in count(1))
         entries += [
             (colour, 2.4, "vertical lines" if upright else next(level))

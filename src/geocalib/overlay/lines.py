@@ -8,7 +8,7 @@ from matplotlib.collections import LineCollection
 
 from geocalib.cameras import Camera
 from geocalib.draw import Array, array
-from geocalib.lines.result import CLUTTER, Lines
+from geocalib.lines.result import CLUTTER, Traces
 
 VERTICAL = "#00a5ff"
 LEVEL = ("#ff6d00", "#00b34a", "#9c27b0")
@@ -17,13 +17,13 @@ ASTRAY = "#ffffff"
 """Of segments that follow no direction."""
 
 
-def colours(lines: Lines) -> list[str]:
+def colours(lines: Traces) -> list[str]:
     """The colour of each direction."""
     level = iter(LEVEL)
     return [VERTICAL if vertical else next(level) for vertical in lines.vertical.tolist()]
 
 
-def draw_lines(axes: Axes, lines: Lines, camera: Camera, scale: float) -> None:
+def draw_lines(axes: Axes, lines: Traces, camera: Camera, scale: float) -> None:
     """Draw segments, and where their directions vanish.
 
     camera: of the picture that is drawn on, scale times as large as the original.

@@ -21,7 +21,7 @@ from geocalib.draw import HORIZON, Array, array, draw_arrows, latitude_colours, 
 from geocalib.errors import ImageError
 from geocalib.horizon_curve import horizon
 from geocalib.imaging.read import ImageSource, read_photo
-from geocalib.lines.result import Lines
+from geocalib.lines.result import Traces
 from geocalib.overlay import curves
 from geocalib.overlay.box import Box
 from geocalib.overlay.lines import draw_lines
@@ -79,7 +79,7 @@ def annotate(
     image: Image.Image,
     calibration: Calibration,
     box: Box | None = None,
-    lines: Lines | None = None,
+    lines: Traces | None = None,
 ) -> Image.Image:
     """The image with the calibration's horizon, latitudes and up-vectors, and the box and the
     straight lines if given."""

@@ -65,8 +65,8 @@ def _turned_back(
 ) -> Calibration:
     """The answer for a turned image as one for the image itself."""
     lines = answer.lines
-    if lines is not None:
-        directions = sphere.rotate90(lines.directions, -turns)
-        lines = replace(lines, segments=segments, directions=directions)
+    if lines is not None and lines.traces is not None:
+        directions = sphere.rotate90(lines.traces.directions, -turns)
+        lines = lines.turned_back(segments, directions)
     camera, gravity = answer.camera.rotate90(-turns), sphere.rotate90(answer.gravity, -turns)
     return before.moved(camera, gravity, answer.covariance, lines)

@@ -1,0 +1,128 @@
+"""From starts to a minimum: descents side by side, and the directions that segments support."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from geocalib.lines.evidence import support
+from geocalib.lines.minimise import Problem, levelled, minimise
+from geocalib.lines.search import MOST, Landscape, peaks
+from geocalib.lines.unknowns import Array, Guess, Layout
+
+REPEATS = 4.0
+"""Segments that say what one independent segment would."""
+CAUTION = 2.0
+"""By how much less sure than the likelihood the answer is: segments of one edge, of one facade or
+of one texture are wrong together. What it leaves of the errors is in ``docs/lines.md``."""
+WAYWARDNESS = math.radians(0.2)
+"""By how much lines of a building miss their direction, in the picture."""
+ROUNDS = ((math.radians(1.0), 3), (math.radians(0.4), 2))
+"""Widths and iterations of every start."""
+LAST_ROUNDS = ((math.radians(0.4), 3), (WAYWARDNESS, 8))
+"""Of the best one, with all segments."""
+STARTS = 5
+"""Focal lengths from which descents start: those that end elsewhere say what else might be."""
+LEAST_SUPPORT = 12.0
+"""Of a direction: log likelihood in units of independent segments. Chance gives 7 to the best of
+some 1500 headings and focal lengths."""
+
+
+@dataclass(frozen=True)
+class Modes:
+    """Guesses that a descent from several starts ended at, the best first."""
+
+    guesses: Guess
+    weights: Array
+    """(R,) how probable each is, with all caution."""
+
+    @property
+    def best(self) -> Guess:
+        return self.guesses[:1]
+
+    def spread(self, layout: Layout) -> Array:
+        """(B, P, P) what it adds to the covariance of the best that another one may be right."""
+        images = layout.images(self.guesses)
+        first = layout.images(self.best)
+        turns = (images.gravity[..., None, :] @ first.basis)[..., 0, :]
+        off = np.zeros((*turns.shape[:2], layout.tangents + layout.intrinsics))
+        off[..., : layout.tangents] = turns
+        if layout.free.focal:
+            log_f = self.guesses.log_f[:, layout.camera]
+            off[..., layout.tangents] = log_f - log_f[:1]
+        return np.asarray(np.einsum("r,rbi,rbj->bij", self.weights, off, off))
+
+
+def modes_from(problem: Problem, starts: Guess) -> Modes:
+    """Where a few iterations lead."""
+    few = replace(problem, bundle=problem.bundle.longest(MOST))
+    for width, iterations in ROUNDS:
+        starts = minimise(few, starts, width, iterations)
+    cost = few.cost(starts, ROUNDS[-1][0])
+    order = cost.argsort(kind="stable")
+    weights = np.exp(-0.5 / CAUTION * (cost[order] - cost.min()))
+    return Modes(starts[order], weights / weights.sum())
+
+
+def starts_of(problem: Problem, landscapes: list[Landscape]) -> Guess:
+    """Guesses at the peaks of what the images of each camera see, one after the other."""
+    layout = problem.layout
+    profiles = np.stack([scape.crossed.max(1) / REPEATS for scape in landscapes])
+    # All cameras of a component take their first, second, ... choice together.
+    choices = []
+    for camera in range(len(layout.size)):
+        own = np.flatnonzero(layout.camera == camera)
+        choices.append(peaks(profiles[own].sum(0) - landscapes[own[0]].penalty, STARTS))
+    every = zip(*choices, strict=False)
+    return Guess.concatenate([_start(problem, landscapes, focals) for focals in every])
+
+
+def _start(problem: Problem, landscapes: list[Landscape], focals: Sequence[int]) -> Guess:
+    """A guess where each camera has one of the focal lengths that were tried."""
+    layout, mean = problem.layout, problem.prior.mean
+    parts = mean.gravity, mean.log_f, mean.distortion, mean.c
+    gravity, log_f, distortion, c = (part.copy() for part in parts)
+    headings = np.zeros((1, len(landscapes), 1, 3))
+    for image in reversed(range(len(landscapes))):
+        scape, camera = landscapes[image], layout.camera[image]
+        at = focals[camera]
+        own = scape.guess.gravity[at, 0]
+        if layout.rotation is not None:
+            own = layout.rotation[image].T @ own
+        gravity[0, layout.time[image]] = own
+        log_f[0, camera] = scape.guess.log_f[at, 0]
+        distortion[0, camera], c[0, camera] = scape.guess.distortion[at, 0], scape.guess.c[at, 0]
+        headings[0, image] = scape.heading(at)
+    guess = Guess(gravity, log_f, distortion, c, headings)
+    # Where gravity is shared, it is not quite that under which the headings are level.
+    return replace(guess, headings=levelled(headings, layout.images(guess).gravity))
+
+
+def supported_minimum(problem: Problem, guess: Guess) -> tuple[Problem, Guess]:
+    """With the directions that the data support, which may be none, the minimum near a guess."""
+    for width, iterations in LAST_ROUNDS:
+        guess = minimise(problem, guess, width, iterations)
+    for _ in range(2):
+        active = problem.active & (support_of(problem, guess) >= LEAST_SUPPORT)
+        if (active == problem.active).all():
+            break
+        problem = replace(problem, active=active)
+        if not problem.active.any():
+            break
+        guess = settled(problem, guess)
+    return problem, guess
+
+
+def settled(problem: Problem, guess: Guess) -> Guess:
+    """The minimum near a guess that is nearly there."""
+    width, iterations = LAST_ROUNDS[-1]
+    return minimise(problem, guess, width, iterations)
+
+
+def support_of(problem: Problem, guess: Guess) -> Array:
+    """(B, K) of each direction, by one guess."""
+    sight = problem.view(guess).sight
+    return np.asarray(support(sight.residual, problem.noise(sight, WAYWARDNESS), REPEATS)[0])

@@ -1,0 +1,165 @@
+"""What the lines of photos may be lines of: rival explanations, and how probable each is.
+
+A world of vertical edges and level ones at right angles; one whose level edges turn freely; one
+whose vertical edges alone are what they seem; or something else altogether, of which lines tell
+nothing and the network's answer stands. Two things speak for a world: how many segments follow its
+directions, and how well its answer agrees with the network's, compared with an answer that could
+be anything. How much each counts was measured (``docs/lines.md``).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from geocalib.lines.covariance import covariance, information
+from geocalib.lines.descent import CAUTION, REPEATS, WAYWARDNESS, Modes, settled, support_of
+from geocalib.lines.minimise import Problem
+from geocalib.lines.prior import Prior
+from geocalib.lines.result import Verdict
+from geocalib.lines.system import Arrow
+from geocalib.lines.unknowns import Array, Guess, Layout
+from geocalib.lines.worlds import THIRD, unlocked, with_extra
+
+# Chosen on crops of the validation panoramas and on the first half of photographs (``evaluation.
+# halves``), as the likelihood of the truth under the mixture of all explanations is highest there,
+# but for PER_SUPPORT: the data hardly tell it (from -0.2 to 1 that likelihood changes by 2%), and
+# disorder, which has little support, must not count.
+USUAL_SUPPORT, USUAL_AGREEMENT = 70.0, 5.0
+"""Of an image of buildings."""
+USUAL = {Verdict.CROSSED: 2.0, Verdict.UPRIGHT: 0.0}
+"""Log odds, against the network alone, of a world with the usual support and agreement."""
+PER_SUPPORT, PER_AGREEMENT = 1.0, 0.5
+"""What each unit of the logarithm of the support, and of the agreement, adds."""
+TURNED, PER_GAIN = 2.3, 0.15
+"""Log odds by which right angles are commoner than others, and what a unit of log likelihood that
+they cost counts."""
+AGREEMENT_REPEATS = 16.0
+"""Segments that say what an independent one would of how far the two answers may be apart."""
+ANY_GRAVITY, ANY_LOG_F = math.radians(20.0), 0.4
+"""One sigma of the answers of lines that are not what they seem, around the network's."""
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """A world, where it is likeliest, and how sure that is."""
+
+    verdict: Verdict
+    problem: Problem
+    guess: Guess
+    blocks: Array
+    """(B, P, P) covariance."""
+    support: float
+    """Of all directions of an image, on average."""
+    log_odds: float
+    """Against the network alone."""
+
+
+def explanations(problem: Problem, guess: Guess, modes: Modes, network: Prior) -> list[Explanation]:
+    """Worlds that segments may show, given the minimum of the one with right angles.
+
+    network: what they should agree with.
+    """
+    if not problem.active.any():
+        return []
+    crossed = _judged(Verdict.CROSSED, problem, guess, modes, network)
+    found = [crossed]
+    turned = with_extra(problem, guess, support_of(problem, guess), WAYWARDNESS)
+    square = bool(problem.active[:, 1:].all(1).any())
+    if turned is None and square:
+        turned = unlocked(problem, guess)
+    if turned is not None:
+        free, start = turned
+        end = settled(free, start)
+        odds = crossed.log_odds + PER_GAIN * _gain(problem, guess, free, end)
+        odds -= TURNED if square else 0.0
+        blocks = _blocks(free, end, modes)
+        found.append(Explanation(Verdict.TURNED, free, end, blocks, crossed.support, odds))
+    if problem.active[:, 0].any() and problem.active[:, 1:].any():
+        alone = problem.active.copy()
+        alone[:, 1:] = False
+        upright = replace(problem, active=alone)
+        end = settled(upright, guess)
+        found.append(_judged(Verdict.UPRIGHT, upright, end, modes, network))
+    return found
+
+
+def probabilities(found: list[Explanation]) -> Array:
+    """(1 + E,) of the network's answer alone, and of each explanation."""
+    odds = np.array([0.0, *(each.log_odds for each in found)])
+    share = np.exp(odds - odds.max())
+    return np.asarray(share / share.sum())
+
+
+def _judged(
+    verdict: Verdict, problem: Problem, guess: Guess, modes: Modes, network: Prior
+) -> Explanation:
+    # Of images that share something, by what one of them says on average.
+    images = max(1, int(problem.active.any(1).sum()))
+    support = float((support_of(problem, guess) * problem.active).sum()) / images
+    agreement = _agreement(replace(problem, prior=network), guess) / images
+    log_odds = (
+        USUAL[verdict]
+        + PER_SUPPORT * math.log(max(support, 1.0) / USUAL_SUPPORT)
+        + PER_AGREEMENT * (agreement - USUAL_AGREEMENT)
+    )
+    blocks = _blocks(problem, guess, modes)
+    return Explanation(verdict, problem, guess, blocks, support, log_odds)
+
+
+def _blocks(problem: Problem, guess: Guess, modes: Modes) -> Array:
+    """(B, P, P) covariance."""
+    cautious = replace(problem, repeats=CAUTION * REPEATS)
+    return covariance(cautious, guess, WAYWARDNESS) + modes.spread(problem.layout)
+
+
+def _gain(problem: Problem, guess: Guess, free: Problem, end: Guess) -> float:
+    """Log likelihood that the world of turning headings wins over that of right angles."""
+    gain = 0.5 * (_cost(problem, guess) - _cost(free, end))
+    if free.active.shape[1] > THIRD and problem.active[:, 1:].all(1).any():
+        # A third heading explains more segments in any case, which says nothing of right angles.
+        gain -= float(support_of(free, end)[:, THIRD].sum())
+    return gain
+
+
+def _cost(problem: Problem, guess: Guess) -> float:
+    return float(problem.cost(guess, WAYWARDNESS)[0])
+
+
+def _agreement(problem: Problem, guess: Guess) -> float:
+    """By how much likelier the answer of lines is around the network's than anywhere: the log of
+    the ratio of both evidences, by Laplace's approximation."""
+    lines = information(replace(problem, repeats=AGREEMENT_REPEATS), guess, WAYWARDNESS)
+    network = problem.prior.stiffness
+    pull = float(problem.prior.pull(guess, problem.layout).cost[0])
+    narrow, wide = (
+        _log_determinant(prior) - _log_determinant(lines + prior)
+        for prior in (network, _anything(network, problem.layout))
+    )
+    return 0.5 * (narrow - wide - pull)
+
+
+def _anything(network: Arrow, layout: Layout) -> Arrow:
+    """The network's stiffness, made as soft as an answer that could be anything."""
+    A, B, C = network.A[0], network.B[0], network.C[0]
+    time = _softening(np.diagonal(A, axis1=-2, axis2=-1), ANY_GRAVITY)
+    camera = np.ones(len(C))
+    if layout.free.focal:
+        own = slice(None, None, layout.intrinsics)
+        camera[own] = _softening(np.diagonal(C)[own], ANY_LOG_F)
+    A = time[..., :, None] * A * time[..., None, :]
+    return Arrow(
+        A[None], (time[..., :, None] * B * camera)[None], (camera[:, None] * C * camera)[None]
+    )
+
+
+def _softening(stiffness: Array, sigma: float) -> Array:
+    """What unknowns of a stiffness are multiplied by to have at least one sigma."""
+    return np.minimum(1.0, 1 / (sigma * np.sqrt(stiffness)))
+
+
+def _log_determinant(arrow: Arrow) -> float:
+    parts = arrow.A[0], arrow.eliminate().S
+    return float(sum(np.linalg.slogdet(part)[1].sum() for part in parts if part.size))
