@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -49,9 +50,10 @@ class Row:
     model: str
     answers: dict[str, Outcome]
 
-    def error(self, method: str, angle: str) -> float:
-        """Degrees; infinite without an answer, NaN without a truth."""
-        return float(measure(self.sample, self.answers[method], self.model)[angle])
+    @cached_property
+    def errors(self) -> dict[str, dict[str, float]]:
+        """By method and angle: degrees, infinite without an answer, NaN without a truth."""
+        return {m: measure(self.sample, answer, self.model) for m, answer in self.answers.items()}
 
     @property
     def verdict(self) -> str:
@@ -63,7 +65,7 @@ class Row:
     def used(self) -> bool:
         return self.verdict.startswith("used")
 
-    @property
+    @cached_property
     def has_edges(self) -> bool:
         """Whether there are several long straight edges in two directions of the picture."""
         answer = self.answers["both"]
@@ -155,7 +157,7 @@ def _medians(rows: Sequence[Row]) -> Iterable[str]:
 
 
 def _median(rows: Sequence[Row], method: str, angle: str) -> float:
-    errors = np.array([row.error(method, angle) for row in rows])
+    errors = np.array([row.errors[method][angle] for row in rows])
     errors = errors[~np.isnan(errors)]
     return float(np.median(errors)) if len(errors) else np.nan
 
