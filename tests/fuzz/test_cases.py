@@ -189,6 +189,18 @@ CASES: dict[str, tuple[str, bytes]] = {
             MODEL_TEXT["images.txt"].replace(b"0.5 0.5 -0.5 0.5", b"1e-200 0 0 1e-300"),
         ),
     ),
+    "a quaternion without end": (
+        "COLMAP text",
+        joined("images.txt", MODEL_TEXT["images.txt"].replace(b"0.5 0.5", b"1e300 1e300", 1)),
+    ),
+    "a rotation without end": (
+        "rig YAML",
+        b"cameras: {a: {camera_from_rig: [[1.0e+300, 0, 0], [0, 1, 0], [0, 0, 1]]}}",
+    ),
+    "a quaternion of a rig without end": (
+        "rig YAML",
+        b"cameras: {a: {camera_from_rig: [1.0e+300, 1.0e+300, 0, 0]}}",
+    ),
     "a size longer than a float": (
         "COLMAP text",
         joined("cameras.txt", MODEL_TEXT["cameras.txt"].replace(b"1000", b"9" * 400)),
