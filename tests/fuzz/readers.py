@@ -80,22 +80,18 @@ def _truth(data: bytes, folder: Path) -> None:
         assert sample.camera is None or len(sample.camera) == 1
 
 
-def _model(data: bytes, folder: Path) -> None:
-    write_folder(folder, MODEL_TEXT, data)
-    for read in (read_cameras, read_model, read_rig):
-        try:
-            read(folder)
-        except GeoCalibError:
-            continue
+def _read_folder(
+    files: dict[str, bytes], *readers: Callable[[Path], object]
+) -> Callable[[bytes, Path], None]:
+    def run(data: bytes, folder: Path) -> None:
+        write_folder(folder, files, data)
+        for read in readers:
+            try:
+                read(folder)
+            except GeoCalibError:
+                continue
 
-
-def _binary_model(data: bytes, folder: Path) -> None:
-    write_folder(folder, MODEL_BINARY, data)
-    for read in (read_cameras, read_model):
-        try:
-            read(folder)
-        except GeoCalibError:
-            continue
+    return run
 
 
 def _lists(data: bytes, folder: Path) -> None:
@@ -129,8 +125,8 @@ READERS: dict[str, Callable[[bytes, Path], None]] = {
     "OpenCV": _read_file("camera.yaml", opencv.read),
     "rig YAML": _read_file("rig.yaml", read_rig),
     "rig JSON": _read_file("rig.json", read_rig),
-    "COLMAP text": _model,
-    "COLMAP binary": _binary_model,
+    "COLMAP text": _read_folder(MODEL_TEXT, read_cameras, read_model, read_rig),
+    "COLMAP binary": _read_folder(MODEL_BINARY, read_cameras, read_model),
     "hloc lists": _lists,
     "HDF5": _hdf5,
 }

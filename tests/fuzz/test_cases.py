@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import struct
 import zlib
-from collections.abc import Iterator
 
 import pytest
 
@@ -100,7 +99,7 @@ def aliases(depth: int) -> str:
 def cut_gif() -> bytes:
     """Of two pictures, the second without its end."""
     data = encoded(picture(), "GIF", save_all=True, append_images=[picture().rotate(9)])
-    return data[: data.rindex(b"\x2c") + 5]
+    return data[: data.rindex(b"\x21\xf9\x04") + 5]
 
 
 BOMBS: dict[str, tuple[str, bytes]] = {
@@ -190,6 +189,18 @@ CASES: dict[str, tuple[str, bytes]] = {
             MODEL_TEXT["images.txt"].replace(b"0.5 0.5 -0.5 0.5", b"1e-200 0 0 1e-300"),
         ),
     ),
+    "a quaternion without end": (
+        "COLMAP text",
+        joined("images.txt", MODEL_TEXT["images.txt"].replace(b"0.5 0.5", b"1e300 1e300", 1)),
+    ),
+    "a rotation without end": (
+        "rig YAML",
+        b"cameras: {a: {camera_from_rig: [[1.0e+300, 0, 0], [0, 1, 0], [0, 0, 1]]}}",
+    ),
+    "a quaternion of a rig without end": (
+        "rig YAML",
+        b"cameras: {a: {camera_from_rig: [1.0e+300, 1.0e+300, 0, 0]}}",
+    ),
     "a size longer than a float": (
         "COLMAP text",
         joined("cameras.txt", MODEL_TEXT["cameras.txt"].replace(b"1000", b"9" * 400)),
@@ -200,13 +211,6 @@ CASES: dict[str, tuple[str, bytes]] = {
     ),
     "HDF5 with its nodes displaced": ("HDF5", corpus()["HDF5"][0].replace(b"SNOD", b"SNOE")),
 }
-
-
-@pytest.fixture(scope="module")
-def watched() -> Iterator[Watched]:
-    process = Watched()
-    yield process
-    process.close()
 
 
 @pytest.mark.parametrize("name", BOMBS)

@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
@@ -33,13 +33,6 @@ SHARES = IMAGES | BESIDE_PIXELS | TABLES | CAMERAS | MATCHES
 BINARY = {"JPEG", "PNG", "WebP", "TIFF", "HEIC", "GIF", "EXIF", "COLMAP binary", "HDF5"}
 
 
-@pytest.fixture(scope="module")
-def watched() -> Iterator[Watched]:
-    process = Watched()
-    yield process
-    process.close()
-
-
 @pytest.mark.parametrize("reader", SHARES)
 def test_good_files_are_read(watched: Watched, reader: str) -> None:
     for data in corpus()[reader]:
@@ -51,7 +44,7 @@ def test_damaged_files(watched: Watched, reader: str) -> None:
     strategy = damaged_bytes if reader in BINARY else damaged_text
 
     @settings(
-        max_examples=max(1, CASES * SHARES[reader] // sum(SHARES.values())),
+        max_examples=math.ceil(CASES * SHARES[reader] / sum(SHARES.values())),
         derandomize=True,
         database=None,
         phases=(Phase.generate, Phase.shrink),

@@ -18,7 +18,7 @@ import torch
 from geocalib.cameras import Camera, from_colmap
 from geocalib.errors import CameraError, FormatError
 from geocalib.formats import colmap
-from geocalib.localize.rotation import from_quaternion
+from geocalib.localize.rotation import from_quaternion, has_direction
 
 Array = npt.NDArray[np.float64]
 
@@ -227,7 +227,6 @@ def _image(
     points: npt.NDArray[np.int64],
 ) -> ModelImage:
     """Of a pose (7,): quaternion and translation."""
-    # A quaternion next to 0 or infinity has no direction in what a float can hold.
-    if not np.isfinite(pose).all() or not 0 < np.linalg.norm(pose[:4]) < np.inf:
+    if not np.isfinite(pose).all() or not has_direction(pose[:4]):
         raise FormatError(f"{path}: image {name} has no sound pose: {pose.tolist()}")
     return ModelImage(name, camera, from_quaternion(pose[:4]), pose[4:], keypoints, points)

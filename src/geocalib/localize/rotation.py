@@ -25,6 +25,12 @@ def from_vector(vector: Array) -> Array:
     return rotation
 
 
+def has_direction(vector: Array) -> bool:
+    """Whether its length is one that can be told in floats: squares of the largest are not."""
+    largest = float(np.abs(vector).max())
+    return 1e-100 < largest < 1e100
+
+
 def from_quaternion(quaternion: Array) -> Array:
     """(..., 3, 3) rotation of quaternions (..., 4) of any length but 0."""
     q = quaternion / np.linalg.norm(quaternion, axis=-1, keepdims=True)

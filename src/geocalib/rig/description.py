@@ -15,7 +15,7 @@ from torch import Tensor
 
 from geocalib.errors import FormatError
 from geocalib.gravity import from_roll_pitch, world_from_camera
-from geocalib.localize.rotation import from_quaternion
+from geocalib.localize.rotation import from_quaternion, has_direction
 
 LARGEST_FAULT = 0.01
 """How far the rows of a rotation may be from orthonormal: files round."""
@@ -89,10 +89,9 @@ def parse_rotation(value: object, where: str) -> Tensor:
     except (TypeError, ValueError, OverflowError):
         numbers = np.full(0, np.nan)
     if numbers.shape == (4,):
-        length = np.linalg.norm(numbers)
-        if np.isfinite(length) and length > 0:
+        if has_direction(numbers):
             return torch.from_numpy(from_quaternion(numbers))
-    elif numbers.shape in ((3, 3), (3, 4), (4, 4)):
+    elif numbers.shape in ((3, 3), (3, 4), (4, 4)) and has_direction(numbers[:3, :3]):
         rows = numbers[:3, :3]
         fault = np.abs(rows @ rows.T - np.eye(3)).max()
         if fault <= LARGEST_FAULT and np.linalg.det(rows) > 0:
