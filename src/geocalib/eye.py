@@ -26,6 +26,7 @@ from geocalib.imaging import (
     prepare,
     read_photo,
 )
+from geocalib.imaging.quiet import quiet
 from geocalib.lines.detect import SHORT_SIDE, detect
 from geocalib.lines.segments import Segments
 from geocalib.nets.upright import find_upright
@@ -140,9 +141,10 @@ class Eye:
 
     @contextmanager
     def _running(self) -> Iterator[None]:
-        """As networks run: without gradients, in the precision that was asked for."""
+        """As networks run: without gradients, in the precision that was asked for. Processors without
+        bfloat16 are slower at it, and torch's word on that helps nobody."""
         half = torch.autocast(self.device.type, torch.bfloat16, enabled=self._half)
-        with torch.inference_mode(), half:
+        with torch.inference_mode(), half, quiet():
             yield
 
 

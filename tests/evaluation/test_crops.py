@@ -104,8 +104,10 @@ def test_what_is_no_panorama(tmp_path: Path) -> None:
 def test_people_hold_cameras_level(panoramas: Path, tmp_path: Path) -> None:
     render_crops(panoramas, tmp_path / "out", CropConfig(60, (16, 12), people=True))
     samples = read_dataset(tmp_path / "out")
-    assert np.std([s.roll_deg for s in samples]) == pytest.approx(5, rel=0.25)
-    assert max(s.vfov_deg for s in samples) <= 80  # type: ignore[type-var]
+    # Half of them by 1.2 degrees or less; a few by up to 20.
+    assert np.median(np.abs([s.roll_deg for s in samples])) == pytest.approx(1.2, rel=0.5)
+    # At 35 mm, the median lens, the vFoV of this shape is 41 degrees.
+    assert np.median([s.vfov_deg for s in samples]) == pytest.approx(43, abs=6)
 
 
 def test_scene_and_panorama(panoramas: Path, tmp_path: Path) -> None:

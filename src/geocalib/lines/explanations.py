@@ -23,9 +23,9 @@ from geocalib.lines.system import Arrow
 from geocalib.lines.unknowns import Array, Guess, Layout
 from geocalib.lines.worlds import THIRD, unlocked, with_extra
 
-# Chosen on crops of the validation panoramas and on the first half of photographs (``evaluation.
-# halves``), as the likelihood of the truth under the mixture of all explanations is highest there,
-# but for PER_SUPPORT: the data hardly tell it (from -0.2 to 1 that likelihood changes by 2%), and
+# Fitted to crops of the validation panoramas and to the first half of photographs (``evaluation.
+# halves``), where they make the truth likeliest under the mixture of all explanations, and rounded.
+# PER_SUPPORT was raised by hand, with all photographs in sight: the likelihood hardly tells it, and
 # disorder, which has little support, must not count.
 USUAL_SUPPORT, USUAL_AGREEMENT = 70.0, 5.0
 """Of an image of buildings."""
