@@ -141,8 +141,10 @@ class Eye:
 
     @contextmanager
     def _running(self) -> Iterator[None]:
-        """As networks run: without gradients, in the precision that was asked for. Processors without
-        bfloat16 are slower at it, and torch's word on that helps nobody."""
+        """As networks run: without gradients, in the precision that was asked for.
+
+        Processors without bfloat16 are slower at it, and torch's word on that helps nobody.
+        """
         half = torch.autocast(self.device.type, torch.bfloat16, enabled=self._half)
         with torch.inference_mode(), half, quiet():
             yield
