@@ -1,4 +1,4 @@
-"""Perspective fields, confidences and horizons drawn with matplotlib (the ``draw`` extra).
+"""Perspective fields, confidences and horizons drawn with matplotlib.
 
 Each function draws one image's quantity onto an Axes, in that image's pixels with y down, so that
 any of them can be laid over another or over a photo. Nothing touches pyplot's global state.
@@ -41,6 +41,8 @@ LEVEL_STEP = 10
 """Degrees from one line of equal latitude to the next."""
 ARROWS_ACROSS = 15
 """Arrows along the longer side of the image."""
+FADING = 0.3
+"""Power of relative confidences that is drawn: they span many orders of magnitude."""
 FAINTEST_LINE = 0.25
 """Confidence, as a share of the largest, below which no line is drawn."""
 
@@ -107,7 +109,7 @@ def draw_latitude(
     """Draw a latitude (H, W), radians, as lines every 10 degrees and bands between them.
 
     Blue is above the horizon, red below it, and the horizon itself is bold. Bands have the
-    opacity ``fill`` times the confidence (H, W), if given, relative to its maximum. Lines follow
+    opacity ``fill``, faded with the confidence (H, W), if given. Lines follow
     means over a hundredth of the image, so that noise does not fray them, and end where the
     confidence is low. Pixels without a finite latitude stay empty.
     """
@@ -296,7 +298,7 @@ def latitude_colours(degrees: Array) -> Array:
 
 
 def _opacity(confidence: Tensor | None, height: int, width: int) -> Array:
-    """(H, W) in [0, 1]: the confidence relative to its maximum."""
+    """(H, W) in [0, 1]: a root of the confidence relative to its maximum."""
     if confidence is None:
         return np.ones((height, width))
     if confidence.shape != (height, width):
@@ -305,7 +307,7 @@ def _opacity(confidence: Tensor | None, height: int, width: int) -> Array:
             f"{tuple(confidence.shape)}"
         )
     values = array(confidence)
-    return np.divide(values, max(values.max(), np.finfo(np.float64).tiny))
+    return np.divide(values, max(values.max(), np.finfo(np.float64).tiny)) ** FADING
 
 
 def _smooth(values: Array, weight: Array, radius: int) -> Array:
