@@ -83,6 +83,27 @@ def look_upright(
     glance: as ``Upright.glance``. certain: an image is taken as it is, unless another side of it is
     clearly up; else the likeliest side is.
     """
+    stands, notes = judge(images, glance, certain)
+    parts: dict[int, Fields] = {}
+    for turns in set(stands):
+        those = (torch.tensor(stands) == turns).nonzero()[:, 0]
+        seen = turned(predict(torch.rot90(images[those], -turns, (-2, -1))), turns)
+        parts |= {row: seen[at : at + 1] for at, row in enumerate(those.tolist())}
+    level = torch.tensor(LEVEL, dtype=torch.float64)
+    return Look(
+        Fields.concatenate([parts[row] for row in range(len(images))]),
+        [sphere.rotate90(level, turns) if turns else None for turns in stands],
+        notes,
+    )
+
+
+def judge(
+    images: Tensor, glance: Callable[[Tensor], Tensor], certain: bool
+) -> tuple[list[int], list[tuple[str, ...]]]:
+    """How many quarters each image (B, 3, H, W) is taken to stand turned by, and what to say of it.
+
+    Everything as in ``look_upright``.
+    """
     chance = glance(images)
     rows = torch.arange(len(images))
     if certain:
@@ -91,21 +112,8 @@ def look_upright(
         chance[rows] = standing(images[rows], chance[rows], glance)
     probability, best = chance.exp().max(1)
     stands = best if not certain else torch.where(probability >= CLEAR, best, 0)
-    notes = [
-        _notes(*row, certain)
-        for row in zip(stands.tolist(), best.tolist(), probability.tolist(), strict=True)
-    ]
-    parts: dict[int, Fields] = {}
-    for turns in set(stands.tolist()):
-        those = (stands == turns).nonzero()[:, 0]
-        seen = turned(predict(torch.rot90(images[those], -turns, (-2, -1))), turns)
-        parts |= {row: seen[at : at + 1] for at, row in enumerate(those.tolist())}
-    level = torch.tensor(LEVEL, dtype=torch.float64)
-    return Look(
-        Fields.concatenate([parts[row] for row in range(len(images))]),
-        [sphere.rotate90(level, turns) if turns else None for turns in stands.tolist()],
-        notes,
-    )
+    verdicts = zip(stands.tolist(), best.tolist(), probability.tolist(), strict=True)
+    return stands.tolist(), [_notes(*verdict, certain) for verdict in verdicts]
 
 
 def _notes(stands: int, best: int, probability: float, certain: bool) -> tuple[str, ...]:
