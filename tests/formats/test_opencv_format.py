@@ -92,7 +92,9 @@ def test_a_model_that_opencv_lacks(model: str, mend: str) -> None:
         ("camera_matrix", "K", "lacks camera_matrix"),
         ("plumb_bob", "spherical", "unknown distortion_model 'spherical'; known: plumb_bob, fish"),
         ("plumb_bob", "fisheye", "OpenCV's fisheye distortion has 4 values, got 5"),
-        ("%YAML", "hello", "this is not YAML that OpenCV can read"),
+        ("640", "many", "a size or a matrix is not of the form that it states"),
+        ("rows: 3", "rows: 4", "a size or a matrix is not of the form that it states"),
+        ("500.", "many", "a size or a matrix is not of the form that it states"),
     ],
 )
 def test_bad_files_are_named(tmp_path: Path, old: str, new: str, message: str) -> None:
@@ -101,4 +103,19 @@ def test_bad_files_are_named(tmp_path: Path, old: str, new: str, message: str) -
     assert old in text
     path.write_text(text.replace(old, new))
     with pytest.raises(FormatError, match=rf"camera\.yaml: {message}"):
+        opencv.read(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"hello", ": this is not YAML that OpenCV can read"),
+        (b"\xff\xfe\x00", ": this is not YAML that OpenCV can read"),
+        (b"%YAML:1.0\n---\na: [1\n", ", line 4: is no YAML"),
+    ],
+)
+def test_other_files(tmp_path: Path, content: bytes, message: str) -> None:
+    path = tmp_path / "camera.yaml"
+    path.write_bytes(content)
+    with pytest.raises(FormatError, match=rf"camera\.yaml{message}"):
         opencv.read(path)

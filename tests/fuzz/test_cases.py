@@ -169,6 +169,10 @@ CASES: dict[str, tuple[str, bytes]] = {
     "whole numbers longer than a float": ("answers", answer(cx=10**400, fx=10**400)),
     "a width longer than a float": ("answers", answer(width=10**400)),
     "gravity longer than a float": ("answers", answer(gravity=[10**400, 0, 0])),
+    "a height of a hundred digits, which ended OpenCV's own parser": (
+        "OpenCV",
+        corpus()["OpenCV"][0].replace(b"image_height: 480", b"image_height: 480" + b"9" * 89),
+    ),
     "columns with a line break in them": ("table", b'image,"wi\ndth"\n'),
     "a document of OpenCV that is no mapping": (
         "OpenCV",

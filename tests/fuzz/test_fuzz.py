@@ -18,7 +18,6 @@ from fuzz.watched import Watched
 
 pytest.importorskip("pillow_heif")
 pytest.importorskip("h5py")
-pytest.importorskip("yaml")
 
 CASES = int(os.environ.get("GEOCALIB_FUZZ", "1000"))
 

@@ -1,4 +1,4 @@
-"""OpenCV's YAML, one camera per file, as ``cv2.FileStorage`` writes and reads it.
+"""OpenCV's YAML, one camera per file, as ``cv2.FileStorage`` writes it.
 
 The principal point is counted as OpenCV does, from the centre of the first pixel.
 """
@@ -7,14 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from geocalib.calibration import Calibration, Outcome
 from geocalib.cameras import Camera, from_opencv, to_opencv
 from geocalib.cameras.exchange import Module
 from geocalib.errors import CameraError, FormatError
 from geocalib.formats.outputs import convert, write_one_each
+from geocalib.formats.yaml_text import load_yaml
 
 SUFFIX = ".yaml"
 
@@ -50,27 +54,31 @@ def read(path: str | Path, model: str | None = None) -> Camera:
 
     model: the camera model to read it as, as in ``from_opencv``.
     """
-    import cv2
-
     try:
-        mode = cv2.FILE_STORAGE_READ | cv2.FILE_STORAGE_MEMORY
-        storage = cv2.FileStorage(Path(path).read_text(encoding="utf-8"), mode)
-        nodes = [storage.getNode(key) for key in KEYS]
-    except (cv2.error, SystemError, UnicodeDecodeError):
+        values = load_yaml(Path(path).read_text(encoding="utf-8"), path)
+    except UnicodeDecodeError:
         raise FormatError(f"{path}: this is not YAML that OpenCV can read") from None
-    missing = [key for key, node in zip(KEYS, nodes, strict=True) if node.empty()]
-    if missing:
+    if not isinstance(values, dict):
+        raise FormatError(f"{path}: this is not YAML that OpenCV can read")
+    if missing := [key for key in KEYS if key not in values]:
         raise FormatError(f"{path}: lacks {', '.join(missing)}")
-    width, height, K, distortion = nodes
-    name = storage.getNode("distortion_model").string() or "plumb_bob"
+    name = values.get("distortion_model", "plumb_bob")
     if name not in MODELS:
         raise FormatError(
             f"{path}: unknown distortion_model {name!r:.40}; known: {', '.join(MODELS)}"
         )
-    size = (width.real(), height.real())
+    width, height, K, distortion = (values[key] for key in KEYS)
     try:
-        return from_opencv(K.mat(), distortion.mat(), size, MODELS[name], model, torch.float64)
+        size = (float(width), float(height))
+        matrices = (_matrix(K), _matrix(distortion))
+    except (KeyError, TypeError, ValueError, OverflowError):
+        raise FormatError(f"{path}: a size or a matrix is not of the form that it states") from None
+    try:
+        return from_opencv(*matrices, size, MODELS[name], model, torch.float64)
     except CameraError as error:
         raise FormatError(f"{path}: {error}") from None
-    except cv2.error:
-        raise FormatError(f"{path}: a matrix is not of the size that it states") from None
+
+
+def _matrix(value: dict[str, Any]) -> NDArray[np.float64]:
+    """Rows and columns of one of OpenCV's matrices."""
+    return np.array(value["data"], dtype=np.float64).reshape(value["rows"], value["cols"])

@@ -12,17 +12,15 @@ by ``camera_from_rig``: a quaternion w, x, y, z, or the rows of a matrix.
 
 from __future__ import annotations
 
-import importlib
 import json
-import math
 from collections.abc import Mapping
-from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
-from geocalib.errors import FormatError, MissingPackageError
+from geocalib.errors import FormatError
+from geocalib.formats.yaml_text import UNREADABLE, load_yaml
 from geocalib.rig import colmap, kalibr
 from geocalib.rig.description import (
     RigCamera,
@@ -40,16 +38,6 @@ KEYS = (*ANGLES, ROTATION, "images", "intrinsics")
 """What may be said of a camera."""
 
 KINDS = "a mapping of cameras, kalibr's camchain, or the list of rigs of COLMAP's rig_config"
-
-DEEPEST = 100
-"""Brackets within brackets."""
-STEPS = {"[": 1, "{": 1, "]": -1, "}": -1}
-
-MOST_VALUES = 100_000
-"""In a file of YAML."""
-
-UNREADABLE = "numbers of thousands of digits, or lists in lists without end"
-"""What parsers give up on."""
 
 
 def read_rig(path: str | Path) -> RigDescription:
@@ -104,45 +92,8 @@ def _load(file: Path) -> Any:
         except json.JSONDecodeError as error:
             raise FormatError(f"{file}, line {error.lineno}: is no JSON: {error.msg}") from None
         except (ValueError, RecursionError):
-            raise FormatError(f"{file}: is no rig, but {UNREADABLE}") from None
-    return _load_yaml(content, file)
-
-
-def _load_yaml(content: str, file: Path) -> Any:
-    try:
-        yaml = importlib.import_module("yaml")
-    except ImportError:
-        raise MissingPackageError(
-            f"{file}: YAML needs PyYAML (pip install pyyaml); or give the rig as JSON"
-        ) from None
-    # Some programs that read kalibr's files want OpenCV's directive, which YAML does not know.
-    lines = ["" if line.startswith("%YAML:") else line for line in content.split("\n")]
-    try:
-        if max(accumulate(STEPS.get(sign, 0) for sign in content), default=0) > DEEPEST:
-            raise ValueError  # The parser would take minutes to say so.
-        values = yaml.safe_load("\n".join(lines))
-        if _expanded(values, {}) > MOST_VALUES:
-            raise ValueError
-        return values
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        place = f", line {mark.line + 1}" if mark else ""
-        why = getattr(error, "problem", None) or "it cannot be parsed"
-        raise FormatError(f"{file}{place}: is no YAML: {why}") from None
-    except (ValueError, RecursionError):
-        raise FormatError(f"{file}: is no rig, but {UNREADABLE}") from None
-
-
-def _expanded(value: Any, known: dict[int, float]) -> float:
-    """How many values there are if those that YAML repeats by an alias count each time. A few
-    lines may stand for billions, which nothing must go through; what holds itself has no end."""
-    if not isinstance(value, list | dict):
-        return 1
-    if id(value) not in known:
-        known[id(value)] = math.inf
-        inner = value.values() if isinstance(value, dict) else value
-        known[id(value)] = 1 + sum(_expanded(part, known) for part in inner)
-    return known[id(value)]
+            raise FormatError(f"{file}: cannot be read: it holds {UNREADABLE}") from None
+    return load_yaml(content, file)
 
 
 def _read_own(cameras: Mapping[Any, Any], source: str) -> RigDescription:
