@@ -35,7 +35,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from geocalib import Calibrator, Camera, Fields, fit
-from geocalib import gravity as sphere
+from geocalib.geometry import gravity as sphere
 from geocalib.imaging import InputSpec, prepare, read_photo
 from geocalib.nets.cost import measure_cost
 from geocalib.nets.folding import fold_batch_norm

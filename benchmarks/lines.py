@@ -20,8 +20,6 @@ import numpy as np
 import numpy.typing as npt
 
 from geocalib import Calibration, Calibrator
-from geocalib.calibration import Outcome
-from geocalib.calibrator import LinesMode
 from geocalib.evaluation.datasets import Sample, dataset_name, read_dataset
 from geocalib.evaluation.halves import Half, half_of
 from geocalib.evaluation.report import measure
@@ -30,6 +28,8 @@ from geocalib.evaluation.uncertainty import ONE_SIGMA, deviations
 from geocalib.imaging import read_photo
 from geocalib.lines.detect import SHORT_SIDE, detect
 from geocalib.lines.refine import refine
+from geocalib.pipeline.calibrator import LinesMode
+from geocalib.result.calibration import Outcome
 
 MODES: dict[str, LinesMode] = {"network": "off", "lines": "only", "both": "auto"}
 ANGLES = ("roll", "pitch", "vfov")

@@ -17,7 +17,7 @@ from geocalib.cli.inputs import find_images
 from geocalib.imaging import InputSpec, prepare, read_photo
 from geocalib.nets.upright import TURNS, find_upright
 from geocalib.nets.weights import load_network
-from geocalib.turns import judge
+from geocalib.pipeline.rotation import judge
 
 
 def main() -> None:

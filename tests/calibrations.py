@@ -9,10 +9,10 @@ from typing import Any
 import torch
 from hypothesis import strategies as st
 
-from geocalib import gravity as sphere
-from geocalib.calibration import Calibration, Failure, Outcome
 from geocalib.cameras import MODELS, Camera
-from geocalib.uncertainty import Uncertainty
+from geocalib.geometry import gravity as sphere
+from geocalib.result.calibration import Calibration, Failure, Outcome
+from geocalib.result.uncertainty import Uncertainty
 from samples import ALL_MODELS, PARAMETERS
 
 SIZE = (640, 480)

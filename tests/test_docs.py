@@ -48,7 +48,7 @@ CHECKS = {
         "test_jacobians_against_autograd",
         "test_jacobians_against_central_differences",
     ],
-    "test_horizon_curve": ["test_reaches_the_border_or_the_end_of_the_domain"],
+    "test_horizon": ["test_reaches_the_border_or_the_end_of_the_domain"],
 }
 
 

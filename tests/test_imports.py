@@ -7,7 +7,8 @@ import sys
 
 SCRIPT = """
 import sys
-import geocalib.cameras, geocalib.gravity, geocalib.fields, geocalib.horizon_curve
+import geocalib.cameras
+from geocalib.geometry import fields, gravity, horizon
 print(*sorted({"scipy", "cv2", "matplotlib", "PIL"} & set(sys.modules)))
 """
 

@@ -9,7 +9,7 @@ import torch
 from PIL import Image
 
 from geocalib import Calibration, Calibrator, Camera
-from geocalib.gravity import from_roll_pitch
+from geocalib.geometry.gravity import from_roll_pitch
 from geocalib.synthetic import render_scene
 from views import gravity_error_deg
 

@@ -19,8 +19,8 @@ import torch
 from PIL import Image
 
 from fake_calibrator import FakeCalibrator, Run, picture
+from geocalib import console
 from geocalib.cameras import MODELS
-from geocalib.cli import report
 from geocalib.formats import FORMATS, json_lines
 from geocalib.nets.weights import WEIGHT_NAMES
 
@@ -43,7 +43,7 @@ REAL = textwrap.dedent(
         def calibrate(self, *arguments, **known):
             time.sleep(0.05)
             return super().calibrate(*arguments, **known)
-    sys.modules["geocalib.calibrator"] = SimpleNamespace(Calibrator=Slow())
+    sys.modules["geocalib.pipeline.calibrator"] = SimpleNamespace(Calibrator=Slow())
     from geocalib.cli.app import main
     main()
     """
@@ -232,7 +232,7 @@ def test_a_process_that_is_killed_resumes(run: Run, tmp_path: Path) -> None:
 
 
 def test_printable() -> None:
-    assert report.printable("café ±\n\x1b[0m\udce9") == r"café ±\n\x1b[0m\udce9"
+    assert console.printable("café ±\n\x1b[0m\udce9") == r"café ±\n\x1b[0m\udce9"
 
 
 def test_the_page_names_every_option(run: Run) -> None:

@@ -11,9 +11,9 @@ import torch
 from PIL import Image
 
 from fake_calibrator import FakeCalibrator, Run, picture
-from geocalib.calibration import RECORD_KEYS, Calibration, Failure
 from geocalib.formats import colmap, csv_table, json_lines, opencv
-from geocalib.gravity import to_roll_pitch
+from geocalib.geometry.gravity import to_roll_pitch
+from geocalib.result.calibration import RECORD_KEYS, Calibration, Failure
 
 pytestmark = pytest.mark.usefixtures("photos")
 

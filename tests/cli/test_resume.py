@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from fake_calibrator import FakeCalibrator, Run, picture
-from geocalib.calibration import Calibration, Failure
 from geocalib.formats import csv_table, json_lines
+from geocalib.result.calibration import Calibration, Failure
 
 NAMES = [f"{i}.png" for i in range(1, 11)]
 
@@ -197,7 +197,7 @@ def test_another_version_or_other_weights_are_another_question(
     Path("mine").write_bytes(b"more weights")
     assert "answers another question (--weights" in run(*words).stderr
     Path("mine").write_bytes(b"weights")
-    monkeypatch.setattr("geocalib.journal.version", lambda name: "99")
+    monkeypatch.setattr("geocalib.pipeline.journal.version", lambda name: "99")
     result = run(*words)
     assert result.stderr.endswith(
         "there, geocalib 99 here); choose another name or add --overwrite\n"

@@ -10,8 +10,8 @@ import pytest
 from PIL import Image
 
 from fake_calibrator import FakeCalibrator, Run
-from geocalib.calibration import Calibration, Outcome
-from geocalib.sensors.check import PriorCheck
+from geocalib.result.calibration import Calibration, Outcome
+from geocalib.result.prior_check import PriorCheck
 
 PRIORS = (
     PriorCheck("focal", "EXIF FocalLengthIn35mmFilm", (1200.0,), 60.0, (700.0,), 35.0, 6.4),

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from fake_calibrator import FakeCalibrator, Run, picture
-from geocalib.calibration import OUTLIER, Calibration, Failure, Outcome
 from geocalib.formats import csv_table, json_lines
+from geocalib.result.calibration import OUTLIER, Calibration, Failure, Outcome
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from calibrations import FAILURE, one, several
-from geocalib.calibration import RECORD_KEYS
 from geocalib.errors import FormatError
 from geocalib.formats import FORMATS, opencv
+from geocalib.result.calibration import RECORD_KEYS
 
 SINGLE = {
     "json": "calibrations.jsonl",

@@ -12,7 +12,8 @@ from PIL import Image
 from PIL.ExifTags import IFD, Base
 from PIL.TiffImagePlugin import IFDRational
 
-from geocalib.imaging.exif import FocalHint, focal_hint, read_tags
+from geocalib.imaging.metadata import read_tags
+from geocalib.priors.exif import FocalHint, focal_hint
 
 FULL_FRAME = {  # 50 mm on 36 mm x 24 mm, photographed to 6000 x 4000 pixels.
     Base.FocalLength: IFDRational(50, 1),

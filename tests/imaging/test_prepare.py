@@ -17,7 +17,8 @@ from scipy import ndimage
 
 from geocalib.cameras import Camera
 from geocalib.errors import ImageError
-from geocalib.imaging import PUBLISHED, InputSpec, NetworkInput, View, prepare, read_photo
+from geocalib.geometry.view import View
+from geocalib.imaging import PUBLISHED, InputSpec, NetworkInput, prepare, read_photo
 
 
 def blank(width: int, height: int) -> npt.NDArray[np.uint8]:

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from calibrations import one
-from geocalib.calibration import Calibration
 from geocalib.errors import FormatError
 from geocalib.formats import csv_table
-from geocalib.lines.result import Lines, Verdict
+from geocalib.result.calibration import Calibration
+from geocalib.result.lines import Lines, Verdict
 
 USED = Lines(Verdict.CROSSED, 12, (30, 8), 5, 0.97, 0.25, -0.5, 1.75)
 UNUSED = Lines(Verdict.UNLIKELY, unused=40, probability=0.8)

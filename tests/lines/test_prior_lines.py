@@ -8,7 +8,7 @@ import pytest
 import torch
 from streets import camera_of, gravity_of, prior_of
 
-from geocalib.conventions import TRIVIAL_FOCAL
+from geocalib.geometry.conventions import TRIVIAL_FOCAL
 from geocalib.lines.prior import USUAL_LOG_F, log_f_sigma, network_prior, usual
 from geocalib.solver.coupling import couple
 

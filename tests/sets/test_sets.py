@@ -10,8 +10,8 @@ import torch
 from PIL import Image
 from PIL.ExifTags import IFD, Base
 
-from geocalib.calibration import OUTLIER, Calibration, Failure
 from geocalib.errors import ConfigError, CouplingError
+from geocalib.result.calibration import OUTLIER, Calibration, Failure
 from geocalib.sets import album
 from oracle_network import GRAVITY_DEG, Oracle, check, knowing, picture, truth
 from views import gravity_error_deg

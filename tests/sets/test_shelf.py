@@ -13,7 +13,7 @@ import torch
 from PIL import Image
 
 from geocalib.errors import FormatError
-from geocalib.turns import Mode
+from geocalib.pipeline.rotation import Mode
 from oracle_network import check, knowing, picture, truth
 
 TRUTHS = [

@@ -9,7 +9,7 @@ import torch
 
 from geocalib.cameras import MODELS
 from geocalib.errors import CameraError, FieldError
-from geocalib.fields import Fields
+from geocalib.geometry.fields import Fields
 from geocalib.solver import FitOptions, Prior, Status, fit
 from samples import ALL_MODELS
 from views import (

@@ -72,9 +72,9 @@ class Plain(TyperGroup):
 
 
 def _fail(line: str) -> None:
-    from geocalib.cli import report
+    from geocalib import console
 
-    report.fail(line)
+    console.fail(line)
 
 
 def _find(paths: list[str], recursive: bool = False) -> Found:
@@ -221,7 +221,7 @@ def calibrate(
     from geocalib.cli.inputs import DRAWING
     from geocalib.cli.pictures import folder_places
     from geocalib.files import Guard
-    from geocalib.sensors.sidecar import sidecar_path
+    from geocalib.priors.sidecar import sidecar_path
 
     drawings = {} if overlay is None else folder_places(found.images, overlay, DRAWING)
     network = Network(weights, device)

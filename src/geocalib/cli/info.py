@@ -9,8 +9,8 @@ from importlib.metadata import version
 import torch
 from rich.table import Table
 
+from geocalib import console
 from geocalib.cameras import MODELS
-from geocalib.cli import report
 from geocalib.formats import FORMATS
 from geocalib.nets.download import cache_folder
 from geocalib.nets.weights import PUBLISHED, WeightCard, load_network
@@ -23,7 +23,7 @@ def run() -> None:
     table.add_column(overflow="fold")
     for name, value in _facts():
         table.add_row(name, value)
-    report.standard_output().print(table, markup=False)
+    console.standard_output().print(table, markup=False)
 
 
 def _facts() -> Iterator[tuple[str, str]]:
@@ -39,7 +39,7 @@ def _facts() -> Iterator[tuple[str, str]]:
 
 
 def _devices() -> Iterator[str]:
-    yield f"cpu ({report.count(torch.get_num_threads(), 'thread')})"
+    yield f"cpu ({console.count(torch.get_num_threads(), 'thread')})"
     for i in range(torch.cuda.device_count()):
         yield f"cuda:{i} ({torch.cuda.get_device_name(i)})"
     if torch.backends.mps.is_available():

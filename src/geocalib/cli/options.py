@@ -10,8 +10,8 @@ from typing import Annotated
 import typer
 
 from geocalib.cli.clues import Asked
-from geocalib.conventions import VFOV_RANGE_DEG
 from geocalib.errors import ConfigError
+from geocalib.geometry.conventions import VFOV_RANGE_DEG
 
 Weights = Annotated[
     str, typer.Option(metavar="NAME|PATH", help="The network's weights; see geocalib info.")

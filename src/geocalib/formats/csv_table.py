@@ -14,13 +14,13 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from geocalib.calibration import SCHEMA, Outcome
 from geocalib.cameras import MODELS
 from geocalib.errors import FormatError
 from geocalib.formats.cells import escape, unescape, write_rows
 from geocalib.formats.outputs import destination
-from geocalib.formats.record import read_outcome
-from geocalib.lines.result import RECORDED
+from geocalib.result.calibration import SCHEMA, Outcome
+from geocalib.result.lines import RECORDED
+from geocalib.result.record import read_outcome
 
 FILE = "calibrations.csv"
 
@@ -61,7 +61,7 @@ def write(outcomes: Iterable[Outcome], path: str | Path) -> list[Path]:
 
 
 def write_records(records: Iterable[Mapping[str, Any]], path: str | Path) -> list[Path]:
-    """The same of records as ``geocalib.journal`` keeps them."""
+    """The same of records as ``geocalib.pipeline.journal`` keeps them."""
     file = destination(path, FILE)
     rows = (
         [_cell(name, _at(record, place)) for name, place in COLUMNS.items()] for record in records

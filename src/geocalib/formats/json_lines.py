@@ -8,11 +8,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from geocalib.calibration import SCHEMA, Outcome
 from geocalib.errors import FormatError
 from geocalib.files import is_special, naming, replacing
 from geocalib.formats.outputs import destination
-from geocalib.formats.record import parse, read_outcome
+from geocalib.result.calibration import SCHEMA, Outcome
+from geocalib.result.record import parse, read_outcome
 
 FILE = "calibrations.jsonl"
 
@@ -44,7 +44,7 @@ class Writer:
         self.write_record(outcome.to_dict())
 
     def write_record(self, record: Mapping[str, Any]) -> None:
-        """The same of a record as ``geocalib.journal`` keeps it."""
+        """The same of a record as ``geocalib.pipeline.journal`` keeps it."""
         with naming(self.path):
             self._file.write(to_line(record))
             self._file.flush()

@@ -10,8 +10,8 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from geocalib.cameras.camera import Camera
 from geocalib.errors import ImageError
+from geocalib.geometry.view import View
 from geocalib.imaging.read import Photo
 
 
@@ -40,24 +40,6 @@ class InputSpec:
 
 PUBLISHED = InputSpec(320, 32, math.inf)
 """What the published network was trained on."""
-
-
-@dataclass(frozen=True)
-class View:
-    """A window of the original image, in its pixels."""
-
-    left: float
-    top: float
-    width: float
-    height: float
-
-    def to_original(self, camera: Camera, size: tuple[int, int]) -> Camera:
-        """The cameras of whole originals of (width, height), given those of inputs."""
-        return camera.resize(self.width, self.height).crop(-self.left, -self.top, *size)
-
-    def to_input(self, camera: Camera, size: tuple[int, int]) -> Camera:
-        """The cameras of inputs of (width, height), given those of whole originals."""
-        return camera.crop(self.left, self.top, self.width, self.height).resize(*size)
 
 
 @dataclass(frozen=True)

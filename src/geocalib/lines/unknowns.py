@@ -17,7 +17,7 @@ from torch import Tensor
 
 from geocalib.cameras.base import CameraModel
 from geocalib.cameras.camera import Camera
-from geocalib.fields import Free
+from geocalib.geometry.fields import Free
 from geocalib.solver.coupling import Coupling
 from geocalib.solver.state import Frame
 
@@ -186,7 +186,7 @@ def times(matrix: Array, vector: Array) -> Array:
 
 
 def tangent_basis(gravity: Array) -> Array:
-    """As ``geocalib.gravity.tangent_basis``: (..., 3, 2) of gravity (..., 3)."""
+    """As ``geocalib.geometry.gravity.tangent_basis``: (..., 3, 2) of gravity (..., 3)."""
     x, y, z = gravity[..., 0], gravity[..., 1] + TINY, gravity[..., 2]
     h = np.hypot(x, y)
     basis = np.zeros((*gravity.shape, 2))
@@ -197,7 +197,7 @@ def tangent_basis(gravity: Array) -> Array:
 
 
 def move(gravity: Array, step: Array) -> Array:
-    """As ``geocalib.gravity.move``: along a great circle by a tangent step (..., 2), radians."""
+    """As ``geometry.gravity.move``: along a great circle by a tangent step (..., 2), radians."""
     angle = np.sqrt((step * step).sum(-1, keepdims=True) + TINY)
     along = times(tangent_basis(gravity), step)
     return unit(gravity * np.cos(angle) + along * (np.sin(angle) / angle))

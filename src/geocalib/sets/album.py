@@ -16,24 +16,24 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from geocalib.calibration import OUTLIER, Calibration, Failure, Outcome
 from geocalib.cameras.base import CameraModel
 from geocalib.cameras.legacy import LegacySimpleRadial, without_legacy
-from geocalib.clues import File
-from geocalib.fields import Fields
-from geocalib.imaging.prepare import View
-from geocalib.known import Given
-from geocalib.known import Mapping as PixelMapping
-from geocalib.lines.segments import Segments
-from geocalib.sets.joint import Evidence, Opinions, fit_from, opinions
+from geocalib.geometry.fields import Fields
+from geocalib.geometry.segments import Segments
+from geocalib.geometry.view import View
+from geocalib.lines.turned import refine_turned
+from geocalib.priors.clues import File
+from geocalib.result.calibration import OUTLIER, Calibration, Failure, Outcome
 from geocalib.sets.leaf import Leaf
-from geocalib.sets.lines import refine_turned
 from geocalib.sets.outliers import FEWEST, Verdict, judge, silent
-from geocalib.sets.plane import Plane, alike
 from geocalib.sets.store import Store
 from geocalib.solver.fit import clean_fields
+from geocalib.solver.given import Given
+from geocalib.solver.given import Mapping as PixelMapping
+from geocalib.solver.joint import Evidence, Opinions, fit_from, opinions
 from geocalib.solver.observations import observe
 from geocalib.solver.options import FitOptions
+from geocalib.solver.plane import Plane, alike
 from geocalib.solver.result import FitResult
 
 MANY = 1000

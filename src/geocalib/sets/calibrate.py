@@ -11,15 +11,15 @@ from tempfile import TemporaryDirectory
 import torch
 from torch import Tensor
 
-from geocalib.calibration import Calibration, Failure, Outcome
-from geocalib.clues import Clues, pulled, started
-from geocalib.known import Given
-from geocalib.sensors.check import check
+from geocalib.priors.check import check
+from geocalib.priors.clues import Clues, pulled, started
+from geocalib.result.calibration import Calibration, Failure, Outcome
+from geocalib.result.trust import doubts
 from geocalib.sets.album import Album, Method, Sight
 from geocalib.sets.leaf import Leaf
 from geocalib.sets.outliers import silent
 from geocalib.sets.shelf import Shelf
-from geocalib.trust import doubts
+from geocalib.solver.given import Given
 
 
 def fit_set(
@@ -99,7 +99,7 @@ def _fitted(
     for row, (page, answer, blind) in enumerate(zip(album.pages, answers, alone, strict=True)):
         if isinstance(answer, Calibration):
             checks = check(readings[row], blind) if isinstance(blind, Calibration) else ()
-            notes = (*clues.notes(page.notes, row), *readings[row].notes)
+            notes = (*page.notes, *readings[row].notes)
             wrong = (str(prior) for prior in checks if prior.contradicts)
             told = (*album.method.warnings, *notes, *wrong, *doubts(answer))
             answer = replace(answer, warnings=told, priors=checks)

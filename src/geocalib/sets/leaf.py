@@ -10,14 +10,13 @@ from typing import Any
 
 from torch import Tensor
 
-from geocalib.clues import File
 from geocalib.errors import FormatError
-from geocalib.imaging.exif import Metadata
-from geocalib.known import Mapping as PixelMapping
-from geocalib.lines.curves import Curves
-from geocalib.lines.segments import Segments
-from geocalib.sets.plane import Plane
+from geocalib.geometry.segments import Curves, Segments
+from geocalib.imaging.metadata import Metadata
+from geocalib.priors.clues import File
+from geocalib.solver.given import Mapping as PixelMapping
 from geocalib.solver.observations import Observations
+from geocalib.solver.plane import Plane
 
 HEADER = "leaf"
 """Name of what is no tensor, as JSON, in a file's metadata."""

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from geocalib.cameras.camera import Camera
-from geocalib.fields import Fields, perspective_field, pixel_grid
+from geocalib.geometry.fields import Fields, perspective_field, pixel_grid
 from geocalib.nets.prediction import Prediction
 from geocalib.training.optimum import find_optimum
 

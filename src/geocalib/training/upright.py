@@ -17,12 +17,12 @@ from torch import Tensor
 from torch.nn import functional
 
 from geocalib.errors import ConfigError, GeoCalibError
-from geocalib.eye import find_device
 from geocalib.files import replacing
 from geocalib.imaging import InputSpec, prepare, read_photo
 from geocalib.nets.lean import LeanNetwork
 from geocalib.nets.upright import TURNS, WEIGHTS_KEY, features
 from geocalib.nets.weights import LoadedNetwork, load_network
+from geocalib.pipeline.predict import find_device
 
 PENALTY = 0.15
 """On half the squared weights of standardised features."""

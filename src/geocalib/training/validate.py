@@ -17,7 +17,7 @@ from geocalib.evaluation.metrics import (
     summarise,
     vfov_error,
 )
-from geocalib.fields import Fields, perspective_field, pixel_grid
+from geocalib.geometry.fields import Fields, perspective_field, pixel_grid
 from geocalib.nets.prediction import Prediction
 from geocalib.solver.fit import fit
 

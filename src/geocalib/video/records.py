@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from geocalib.calibration import Calibration, Outcome
 from geocalib.errors import FormatError, OutputError
 from geocalib.files import is_special, naming, replacing
 from geocalib.files.guard import MEND
 from geocalib.files.snapshot import glance, snapshot, unchanged
-from geocalib.formats.record import read_outcome
-from geocalib.journal import Request, check_same
+from geocalib.pipeline.journal import Request, check_same
+from geocalib.result.calibration import Calibration, Outcome
+from geocalib.result.record import read_outcome
 from geocalib.video.track import Tracked
 
 SCHEMA = "geocalib-video/1"

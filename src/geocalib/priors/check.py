@@ -1,0 +1,65 @@
+"""Sensors against pictures: how far what one said is from what the other shows, in sigmas."""
+
+from __future__ import annotations
+
+import math
+from statistics import NormalDist
+
+import torch
+
+from geocalib.geometry import gravity as sphere
+from geocalib.priors.exif import FocalHint
+from geocalib.priors.hint import GravityHint
+from geocalib.priors.readings import Readings
+from geocalib.result.calibration import Calibration
+from geocalib.result.prior_check import PriorCheck
+
+LEAST_CHANCE = 1e-300
+"""Below it, a chance is told apart from none no more."""
+
+
+def check(readings: Readings, alone: Calibration) -> tuple[PriorCheck, ...]:
+    """What was read of a photo, against the calibration that its picture alone gives."""
+    checks = []
+    if readings.focal is not None:
+        checks.append(_focal(readings.focal, alone))
+    if readings.gravity is not None:
+        checks.append(_gravity(readings.gravity, alone))
+    return tuple(checks)
+
+
+def _focal(hint: FocalHint, alone: Calibration) -> PriorCheck:
+    """In log f, in which both are close to normal."""
+    apart = math.log(alone.fy / hint.focal_px)
+    sigma = math.hypot(alone.sigma.focal / alone.fy, hint.sigma_px / hint.focal_px)
+    return PriorCheck(
+        "focal",
+        f"EXIF {hint.source}",
+        (hint.focal_px,),
+        hint.sigma_px,
+        (alone.fy,),
+        alone.sigma.focal,
+        abs(apart) / sigma,
+    )
+
+
+def _gravity(hint: GravityHint, alone: Calibration) -> PriorCheck:
+    """On the tangent plane at the estimate. Of two dimensions, the chance to be that far apart is
+    told as the sigmas that have the same chance in one."""
+    said = torch.tensor(hint.gravity, dtype=torch.float64)
+    apart = sphere.difference(alone.gravity, said, sphere.tangent_basis(alone.gravity))
+    covariance = alone.covariance[:2, :2] + math.radians(hint.sigma_deg) ** 2 * torch.eye(2)
+    squared = float(apart @ torch.linalg.solve(covariance, apart))
+    tension = math.nan
+    if math.isfinite(squared):
+        chance = max(math.exp(-0.5 * squared), LEAST_CHANCE)
+        tension = -NormalDist().inv_cdf(0.5 * chance)
+    return PriorCheck(
+        "gravity",
+        hint.source,
+        hint.gravity,
+        hint.sigma_deg,
+        tuple(alone.gravity.tolist()),
+        alone.sigma.gravity_deg,
+        abs(tension),
+    )

@@ -1,0 +1,39 @@
+"""What a sensor said beside what the picture alone shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+CONTRADICTION = 3.0
+"""Sigmas: of good sensors and good pictures one pair in 370 is further apart."""
+
+
+@dataclass(frozen=True)
+class PriorCheck:
+    """A prior beside the estimate of the same quantity without any sensor."""
+
+    quantity: Literal["focal", "gravity"]
+    source: str
+    prior: tuple[float, ...]
+    """The focal length (fy) in pixels, or the three components of gravity."""
+    prior_sigma: float
+    """Pixels, or degrees."""
+    estimate: tuple[float, ...]
+    """As the prior."""
+    estimate_sigma: float
+    """Pixels, or degrees along the most uncertain direction; NaN if not known."""
+    tension: float
+    """How far apart they are, in sigmas of one normal variable; NaN if not known."""
+
+    @property
+    def contradicts(self) -> bool:
+        """Whether one of the two is most likely wrong."""
+        return self.tension > CONTRADICTION
+
+    def __str__(self) -> str:
+        what = "focal length" if self.quantity == "focal" else "direction of gravity"
+        return (
+            f"the {what} by {self.source} and the picture are {self.tension:.1f} sigma apart: "
+            "one of them is wrong"
+        )
