@@ -2,7 +2,8 @@
 
 The photographs of docs/conventions.md are rendered through ``Camera.unproject`` and the curves on
 them are computed by ``geocalib.geometry``, so the pictures are evidence of the conventions, not
-illustrations of what they should be. The photograph of the examples is rendered, too, and what the README shows of it is what the packaged weights see in it.
+illustrations of what they should be. The photograph of the examples is
+rendered, too, and what the README shows of it is what the packaged weights see in it.
 """
 
 from __future__ import annotations

@@ -135,4 +135,4 @@ def test_a_short_run_needs_no_word(capsys: pytest.CaptureFixture[str]) -> None:
     ("seconds", "words"), [(9.6, "10 s"), (130, "2 min"), (5990, "100 min"), (9000, "2.5 h")]
 )
 def test_how_long_it_will_take(seconds: float, words: str) -> None:
-    assert report._duration(seconds) == words
+    assert console._duration(seconds) == words
