@@ -50,16 +50,8 @@ class TorchEngine:
             seen = self.network(self._moved(images))
         # The fit needs double precision, which mps does not have.
         place = torch.device("cpu") if self.device.type == "mps" else self.device
-
-        def own(value: Tensor) -> Tensor:
-            return value.float().to(place).clone()
-
-        return Fields(
-            up=own(seen.up),
-            latitude=own(seen.latitude),
-            up_confidence=own(seen.up_confidence),
-            latitude_confidence=own(seen.latitude_confidence),
-        )
+        fields = {name: value.float().to(place).clone() for name, value in seen._asdict().items()}
+        return Fields(**fields)
 
     def glance(self, images: Tensor) -> Tensor:
         """(B, 4) log probability of each side to be up, on the CPU."""
