@@ -22,7 +22,7 @@ from fake_calibrator import FakeCalibrator, Run, picture
 from geocalib import console
 from geocalib.cameras import MODELS
 from geocalib.formats import FORMATS, json_lines
-from geocalib.nets.weights import WEIGHT_NAMES
+from geocalib.nets.catalogue import WEIGHT_NAMES
 
 TESTS = Path(__file__).parents[1]
 PAGE = TESTS.parent / "docs" / "command-line.md"

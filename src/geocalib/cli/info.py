@@ -12,8 +12,10 @@ from rich.table import Table
 from geocalib import console
 from geocalib.cameras import MODELS
 from geocalib.formats import FORMATS
+from geocalib.nets.card import WeightCard
+from geocalib.nets.catalogue import PUBLISHED
 from geocalib.nets.download import cache_folder
-from geocalib.nets.weights import PUBLISHED, WeightCard, load_network
+from geocalib.nets.weights import load_network
 
 
 def run() -> None:
