@@ -10,6 +10,7 @@ from PIL import Image
 
 from geocalib import Calibration, Calibrator, Camera
 from geocalib.geometry.gravity import from_roll_pitch
+from geocalib.pipeline.engines import EngineName
 from geocalib.synthetic import render_scene
 from views import gravity_error_deg
 
@@ -17,9 +18,15 @@ ANGLES = ((0.0, 0.0), (15.0, 0.0), (-15.0, 0.0), (0.0, 15.0))
 """Roll and pitch of the photos, degrees."""
 
 
+@pytest.fixture(scope="module", params=["torch", "onnx"])
+def engine(request: pytest.FixtureRequest) -> EngineName:
+    name: EngineName = request.param
+    return name
+
+
 @pytest.fixture(scope="module")
-def calibrator() -> Calibrator:
-    return Calibrator(device="cpu")
+def calibrator(engine: EngineName) -> Calibrator:
+    return Calibrator(device="cpu", engine=engine)
 
 
 @pytest.fixture(scope="module")
@@ -68,13 +75,17 @@ def test_bfloat16(calibrator: Calibrator, photos: torch.Tensor) -> None:
     assert half.vfov_deg == pytest.approx(full.vfov_deg, abs=3)
 
 
-def test_the_number_of_threads_is_not_seen(calibrator: Calibrator, photos: torch.Tensor) -> None:
+def test_the_number_of_threads_is_not_seen(
+    engine: EngineName, photos: torch.Tensor, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Sums are split otherwise, so the last bits differ; what is printed does not."""
     before = torch.get_num_threads()
     answers = []
     try:
         for threads in (1, 2):
             torch.set_num_threads(threads)
+            monkeypatch.setenv("OMP_NUM_THREADS", str(threads))
+            calibrator = Calibrator(device="cpu", engine=engine)
             answers.append([calibrator.calibrate(photo) for photo in photos])
             assert answers[-1] == [calibrator.calibrate(photo) for photo in photos]
     finally:

@@ -144,7 +144,7 @@ def test_a_few_images_at_a_time(run: Run, calibrator: FakeCalibrator) -> None:
     run("calibrate", "photos")
     assert [len(images) for images, _ in calibrator.calls] == [4, 4, 2]
     assert len(calibrator.opened) == 1
-    calibrator.device = torch.device("cuda")
+    calibrator.device = "cuda"
     run("calibrate", "photos")
     assert [len(images) for images, _ in calibrator.calls[3:]] == [10]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from geocalib.cli import dataset, evaluate, localize, rig, streams, train, video
+from geocalib.cli import dataset, evaluate, export, localize, rig, streams, train, video
 from geocalib.cli.clues import (
     AnyRotation,
     Asked,
@@ -25,6 +25,7 @@ from geocalib.cli.clues import (
 from geocalib.cli.options import (
     CameraModel,
     Device,
+    Engine,
     Format,
     Lines,
     Network,
@@ -204,6 +205,7 @@ def calibrate(
     crop: Window = None,
     weights: Weights = "lean",
     device: Device = "auto",
+    engine: Annotated[Engine, typer.Option(help="What runs the network.")] = Engine.AUTO,
     overwrite: Overwrite = False,
 ) -> None:
     """Find the camera of each photo.
@@ -224,7 +226,7 @@ def calibrate(
     from geocalib.priors.sidecar import sidecar_path
 
     drawings = {} if overlay is None else folder_places(found.images, overlay, DRAWING)
-    network = Network(weights, device)
+    network = Network(weights, device, engine)
     sidecars = map(sidecar_path, found.images) if sensors else ()
     read = (*found.images, *sidecars, *_lists(paths), request.file, network.file)
     guard = Guard(read, overwrite)
@@ -356,6 +358,7 @@ def info() -> None:
 app.command("eval")(evaluate.command)
 app.command("train")(train.command)
 app.add_typer(dataset.app, name="dataset")
+app.add_typer(export.app, name="export")
 app.command("video")(video.command)
 app.command("localize")(localize.command)
 app.command("rig")(rig.command)

@@ -37,7 +37,7 @@ def load(network: Network) -> Calibrator:
     """The calibrator; says so if its answers are worthless."""
     from geocalib.pipeline.calibrator import Calibrator
 
-    calibrator = Calibrator(network.weights, device=network.device)
+    calibrator = Calibrator(network.weights, device=network.device, engine=network.engine.value)
     if not calibrator.card.trained:
         console.warn(PLACEHOLDER)
     return calibrator
@@ -74,7 +74,7 @@ def _answers(
 ) -> Iterator[Outcome]:
     calibrator = load(network)
     # Who shares a camera is known when all images are.
-    size = CHUNK.get(calibrator.device.type, LARGEST_CHUNK)
+    size = CHUNK.get(calibrator.device, LARGEST_CHUNK)
     for chunk in chunks(images, len(images) if request.shared else size):
         yield from _chunk(calibrator, chunk, request, keep_fields, resume_in)
 

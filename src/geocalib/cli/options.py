@@ -66,6 +66,14 @@ class Format(StrEnum):
     NERFSTUDIO = "nerfstudio"
 
 
+class Engine(StrEnum):
+    """What runs the network."""
+
+    AUTO = "auto"
+    ONNX = "onnx"
+    TORCH = "torch"
+
+
 SUFFIXES = {".json": Format.JSON, ".jsonl": Format.JSON, ".csv": Format.CSV}
 """Formats that the name of a file tells."""
 
@@ -76,6 +84,7 @@ class Network:
 
     weights: str
     device: str
+    engine: Engine = Engine.AUTO
 
     @property
     def file(self) -> str | None:
