@@ -28,7 +28,7 @@ TESTS = Path(__file__).parents[1]
 PAGE = TESTS.parent / "docs" / "command-line.md"
 COMMANDS = (
     *("calibrate", "show", "undistort", "upright", "rectify", "info"),
-    *("eval", "train", "dataset", "video", "rig", "localize"),
+    *("eval", "train", "dataset", "export", "video", "rig", "localize"),
 )
 OTHER_PAGES = {"video": "video.md", "rig": "rig.md", "localize": "localization.md"}
 """Where the options of commands are told that have a page of their own."""

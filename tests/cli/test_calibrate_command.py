@@ -140,6 +140,13 @@ def test_what_is_known_reaches_the_calibrator(run: Run, calibrator: FakeCalibrat
     ]
 
 
+def test_an_engine(run: Run, calibrator: FakeCalibrator) -> None:
+    run("calibrate", "photos/1.png", "--engine", "onnx")
+    run("calibrate", "photos/1.png")
+    assert calibrator.engines == ["onnx", "auto"]
+    assert run("calibrate", "photos/1.png", "--engine", "jax").exit_code == 2
+
+
 def test_a_few_images_at_a_time(run: Run, calibrator: FakeCalibrator) -> None:
     run("calibrate", "photos")
     assert [len(images) for images, _ in calibrator.calls] == [4, 4, 2]

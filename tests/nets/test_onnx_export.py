@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -116,12 +115,9 @@ def test_nothing_of_where_it_was_made(folder: Path) -> None:
     assert b"stack_trace" not in content
 
 
-def test_only_lean_networks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from geocalib.nets import onnx_export
+def test_only_lean_networks(tmp_path: Path) -> None:
+    from geocalib.nets.onnx_export import export_onnx
 
-    loaded = load_network("lean")
-    untrained = replace(loaded, card=replace(loaded.card, sha256=None))
-    monkeypatch.setattr(onnx_export, "load_network", lambda _: untrained)
-    with pytest.raises(WeightsError, match="lean cannot be exported; give lean, or a file"):
-        onnx_export.export_onnx("lean", tmp_path / "a.onnx")
+    with pytest.raises(WeightsError, match="published-pinhole cannot be exported; give lean, or a"):
+        export_onnx("published-pinhole", tmp_path / "a.onnx")
     assert list(tmp_path.iterdir()) == []

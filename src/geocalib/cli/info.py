@@ -32,6 +32,7 @@ def _facts() -> Iterator[tuple[str, str]]:
     yield "geocalib", version("geocalib")
     yield "python", platform.python_version()
     yield "torch", torch.__version__
+    yield "onnxruntime", version("onnxruntime")
     yield "devices", ", ".join(_devices())
     for card in (load_network("lean").card, *PUBLISHED.values()):
         yield f"weights {card.name}", _weights(card)

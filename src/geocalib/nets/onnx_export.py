@@ -23,9 +23,9 @@ from torch import Tensor, nn
 from geocalib.errors import MissingPackageError, WeightsError
 from geocalib.files import write_bytes
 from geocalib.nets.card import CARD_KEY
-from geocalib.nets.catalogue import weights_file
+from geocalib.nets.catalogue import PUBLISHED, weights_file
 from geocalib.nets.lean import LeanNetwork
-from geocalib.nets.onnx_names import FIELDS, IMAGE, MULTIPLE_KEY, STANDING
+from geocalib.nets.onnx_names import FIELDS, IMAGE, MULTIPLE_KEY, STANDING, WANTED
 from geocalib.nets.upright import Upright, find_upright, summary
 from geocalib.nets.weights import load_network, read_weights
 
@@ -52,14 +52,18 @@ def export_onnx(weights: str | Path, output: str | Path) -> None:
 
     The file takes any number of images of any size at once.
     """
-    loaded = load_network(weights)
-    if not isinstance(loaded.network, LeanNetwork) or loaded.card.sha256 is None:
+    # Nothing is fetched to be refused.
+    loaded = None if weights in PUBLISHED else load_network(weights)
+    file = None if loaded is None else loaded.card.sha256
+    if loaded is None or file is None or not isinstance(loaded.network, LeanNetwork):
         raise WeightsError(f"{weights} cannot be exported; give lean, or a file of a lean network")
     with weights_file(weights) as path:
         stored = read_weights(path)[0].state_dict()
     model = _traced(loaded.network, find_upright(loaded))
     _compact(model.graph, stored)
     _tidy(model)
+    if any(output.name == STANDING for output in model.graph.output):
+        _decode_on_demand(model.graph)
     metadata = {CARD_KEY: loaded.card.to_json(), MULTIPLE_KEY: str(loaded.network.multiple)}
     for key, value in metadata.items():
         model.metadata_props.add(key=key, value=value)
@@ -200,6 +204,59 @@ def _pad_unevenly(graph: GraphProto, weight: str) -> None:
             attribute.ints[:] = top - 1, left - 1, bottom, right
         elif attribute.name == "kernel_shape":
             attribute.ints[:] = [side - 1 for side in attribute.ints]
+
+
+def _decode_on_demand(graph: GraphProto) -> None:
+    """All that only the fields need goes into a branch, which a glance does not take."""
+    from onnx import TensorProto, helper, numpy_helper
+
+    first = _ancestors(graph, STANDING)
+    early = [node for node in graph.node if node.output[0] in first]
+    late = [node for node in graph.node if node.output[0] not in first]
+    inner = {name: f"{name}.seen" for name in FIELDS}
+    for node in late:
+        for names in (node.input, node.output):
+            names[:] = [inner.get(name, name) for name in names]
+    shared = {name for node in early for name in node.input}
+    numbers = [tensor for tensor in graph.initializer if tensor.name in shared]
+    own = [tensor for tensor in graph.initializer if tensor.name not in shared]
+    ranks = {o.name: len(o.type.tensor_type.shape.dim) for o in graph.output}
+    seen = [
+        helper.make_tensor_value_info(inner[name], TensorProto.FLOAT, [None] * ranks[name])
+        for name in FIELDS
+    ]
+    empty = [
+        numpy_helper.from_array(np.zeros([0] * ranks[name], np.float32), inner[name])
+        for name in FIELDS
+    ]
+    nothing = [helper.make_node("Constant", [], [tensor.name], value=tensor) for tensor in empty]
+    choice = helper.make_node(
+        "If",
+        [WANTED],
+        list(FIELDS),
+        then_branch=helper.make_graph(late, "fields", [], seen, own),
+        else_branch=helper.make_graph(nothing, "nothing", [], seen),
+    )
+    graph.input.append(helper.make_tensor_value_info(WANTED, TensorProto.BOOL, []))
+    # A number under the name of an input is what that is by default.
+    numbers.append(numpy_helper.from_array(np.array(True), WANTED))
+    for place, content in ((graph.initializer, numbers), (graph.node, [*early, choice])):
+        kept = list(content)
+        del place[:]
+        place.extend(kept)
+
+
+def _ancestors(graph: GraphProto, name: str) -> set[str]:
+    """All that a value is computed from, and itself."""
+    makers = {output: node for node in graph.node for output in node.output}
+    found: set[str] = set()
+    todo = [name]
+    while todo:
+        one = todo.pop()
+        if one in makers and one not in found:
+            found.update(makers[one].output)
+            todo.extend(makers[one].input)
+    return found
 
 
 def _tidy(model: ModelProto) -> None:

@@ -14,6 +14,10 @@ IMAGE = "image"
 FIELDS = ("up", "latitude", "up_confidence", "latitude_confidence")
 """As in ``geocalib.nets.prediction.Prediction``."""
 
+WANTED = "fields"
+"""A boolean, true where it is not given: whether the fields are to be computed. Else they are
+empty, and how the images stand is known sooner. Only where that is an output."""
+
 STANDING = "standing"
 """(B, 4) log-probabilities that images of the size of a glance stand turned by 0 to 3 quarters.
 Only where a classifier was fitted to the weights."""

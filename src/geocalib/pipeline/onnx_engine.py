@@ -20,7 +20,7 @@ from geocalib.imaging import InputSpec
 from geocalib.nets.card import CARD_KEY, WeightCard
 from geocalib.nets.catalogue import LEAN, PUBLISHED, existing_file
 from geocalib.nets.glance import glance_size
-from geocalib.nets.onnx_names import FIELDS, IMAGE, MULTIPLE_KEY, STANDING, SUFFIX
+from geocalib.nets.onnx_names import FIELDS, IMAGE, MULTIPLE_KEY, STANDING, SUFFIX, WANTED
 from geocalib.pipeline.predict import batch_on
 
 PROVIDERS = {
@@ -65,20 +65,26 @@ class OnnxEngine:
 
     def predict(self, images: Any) -> Fields:
         """The fields of (B, 3, H, W) images, on the CPU."""
-        return Fields(**dict(zip(FIELDS, self._run(FIELDS, np.asarray(images)), strict=True)))
+        values = self._run(FIELDS, {IMAGE: _single(images)})
+        return Fields(**dict(zip(FIELDS, values, strict=True)))
 
     def glance(self, images: Any) -> Any:
         """(B, 4) log probability of each side to be up."""
-        seen = np.asarray(images)
+        seen = _single(images)
         height, width = glance_size(seen.shape[-2], seen.shape[-1], self.spec.multiple)
         planes = seen.reshape(-1, *seen.shape[-2:])
         small = np.stack([_shrunk(plane, (width, height)) for plane in planes])
-        (chance,) = self._run((STANDING,), small.reshape(-1, 3, height, width))
+        given = {IMAGE: small.reshape(-1, 3, height, width), WANTED: np.array(False)}
+        (chance,) = self._run((STANDING,), given)
         return chance
 
-    def _run(self, names: Sequence[str], images: Floats) -> list[Any]:
-        values = self._session.run(names, {IMAGE: np.ascontiguousarray(images, np.float32)})
-        return [_as_the_fit_takes_it(value) for value in values]
+    def _run(self, names: Sequence[str], given: dict[str, npt.NDArray[Any]]) -> list[Any]:
+        return [_as_the_fit_takes_it(value) for value in self._session.run(names, given)]
+
+
+def _single(images: Any) -> Floats:
+    """In single precision, in one piece."""
+    return np.ascontiguousarray(images, np.float32)
 
 
 def _as_the_fit_takes_it(value: Floats) -> Any:
