@@ -180,27 +180,27 @@ class TestKnown:
         told, untold = png(known.size, 0, focal_exif(28)), png(known.size, 0)
         expected = 28 * 800 / math.hypot(36, 24)
         calibrator = knowing(known, confidence_scale=1e4)
-        first, second, third = calibrator.calibrate([untold, told, untold], exif=True)
+        first, second, third = calibrator.calibrate([untold, told, untold])
         assert second.fy == pytest.approx(expected, rel=1e-3)
-        assert second.sigma.focal == pytest.approx(0.05 * expected, rel=1e-2)
+        assert second.sigma.focal == pytest.approx(0.0336 * expected, rel=1e-2)
         assert first.fy == third.fy
         assert first.fy == pytest.approx(calibrator.calibrate(untold).fy, rel=1e-4)
         assert first.sigma.focal > 10 * second.sigma.focal
-        # Only where it is asked for, and where nothing else is said.
-        assert calibrator.calibrate(told).fy == pytest.approx(first.fy, rel=1e-4)
-        assert calibrator.calibrate(told, focal=300.0, exif=True).fy == 300
-        assert calibrator.calibrate(untold, exif=True) == calibrator.calibrate(untold)
+        # Unless it is not asked for, or something else is said.
+        assert calibrator.calibrate(told, exif=False).fy == pytest.approx(first.fy, rel=1e-4)
+        assert calibrator.calibrate(told, focal=300.0).fy == 300
+        assert calibrator.calibrate(untold, exif=False) == calibrator.calibrate(untold)
 
     def test_exif_of_one_image_tells_of_all_of_its_camera(self) -> None:
         known = truth((640, 480))
         told, untold = png(known.size, 0, focal_exif(28)), png(known.size, 0)
         expected = 28 * 800 / math.hypot(36, 24)
         found = knowing(known, confidence_scale=1e4).calibrate(
-            [untold, untold, told], exif=True, shared_intrinsics=True
+            [untold, untold, told], shared_intrinsics=True
         )
         for one in found:
             assert one.fy == pytest.approx(expected, rel=1e-3)
-            assert one.sigma.focal == pytest.approx(0.05 * expected, rel=1e-2)
+            assert one.sigma.focal == pytest.approx(0.0336 * expected, rel=1e-2)
 
     @pytest.mark.parametrize(
         ("known", "error", "words"),

@@ -30,9 +30,9 @@ from geocalib.nets.weights import WeightCard, load_network
 from geocalib.pipeline.arguments import CameraModels, check_models, listed, models_of
 from geocalib.pipeline.predict import LARGEST_BATCH, Eye, Seen, find_device, path_of
 from geocalib.pipeline.rotation import AnyRotation, Mode, mode_of
-from geocalib.priors.check import check
-from geocalib.priors.clues import Clues, File, pulled, started
+from geocalib.priors.clues import Clues, File, started
 from geocalib.priors.crop import CropLike
+from geocalib.priors.weigh import Answer, weigh
 from geocalib.result.calibration import Calibration, Failure, Outcome
 from geocalib.result.trust import UNTRAINED, doubts
 from geocalib.solver import FitOptions, FitResult, Rig, fit
@@ -152,7 +152,7 @@ class Calibrator:
         pitch_deg: Known = None,
         shared_intrinsics: bool | Sequence[int] = False,
         rig: Rig | None = None,
-        exif: bool = False,
+        exif: bool = True,
         keep_fields: KeepFields = False,
         lines: LinesMode = "auto",
         sensors: bool = False,
@@ -175,15 +175,16 @@ class Calibrator:
         ``Prior(value, sigma)`` pulls it; one for all, or one per image. vfov_deg, in place of
         focal, and roll_deg with pitch_deg, in place of gravity: likewise, with sigmas in degrees;
         a ``Prior`` on one of the two angles leaves the other free. exif: takes the focal length
-        that a file tells of as a soft prior where none is given.
+        that a file tells of as a soft prior where none is given, unless the picture makes it
+        improbable; ``Calibration.priors`` tells how well they agree.
         shared_intrinsics: True if one camera took all images, or an integer per image, equal
         where the camera is; its images must have one size, portrait or landscape. rig: known
         rotations between the cameras of the images. keep_fields: the calibrations hold what the
         network saw; "full": at the size of the originals.
         lines: "auto" sharpens the network's answer with straight lines where there are enough,
         "off" does not look for any, and "only" asks lines alone (``geocalib.lines.vanishing``).
-        sensors: as exif, and takes gravity from a drone's gimbal and from files beside the images
-        (``docs/priors.md``); ``Calibration.priors`` tells how well they agree with the pictures.
+        sensors: takes gravity from a drone's gimbal and from files beside the images, too
+        (``docs/priors.md``).
         any_rotation: "auto" notices where another side than the upper one is clearly up, "on" (or
         True) takes the likeliest side, and "off" (or False) the upper one; where gravity is given,
         there is nothing to notice. crop: where in a larger picture, whose middle is the principal
@@ -201,7 +202,7 @@ class Calibrator:
         if lines == "only":
             known = (focal, gravity, distortion, principal_point, aspect)
             values = (*known, vfov_deg, roll_deg, pitch_deg, rig, crop, free_principal_point)
-            flags = (exif, sensors, rotation == "on", shared_intrinsics is not False)
+            flags = (sensors, rotation == "on", shared_intrinsics is not False)
             if any(flags) or any(value is not None for value in values):
                 raise ConfigError('lines="only" takes images and a camera model, and nothing else')
             outcomes = list(map(_lines_only, sources, models))
@@ -251,7 +252,7 @@ class Calibrator:
         vfov_deg: Known = None,
         roll_deg: Known = None,
         pitch_deg: Known = None,
-        exif: bool = False,
+        exif: bool = True,
         keep_fields: bool = False,
         lines: Literal["auto", "off"] = "auto",
         sensors: bool = False,
@@ -334,22 +335,23 @@ class Calibrator:
         given = task.clues.placed(task.given, files)
         _check_sizes(files, cameras, given, task.rig is not None)
         readings = task.clues.readings(given, files)
-        informed = pulled(given, readings, files, cameras)
-        outcomes = self._answers(task, sights, informed, keep_fields)
-        alone = outcomes if informed is given else self._answers(task, sights, given, False)
+        together = task.rig is not None or len(set(cameras)) < len(cameras)
+
+        def solve(known: Given, rows: Sequence[int]) -> list[Answer]:
+            return self._answers(task[rows], [sights[i] for i in rows], known[rows], keep_fields)
+
+        weighed = weigh(given, readings, files, cameras, solve, together)
         untrained = () if self.card.trained else (UNTRAINED,)
-        for row, (outcome, blind, sight) in enumerate(zip(outcomes, alone, sights, strict=True)):
+        for (outcome, checks), reading, sight in zip(weighed, readings, sights, strict=True):
             if isinstance(outcome, Calibration):
-                checks = check(readings[row], blind) if isinstance(blind, Calibration) else ()
-                notes = (*sight.notes, *readings[row].notes)
                 wrong = (str(prior) for prior in checks if prior.contradicts)
-                told = (*untrained, *notes, *wrong, *doubts(outcome))
+                told = (*untrained, *sight.notes, *reading.notes, *wrong, *doubts(outcome))
                 outcome = replace(outcome, warnings=told, priors=checks)
             yield outcome
 
     def _answers(
         self, task: _Task, sights: Sequence[Seen], given: Given, keep_fields: KeepFields
-    ) -> list[Outcome]:
+    ) -> list[Answer]:
         """The outcomes without their warnings, by what is given."""
         given = started(given, [sight.down for sight in sights])
         mapping = Mapping.create([s.view for s in sights], [s.fields.size for s in sights])
@@ -369,7 +371,7 @@ class Calibrator:
                 kept = enlarge(kept, sight.view, file.size)
             answer = Calibration.from_fit(result, row, camera, file.path, fields=kept)
             outcomes.append(answer)
-        return _sharpened(outcomes, sights, task)
+        return list(map(Answer, outcomes, _sharpened(outcomes, sights, task)))
 
     def _fitted_model(self, model: CameraModel) -> CameraModel:
         """The model to fit to the network's fields."""
@@ -386,6 +388,7 @@ class Calibrator:
     ) -> FitResult:
         model = self._fitted_model(task.model)
         options = FitOptions(confidence_scale=self.card.confidence_scale)
+        given = given.before_scaling(**self.card.sigma_scale)
         if _some_turned(sizes, task.camera.tolist()):
             assert isinstance(given.principal_point, Tensor)
             plane = Plane.create(mapping, sizes, given.principal_point)

@@ -22,23 +22,23 @@ def check(readings: Readings, alone: Calibration) -> tuple[PriorCheck, ...]:
     """What was read of a photo, against the calibration that its picture alone gives."""
     checks = []
     if readings.focal is not None:
-        checks.append(_focal(readings.focal, alone))
+        checks.append(focal_check(readings.focal, alone.fy, alone.sigma.focal))
     if readings.gravity is not None:
         checks.append(_gravity(readings.gravity, alone))
     return tuple(checks)
 
 
-def _focal(hint: FocalHint, alone: Calibration) -> PriorCheck:
-    """In log f, in which both are close to normal."""
-    apart = math.log(alone.fy / hint.focal_px)
-    sigma = math.hypot(alone.sigma.focal / alone.fy, hint.sigma_px / hint.focal_px)
+def focal_check(hint: FocalHint, focal_px: float, sigma_px: float) -> PriorCheck:
+    """Of a picture's own focal length. In log f, in which both are close to normal."""
+    apart = math.log(focal_px / hint.focal_px)
+    sigma = math.hypot(sigma_px / focal_px, hint.relative)
     return PriorCheck(
         "focal",
         f"EXIF {hint.source}",
         (hint.focal_px,),
         hint.sigma_px,
-        (alone.fy,),
-        alone.sigma.focal,
+        (focal_px,),
+        sigma_px,
         abs(apart) / sigma,
     )
 

@@ -126,6 +126,12 @@ class _Values:
             self.fail(key, "a whole number that is not negative")
         return int(value)
 
+    def flag(self, key: str) -> bool:
+        value = self[key]
+        if not isinstance(value, bool):
+            self.fail(key, "true or false")
+        return value
+
     def number(self, key: str) -> float:
         value = self[key]
         if not _is_number(value):
@@ -266,4 +272,5 @@ def _prior(values: _Values) -> PriorCheck:
         estimate=tuple(values.numbers("estimate", count)),
         estimate_sigma=values.known("estimate_sigma"),
         tension=values.known("tension"),
+        used=values.flag("used") if "used" in values.record else True,
     )

@@ -23,6 +23,7 @@ from geocalib.geometry.segments import Segments
 from geocalib.geometry.view import View
 from geocalib.lines.turned import refine_turned
 from geocalib.priors.clues import File
+from geocalib.priors.weigh import Answer
 from geocalib.result.calibration import OUTLIER, Calibration, Failure, Outcome
 from geocalib.sets.leaf import Leaf
 from geocalib.sets.outliers import FEWEST, Verdict, judge, silent
@@ -128,8 +129,8 @@ class Album:
             Page(index, leaf.file, leaf.down, leaf.notes, leaf.segments, fields, heard)
         )
 
-    def outcomes(self, known: Given, silent_ones: Collection[int] = ()) -> list[Outcome]:
-        """The outcome of each picture, given what is known of them in their pixels.
+    def answers(self, known: Given, silent_ones: Collection[int] = ()) -> list[Answer]:
+        """The answer for each picture, given what is known of them in their pixels.
 
         silent_ones: indices of those that are silent among the pictures of all cameras.
         """
@@ -137,7 +138,7 @@ class Album:
         evidence = Evidence(
             self._store.load(),
             plane.shape,
-            plane.known(known),
+            plane.known(known.before_scaling(**self.method.sigma_scale)),
             self.method.model,
             FitOptions(cells=self._cells, confidence_scale=self.method.confidence_scale),
         )
@@ -170,7 +171,7 @@ class Album:
                 answers.append(
                     Calibration.from_fit(result, row, own, file.path, fields=page.fields)
                 )
-        return self._sharpened(answers)
+        return list(map(Answer, answers, self._sharpened(list(answers))))
 
     def _mute(self, silent_ones: Collection[int]) -> Tensor:
         """(B,) who is silent beside the others of this camera, or of all where these are few."""

@@ -11,8 +11,8 @@ from tempfile import TemporaryDirectory
 import torch
 from torch import Tensor
 
-from geocalib.priors.check import check
-from geocalib.priors.clues import Clues, pulled, started
+from geocalib.priors.clues import Clues, started
+from geocalib.priors.weigh import Answer, weigh
 from geocalib.result.calibration import Calibration, Failure, Outcome
 from geocalib.result.trust import doubts
 from geocalib.sets.album import Album, Method, Sight
@@ -91,16 +91,15 @@ def _fitted(
     clues, given = clues[rows], given[rows]
     given = clues.placed(given, files)
     readings = clues.readings(given, files)
-    informed = pulled(given, readings, files, [0] * len(files))
     start = [page.down for page in album.pages]
-    answers = album.outcomes(started(informed, start), mute)
-    # Whether sensors agree with the pictures is seen without them.
-    alone = answers if informed is given else album.outcomes(started(given, start), mute)
-    for row, (page, answer, blind) in enumerate(zip(album.pages, answers, alone, strict=True)):
+
+    def solve(known: Given, _: Sequence[int]) -> list[Answer]:
+        return album.answers(started(known, start), mute)
+
+    weighed = weigh(given, readings, files, [0] * len(files), solve, together=True)
+    for page, reading, (answer, checks) in zip(album.pages, readings, weighed, strict=True):
         if isinstance(answer, Calibration):
-            checks = check(readings[row], blind) if isinstance(blind, Calibration) else ()
-            notes = (*page.notes, *readings[row].notes)
             wrong = (str(prior) for prior in checks if prior.contradicts)
-            told = (*album.method.warnings, *notes, *wrong, *doubts(answer))
+            told = (*album.method.warnings, *page.notes, *reading.notes, *wrong, *doubts(answer))
             answer = replace(answer, warnings=told, priors=checks)
         yield page.index, answer
