@@ -232,7 +232,7 @@ class TestKnown:
         calibrator = knowing(truth())
         with pytest.raises(error, match=words):
             calibrator.calibrate([picture((480, 360), 0), "missing.jpg", "none.jpg"], **known)
-        oracle = calibrator._eye.network
+        oracle = calibrator._engine.network
         assert isinstance(oracle, Oracle)
         assert oracle.batches == []
 
@@ -298,3 +298,14 @@ class TestSharing:
             check(one, known)
         assert found[0].fy == found[2].fy
         torch.testing.assert_close(found[1].gravity, side @ found[0].gravity)
+
+
+def test_a_prior_is_as_sure_as_it_says_whatever_becomes_of_the_sigmas() -> None:
+    """A network whose sigmas are halved in the end has seen nothing: what was told remains."""
+    known = truth((480, 360))
+    calibrator = knowing(known, confidence_scale=1e9, sigma_scale={"focal": 0.5, "gravity": 3.0})
+    prior = Prior(500.0, 20.0)
+    gravity = Prior([0.0, 1.0, 0.0], 0.02)
+    found = calibrator.calibrate(picture((480, 360), 0), focal=prior, gravity=gravity, lines="off")
+    assert found.sigma.focal == pytest.approx(20, rel=1e-3)
+    assert found.sigma.gravity_deg == pytest.approx(math.degrees(0.02), rel=1e-3)

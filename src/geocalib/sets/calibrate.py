@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -12,9 +11,8 @@ import torch
 from torch import Tensor
 
 from geocalib.priors.clues import Clues, started
-from geocalib.priors.weigh import Answer, weigh
-from geocalib.result.calibration import Calibration, Failure, Outcome
-from geocalib.result.trust import doubts
+from geocalib.priors.inform import informed
+from geocalib.result.calibration import Failure, Outcome
 from geocalib.sets.album import Album, Method, Sight
 from geocalib.sets.leaf import Leaf
 from geocalib.sets.outliers import silent
@@ -90,16 +88,14 @@ def _fitted(
     files = [page.file for page in album.pages]
     clues, given = clues[rows], given[rows]
     given = clues.placed(given, files)
-    readings = clues.readings(given, files)
     start = [page.down for page in album.pages]
-
-    def solve(known: Given, _: Sequence[int]) -> list[Answer]:
-        return album.answers(started(known, start), mute)
-
-    weighed = weigh(given, readings, files, [0] * len(files), solve, together=True)
-    for page, reading, (answer, checks) in zip(album.pages, readings, weighed, strict=True):
-        if isinstance(answer, Calibration):
-            wrong = (str(prior) for prior in checks if prior.contradicts)
-            told = (*album.method.warnings, *page.notes, *reading.notes, *wrong, *doubts(answer))
-            answer = replace(answer, warnings=told, priors=checks)
-        yield page.index, answer
+    answers = informed(
+        lambda known, _: album.answers(started(known, start), mute),
+        given,
+        clues,
+        files,
+        [0] * len(files),
+        [(*album.method.warnings, *page.notes) for page in album.pages],
+        together=True,
+    )
+    yield from zip(rows, answers, strict=True)
