@@ -17,8 +17,9 @@ from geocalib.priors.check import focal_check
 from geocalib.priors.clues import File
 from geocalib.priors.exif import FocalHint
 from geocalib.priors.readings import Readings
-from geocalib.priors.weigh import Answer, Weighed, weigh
-from geocalib.result.calibration import Calibration
+from geocalib.priors.weigh import Weighed, weigh
+from geocalib.result.calibration import Calibration, Outcome
+from geocalib.result.lines import Lines, Verdict
 from geocalib.solver.given import Given
 from geocalib.solver.priors import Prior
 
@@ -28,18 +29,18 @@ NOTHING = Given(None, None, None, None)
 
 
 class Linear:
-    """A network whose fit of log f is linear."""
+    """A network whose fit of log f is linear, in photos without lines."""
 
     def __init__(self, focals: Sequence[float], sigma: float = NETWORK_SIGMA) -> None:
         self.focals, self.sigma = focals, sigma
-        self.calls: list[tuple[list[int], bool]] = []
-        """Which photos were solved, and whether with a prior."""
+        self.calls: list[tuple[list[int], bool, bool]] = []
+        """Which photos were solved, whether with a prior, and whether with lines."""
 
-    def __call__(self, given: Given, rows: Sequence[int]) -> list[Answer]:
-        self.calls.append((list(rows), given.focal is not None))
-        return [Answer(answer := self._one(given, row), answer) for row in rows]
+    def __call__(self, given: Given, rows: Sequence[int], lines: bool) -> list[Outcome]:
+        self.calls.append((list(rows), given.focal is not None, lines))
+        return [self._one(given, row) for row in rows]
 
-    def _one(self, given: Given, row: int) -> Calibration:
+    def _one(self, given: Given, row: int) -> Outcome:
         information, mean = self.sigma**-2, math.log(self.focals[row])
         if isinstance(given.focal, Prior):
             value, sigma = given.focal.value[row].item(), given.focal.sigma[row].item()
@@ -68,22 +69,24 @@ def weighed(solve: Linear, hints: Sequence[FocalHint | None], **how: Any) -> lis
     return weigh(NOTHING, readings, files, list(cameras), solve, how.pop("together", False))
 
 
-def test_what_agrees_costs_nothing_more() -> None:
+def test_what_agrees_costs_no_second_look_at_lines() -> None:
     solve = Linear([500.0])
     ((outcome, (prior,)),) = weighed(solve, [hint(560.0)])
-    assert solve.calls == [([0], True)]
+    assert solve.calls == [([0], True, True), ([0], False, False)]
     assert isinstance(outcome, Calibration)
     assert 550 < outcome.fy < 560
-    # As if the picture had been fitted alone.
-    assert prior.estimate == (pytest.approx(500, rel=1e-6),)
-    assert prior.estimate_sigma == pytest.approx(NETWORK_SIGMA * 500, rel=1e-5)
+    assert prior.estimate == (pytest.approx(500),)
     assert str(prior) == "focal length: EXIF 26 mm, agrees"
 
 
 def test_only_what_is_doubtful_is_fitted_again() -> None:
     solve = Linear([500.0, 500.0, 500.0])
     found = weighed(solve, [hint(510.0), hint(1000.0), None])
-    assert solve.calls == [([0, 1, 2], True), ([1], False)]
+    assert solve.calls == [
+        ([0, 1, 2], True, True),
+        ([0, 1], False, False),
+        ([1], False, True),
+    ]
     assert [len(each.checks) for each in found] == [1, 1, 0]
     assert found[1].checks[0].contradicts
 
@@ -123,7 +126,7 @@ def test_photos_of_one_camera_are_believed_together() -> None:
     solve = Linear([1000.0, 1000.0, 500.0], sigma=0.02)
     hints = [hint(600.0), None, hint(505.0)]
     found = weighed(solve, hints, cameras=[7, 7, 8], together=True)
-    assert solve.calls[1] == ([0, 1, 2], False)
+    assert [rows for rows, *_ in solve.calls] == [[0, 1, 2]] * 4
     focals = [each.outcome.fy for each in found if isinstance(each.outcome, Calibration)]
     assert focals == [pytest.approx(1000), pytest.approx(1000), pytest.approx(501.5, abs=1)]
     assert [prior.used for each in found for prior in each.checks] == [False, True]
@@ -132,4 +135,24 @@ def test_photos_of_one_camera_are_believed_together() -> None:
 def test_without_readings_nothing_is_asked() -> None:
     solve = Linear([500.0])
     assert weighed(solve, [None])[0].checks == ()
-    assert solve.calls == [([0], False)]
+    assert solve.calls == [([0], False, True)]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "focal", "again"),
+    [
+        (Verdict.CROSSED, 561.0, False),
+        (Verdict.UNLIKELY, 561.0, True),
+        (Verdict.CROSSED, 620.0, True),
+    ],
+)
+def test_lines_that_pull_or_are_not_heard_are_looked_at_again(
+    verdict: Verdict, focal: float, again: bool
+) -> None:
+    class WithLines(Linear):
+        def _one(self, given: Given, row: int) -> Outcome:
+            return replace(known(focal, 0.03), lines=Lines(verdict))
+
+    solve = WithLines([560.0])
+    weighed(solve, [hint(560.0)])
+    assert (len(solve.calls) > 2) is again

@@ -7,6 +7,7 @@ them, with the arrow shape of ``geocalib.solver.coupling``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -127,15 +128,18 @@ def free_of(calibration: Calibration) -> Free:
     )
 
 
-def usual(calibration: Calibration) -> Calibration:
+def usual(calibration: Calibration, told: float = 0.0) -> Calibration:
     """With what is known of any photo and of any network: one that cannot tell the focal length
-    does not make very long and very short ones likely."""
+    does not make very long and very short ones likely.
+
+    told: how much of what is known of log f, as an inverse variance, is no network's word.
+    """
     names, camera = calibration.parameters, calibration.camera
     if "log f" not in names or camera.model.wide:
         return calibration
     at = names.index("log f")
     factor = torch.ones(len(names), dtype=torch.float64)
-    factor[at] = SHARED_ERROR
+    factor[at] = _shared_error(float(calibration.covariance[at, at]), told)
     covariance = factor[:, None] * calibration.covariance * factor
     off = (TRIVIAL_FOCAL * camera.size.max() / camera.f[0]).log()
     gain = covariance[:, at] / (covariance[at, at] + USUAL_LOG_F**2)
@@ -150,6 +154,12 @@ def usual(calibration: Calibration) -> Calibration:
     camera = replace(camera, f=camera.f * step["log f"].exp(), distortion=distortion)
     left = covariance - gain[:, None] * covariance[at]
     return replace(calibration, camera=camera, gravity=gravity, covariance=left)
+
+
+def _shared_error(variance: float, told: float) -> float:
+    """Times the sigma of log f, which has that variance: what was told is as sure as it was."""
+    heard = max(0.0, 1 / variance - told)
+    return math.sqrt((heard + told) / (heard / SHARED_ERROR**2 + told)) if variance > 0 else 1.0
 
 
 def network_prior(calibrations: Sequence[Calibration], coupling: Coupling) -> tuple[Prior, Layout]:

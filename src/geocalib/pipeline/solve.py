@@ -18,7 +18,6 @@ from geocalib.lines.turned import sharpened
 from geocalib.pipeline.predict import Seen
 from geocalib.priors.clues import Clues, File, started
 from geocalib.priors.inform import informed
-from geocalib.priors.weigh import Answer
 from geocalib.result.calibration import Calibration, Failure, Outcome
 from geocalib.solver import FitOptions, FitResult, Rig, fit
 from geocalib.solver.field_errors import FieldErrors
@@ -81,7 +80,9 @@ def _solve_seen(task: Task, sights: Sequence[Seen]) -> list[Outcome]:
     given = task.clues.placed(task.given, files)
     _check_sizes(files, cameras, given, task.rig is not None)
     return informed(
-        lambda known, rows: _answers(task[rows], [sights[row] for row in rows], known[rows]),
+        lambda known, rows, lines: _answers(
+            task[rows], [sights[row] for row in rows], known[rows], lines
+        ),
         given,
         task.clues,
         files,
@@ -91,8 +92,8 @@ def _solve_seen(task: Task, sights: Sequence[Seen]) -> list[Outcome]:
     )
 
 
-def _answers(task: Task, sights: Sequence[Seen], given: Given) -> list[Answer]:
-    """The outcomes without their warnings, by what is given."""
+def _answers(task: Task, sights: Sequence[Seen], given: Given, lines: bool) -> list[Outcome]:
+    """The outcomes without their warnings, by what is given; with lines, or the network's own."""
     given = started(given, [sight.down for sight in sights])
     result = _fit(task, sights, given)
     outcomes: list[Outcome] = []
@@ -105,9 +106,10 @@ def _answers(task: Task, sights: Sequence[Seen], given: Given) -> list[Answer]:
         camera = given.restored(sight.view.to_original(result.camera[row], file.size), row)
         kept = _kept(sight, task.keep_fields)
         outcomes.append(Calibration.from_fit(result, row, camera, file.path, fields=kept))
+    if not lines:
+        return outcomes
     segments = [sight.segments for sight in sights]
-    sharp = sharpened(outcomes, segments, task.camera.tolist(), task.rig)
-    return list(map(Answer, outcomes, sharp))
+    return sharpened(outcomes, segments, task.camera.tolist(), task.rig, given.told_log_f)
 
 
 def _kept(sight: Seen, keep_fields: KeepFields) -> Fields | None:

@@ -1,41 +1,29 @@
 """What the file knows and what the picture shows, weighed against each other.
 
-Every photo is fitted with its priors. Whether they agree with the picture is asked of the same
-fit, by taking off again what they added: exact if a fit were linear, and free. Only where that
-comes near a contradiction, the picture is fitted once more by itself, and it is decided which of
-the two is believed.
+Every photo is fitted with its priors, and once more without them, but without lines, which take
+most of the time: that tells whether the priors agree with the network. Lines, which have seen the
+priors, tell by how far they pull the answer off them. Only where one of the two comes near a
+contradiction, all is done again without priors, and it is decided which of the two is believed.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-from geocalib.geometry.fields import LOG_F
 from geocalib.priors.belief import believed
-from geocalib.priors.check import check, focal_check
+from geocalib.priors.check import check
 from geocalib.priors.clues import File, pulled
-from geocalib.priors.exif import FocalHint
 from geocalib.priors.readings import Readings
 from geocalib.result.calibration import Calibration, Outcome
 from geocalib.result.lines import Verdict
 from geocalib.result.prior_check import PriorCheck
 from geocalib.solver.given import Given
 
-NEAR = 2.0
-"""Tension, not quite that of a fit without the prior, from which on it is made sure of."""
-MOVED = 1.0
+MOVED = 2.0
 """Sigmas of a prior by which lines may pull an answer off it before somebody has a look."""
-
-
-class Answer(NamedTuple):
-    """Of one photo."""
-
-    network: Outcome
-    """Before lines were looked at."""
-    outcome: Outcome
 
 
 class Weighed(NamedTuple):
@@ -45,8 +33,10 @@ class Weighed(NamedTuple):
     checks: tuple[PriorCheck, ...]
 
 
-Solve = Callable[[Given, Sequence[int]], Sequence[Answer]]
-"""Answers for some of the photos, by all that is given of all of them."""
+class Solve(Protocol):
+    """Outcomes of some of the photos (rows), by what is known of all of them."""
+
+    def __call__(self, known: Given, rows: Sequence[int], lines: bool, /) -> Sequence[Outcome]: ...
 
 
 def weigh(
@@ -64,73 +54,61 @@ def weigh(
     """
     every = range(len(files))
     informed = pulled(given, readings, files, cameras)
-    answers = list(solve(informed, every))
+    outcomes = list(solve(informed, every, True))
     if informed is given:
-        return [Weighed(answer.outcome, ()) for answer in answers]
-    checks = [_cheap(*each) for each in zip(readings, answers, strict=True)]
-    doubtful = [row for row in every if checks[row] is None]
-    if doubtful and together:
-        doubtful = list(every)
-    if not doubtful:
-        return [Weighed(a.outcome, c or ()) for a, c in zip(answers, checks, strict=True)]
-    alone = dict(zip(doubtful, solve(given, doubtful), strict=True))
-    for row, answer in alone.items():
-        seen = answer.outcome
-        checks[row] = check(readings[row], seen) if isinstance(seen, Calibration) else ()
-    wrong = {cameras[row] for row in doubtful if not all(map(_right, checks[row] or ()))}
-    dropped = [row for row in doubtful if cameras[row] in wrong]
-    if dropped:
-        left = [
-            replace(reading, focal=None) if camera in wrong else reading
-            for reading, camera in zip(readings, cameras, strict=True)
-        ]
-        again = pulled(given, left, files, cameras)
-        solved = [alone[row] for row in dropped] if again is given else solve(again, dropped)
-        for row, answer in zip(dropped, solved, strict=True):
-            answers[row] = answer
-            checks[row] = tuple(_marked(each) for each in checks[row] or ())
-    return [Weighed(a.outcome, c or ()) for a, c in zip(answers, checks, strict=True)]
+        return [Weighed(outcome, ()) for outcome in outcomes]
+    told = [row for row in every if together or _says(readings[row])]
+    checks = _checks(readings, told, solve(given, told, False))
+    doubtful = [row for row in told if _is_doubtful(readings[row], checks[row], outcomes[row])]
+    if doubtful:
+        rows = told if together else doubtful
+        alone = solve(given, rows, True)
+        checks |= _checks(readings, rows, alone)
+        wrong = {cameras[row] for row in rows if not all(map(_stays, checks[row]))}
+        changed = [row for row in rows if wrong and (together or cameras[row] in wrong)]
+        if changed:
+            left = [
+                replace(reading, focal=None) if camera in wrong else reading
+                for reading, camera in zip(readings, cameras, strict=True)
+            ]
+            known = pulled(given, left, files, cameras)
+            for row, outcome in zip(changed, solve(known, changed, True), strict=True):
+                outcomes[row] = outcome
+                if cameras[row] in wrong:
+                    checks[row] = tuple(map(_left_out, checks[row]))
+    return [Weighed(outcomes[row], checks.get(row, ())) for row in every]
 
 
-def _right(check: PriorCheck) -> bool:
-    """Whether a prior stays: sensors of gravity do, and are only warned of."""
+def _says(reading: Readings) -> bool:
+    return reading.focal is not None or reading.gravity is not None
+
+
+def _checks(
+    readings: Sequence[Readings], rows: Sequence[int], alone: Sequence[Outcome]
+) -> dict[int, tuple[PriorCheck, ...]]:
+    """How well some photos agree with what was read of them, by what they show alone."""
+    return {
+        row: check(readings[row], seen) if isinstance(seen, Calibration) else ()
+        for row, seen in zip(rows, alone, strict=True)
+    }
+
+
+def _is_doubtful(reading: Readings, checks: Sequence[PriorCheck], outcome: Outcome) -> bool:
+    """Whether network or lines may contradict a prior: lines that were not believed beside it, or
+    that pulled the answer off it."""
+    if any(each.contradicts for each in checks):
+        return True
+    if reading.focal is None or not isinstance(outcome, Calibration) or outcome.lines is None:
+        return False
+    moved = abs(math.log(outcome.fy / reading.focal.focal_px))
+    unheard = outcome.lines.verdict is Verdict.UNLIKELY
+    return unheard or moved > MOVED * reading.focal.relative
+
+
+def _stays(check: PriorCheck) -> bool:
+    """Sensors of gravity are only warned of."""
     return check.quantity == "gravity" or believed(check)
 
 
-def _marked(check: PriorCheck) -> PriorCheck:
+def _left_out(check: PriorCheck) -> PriorCheck:
     return replace(check, used=check.quantity == "gravity")
-
-
-def _cheap(reading: Readings, answer: Answer) -> tuple[PriorCheck, ...] | None:
-    """How well a photo agrees with what was read of it, from its answer with that; None if only the
-    picture alone can tell."""
-    network, outcome, hint = *answer, reading.focal
-    if hint is None and reading.gravity is None:
-        return ()
-    if hint is None or reading.gravity is not None:
-        return None
-    if not isinstance(network, Calibration) or not isinstance(outcome, Calibration):
-        return None
-    alone = _without(hint, network)
-    if alone is None:
-        return None
-    found = focal_check(hint, *alone)
-    lines = outcome.lines
-    unheard = lines is not None and lines.verdict is Verdict.UNLIKELY
-    moved = abs(math.log(outcome.fy / hint.focal_px)) > MOVED * hint.relative
-    return None if found.tension > NEAR or unheard or moved else (found,)
-
-
-def _without(hint: FocalHint, informed: Calibration) -> tuple[float, float] | None:
-    """The focal length and one sigma of it, pixels, of a network's answer without a prior that it
-    had, as if all were linear; None if there is nothing left."""
-    if LOG_F not in informed.parameters:
-        return None
-    at = informed.parameters.index(LOG_F)
-    information, told = 1 / float(informed.covariance[at, at]), hint.relative**-2
-    left = information - told
-    if not left > 0:
-        return None
-    step = math.log(informed.fy / hint.focal_px) * information / left
-    focal = hint.focal_px * math.exp(max(-1.0, min(1.0, step)))
-    return focal, focal / math.sqrt(left)

@@ -90,7 +90,7 @@ def _fitted(
     given = clues.placed(given, files)
     start = [page.down for page in album.pages]
     answers = informed(
-        lambda known, _: album.answers(started(known, start), mute),
+        lambda known, _, lines: album.outcomes(started(known, start), mute, lines),
         given,
         clues,
         files,

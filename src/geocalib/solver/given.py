@@ -96,6 +96,15 @@ class Given:
         heights = torch.tensor(sizes, dtype=torch.float64)[:, 1:]
         return replace(self, focal=focal_of_view(self.view, heights), view=None)
 
+    @property
+    def told_log_f(self) -> list[float] | None:
+        """The inverse variance of log f of each image by its prior; None without one."""
+        known = self.focal
+        if not isinstance(known, Prior):
+            return None
+        told: list[float] = ((known.value / known.sigma) ** 2)[:, 0].tolist()
+        return told
+
     def before_scaling(
         self, gravity: float = 1.0, focal: float = 1.0, distortion: float = 1.0
     ) -> Given:
