@@ -21,6 +21,8 @@ from geocalib.cli.clues import (
     Rotation,
     Sensors,
     Switch,
+    Usual,
+    UsualPrior,
     Window,
     spelt_out,
     window,
@@ -205,6 +207,7 @@ def calibrate(
     any_rotation: AnyRotation = Rotation.AUTO,
     free_principal_point: FreePrincipalPoint = False,
     crop: Window = None,
+    prior: UsualPrior = Usual.NONE,
     weights: Weights = "lean",
     device: Device = "auto",
     overwrite: Overwrite = False,
@@ -214,7 +217,7 @@ def calibrate(
     Roll, pitch, field of view, focal length and distortion, each with one sigma: as a table, or in
     a format for programs.
     """
-    asked = Asked(sensors, any_rotation, free_principal_point, window(crop))
+    asked = Asked(sensors, any_rotation, free_principal_point, window(crop), prior)
     told = exif is Switch.ON
     request = Request(camera_model, focal, fov, told, roll, pitch, shared, lines, cameras, asked)
     if prior_report and not (told or sensors):
@@ -258,6 +261,7 @@ def show(
     any_rotation: AnyRotation = Rotation.AUTO,
     free_principal_point: FreePrincipalPoint = False,
     crop: Window = None,
+    prior: UsualPrior = Usual.NONE,
     weights: Weights = "lean",
     device: Device = "auto",
     overwrite: Overwrite = False,
@@ -267,7 +271,7 @@ def show(
     One picture of the horizon, of lines of equal latitude, of the up-vectors, of the straight lines
     that were used, and of the numbers.
     """
-    asked = Asked(sensors, any_rotation, free_principal_point, window(crop))
+    asked = Asked(sensors, any_rotation, free_principal_point, window(crop), prior)
     told = exif is Switch.ON
     request = Request(camera_model, focal, fov, told, roll, pitch, lines=lines, asked=asked)
     found = _find([photo])

@@ -15,6 +15,18 @@ POINT_SHARE = 0.1
 """One sigma of a free principal point, of the longer side: of photos that may have been cropped."""
 
 
+class Usual(StrEnum):
+    """What is taken for usual."""
+
+    PHOTOS = "photos"
+    NONE = "none"
+
+
+UsualPrior = Annotated[
+    Usual, typer.Option("--prior", help="Expect focal lengths as people use them, or any.")
+]
+
+
 class Switch(StrEnum):
     """Whether something is done."""
 
@@ -69,6 +81,7 @@ class Asked:
     any_rotation: Rotation = Rotation.AUTO
     free_principal_point: bool = False
     crop: tuple[float, ...] | None = None
+    prior: Usual = Usual.NONE
 
     @property
     def keywords(self) -> dict[str, Any]:
@@ -79,6 +92,7 @@ class Asked:
             "any_rotation": None if self.any_rotation is Rotation.AUTO else self.any_rotation.value,
             "free_principal_point": share,
             "crop": self.crop,
+            "prior": None if self.prior is Usual.NONE else self.prior.value,
         }
         return {name: value for name, value in every.items() if value not in (False, None)}
 

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from geocalib.cli.clues import Asked
+from geocalib.cli.clues import Asked, Usual
 from geocalib.errors import ConfigError
 from geocalib.geometry.conventions import VFOV_RANGE_DEG
 
@@ -128,6 +128,8 @@ class Request:
         told = sources or self.roll_deg is not None or self.shared or self.asked != Asked()
         if self.lines is Lines.ONLY and told:
             raise ConfigError("--lines only asks lines alone; drop what else is known")
+        if self.shared and self.asked.prior is not Usual.NONE:
+            raise ConfigError("--shared photos tell their lens by their number; drop --prior")
         angles = {"--roll": self.roll_deg, "--pitch": self.pitch_deg}
         absent = [name for name, value in angles.items() if value is None]
         if len(absent) == 1:

@@ -26,7 +26,7 @@ from geocalib.pipeline.prepare import path_of
 from geocalib.pipeline.rotation import AnyRotation, Mode, mode_of
 from geocalib.pipeline.solve import KeepFields, Task, solve
 from geocalib.pipeline.torch_engine import LARGEST_BATCH, TorchEngine, find_device
-from geocalib.priors.clues import Clues
+from geocalib.priors.clues import Clues, UsualPrior
 from geocalib.priors.crop import CropLike
 from geocalib.result.calibration import Calibration, Failure, Outcome
 from geocalib.result.trust import UNTRAINED, doubts
@@ -60,6 +60,7 @@ class Options(TypedDict, total=False):
     any_rotation: AnyRotation
     free_principal_point: float | None
     crop: CropLike
+    prior: UsualPrior
 
 
 class Calibrator:
@@ -134,6 +135,7 @@ class Calibrator:
         any_rotation: AnyRotation = "auto",
         free_principal_point: float | None = None,
         crop: CropLike = None,
+        prior: UsualPrior = "none",
     ) -> Calibration | list[Outcome]:
         """The camera and gravity of a photograph, or of each of a list of any sizes.
 
@@ -165,7 +167,8 @@ class Calibrator:
         there is nothing to notice. crop: where in a larger picture, whose middle is the principal
         point, an image was cut out: a ``Crop`` or its six numbers, one for all or one per image.
         free_principal_point: frees it around the middle with this sigma, in units of the longer
-        side of the (larger) picture.
+        side of the (larger) picture. prior: "photos" takes the focal length for one that people
+        use where nobody tells it (``geocalib.priors.photos``).
         """
         if lines not in ("auto", "off", "only"):
             raise ConfigError(f"lines is {lines!r}; known: auto, off, only")
@@ -177,7 +180,7 @@ class Calibrator:
         if lines == "only":
             known = (focal, gravity, distortion, principal_point, aspect)
             values = (*known, vfov_deg, roll_deg, pitch_deg, rig, crop, free_principal_point)
-            flags = (sensors, rotation == "on", shared_intrinsics is not False)
+            flags = (sensors, rotation == "on", shared_intrinsics is not False, prior != "none")
             if any(flags) or any(value is not None for value in values):
                 raise ConfigError('lines="only" takes images and a camera model, and nothing else')
             outcomes = list(map(_lines_only, sources, models))
@@ -201,7 +204,9 @@ class Calibrator:
             raise ConfigError(
                 "principal_point already says where it is; drop crop and free_principal_point"
             )
-        clues = Clues.create(count, exif, sensors, crop, free_principal_point)
+        if prior != "none" and rig is not None:
+            raise ConfigError("a rig takes no photographs as people do; drop prior")
+        clues = Clues.create(count, exif, sensors, crop, free_principal_point, prior)
         task = Task(
             models[0],
             given,

@@ -108,8 +108,10 @@ def _answers(task: Task, sights: Sequence[Seen], given: Given, lines: bool) -> l
         outcomes.append(Calibration.from_fit(result, row, camera, file.path, fields=kept))
     if not lines:
         return outcomes
+    cameras, told = task.camera.tolist(), given.told_log_f
+    outcomes = task.clues.expected(outcomes, cameras, told)
     segments = [sight.segments for sight in sights]
-    return sharpened(outcomes, segments, task.camera.tolist(), task.rig, given.told_log_f)
+    return sharpened(outcomes, segments, cameras, task.rig, told)
 
 
 def _kept(sight: Seen, keep_fields: KeepFields) -> Fields | None:

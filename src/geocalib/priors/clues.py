@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor
@@ -13,13 +14,18 @@ from geocalib.errors import ConfigError
 from geocalib.imaging.metadata import Metadata
 from geocalib.priors.crop import Crop, CropLike, crops_of
 from geocalib.priors.exif import focal_hint, focal_prior
+from geocalib.priors.photos import as_people_take_them
 from geocalib.priors.readings import Readings, read_gravity
+from geocalib.result.calibration import Outcome
 from geocalib.solver.given import Given
 from geocalib.solver.priors import Prior
 
 VAGUE_RADIANS = 1e3
 """Sigma of a gravity of which nothing is known but where to start."""
 LEVEL = (0.0, 1.0, 0.0)
+
+UsualPrior = Literal["photos", "none"]
+"""What is taken for usual: focal lengths as people use them, or nothing."""
 
 
 @dataclass(frozen=True)
@@ -44,18 +50,28 @@ class Clues:
     crops: tuple[Crop | None, ...]
     point_share: float | None
     """One sigma of the principal point, in units of the longer side of the full picture."""
+    photos: bool = False
+    """Whether focal lengths of which nobody tells are those of photographs (``priors.photos``)."""
 
     @classmethod
     def create(
-        cls, count: int, exif: bool, sensors: bool, crop: CropLike, point_share: float | None
+        cls,
+        count: int,
+        exif: bool,
+        sensors: bool,
+        crop: CropLike,
+        point_share: float | None,
+        prior: UsualPrior = "none",
     ) -> Clues:
         """From the arguments of a calibration of so many images."""
+        if prior not in get_args(UsualPrior):
+            raise ConfigError(f"prior is {prior!r}; known: {', '.join(get_args(UsualPrior))}")
         if point_share is not None and not 0 < point_share < math.inf:
             raise ConfigError(
                 f"free_principal_point is one sigma in units of the longer side, such as 0.05; "
                 f"got {point_share:g}"
             )
-        return cls(exif or sensors, sensors, crops_of(crop, count), point_share)
+        return cls(exif, sensors, crops_of(crop, count), point_share, prior == "photos")
 
     def __getitem__(self, index: Sequence[int]) -> Clues:
         """Those about some of the images."""
@@ -81,6 +97,13 @@ class Clues:
         if self.point_share is None:
             return replace(given, principal_point=point)
         return replace(given, principal_point=Prior(point, torch.tensor(sigmas).to(point)))
+
+    def expected(
+        self, outcomes: list[Outcome], cameras: Sequence[int], told: Sequence[float] | None
+    ) -> list[Outcome]:
+        """The network's answers with what is usual: of whole photographs."""
+        whole = all(crop is None for crop in self.crops)
+        return as_people_take_them(outcomes, cameras, told) if self.photos and whole else outcomes
 
     def readings(self, given: Given, files: Sequence[File]) -> list[Readings]:
         """What the sensors say of each image that nothing is given for."""
