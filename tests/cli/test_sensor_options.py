@@ -119,6 +119,12 @@ def test_beside_data_the_report_goes_to_standard_error(
     assert "roll +0.0, pitch -53.1 ± 2.0 °" in gravity  # On one line, however long.
 
 
+def test_the_prior_of_photographs(run: Run, calibrator: FakeCalibrator, photos: list[str]) -> None:
+    run("calibrate", photos[0], "--prior", "photos")
+    run("calibrate", photos[0], "--prior", "none")
+    assert [known.get("prior") for _, known in calibrator.calls] == ["photos", None]
+
+
 def test_silent_sensors(run: Run, calibrator: FakeCalibrator, photos: list[str]) -> None:
     result = run("calibrate", photos[0], "--sensors", "--prior-report")
     assert "no sensor says anything" in result.stderr
@@ -131,6 +137,7 @@ def test_silent_sensors(run: Run, calibrator: FakeCalibrator, photos: list[str])
         (["--crop", "1,2,3"], "--crop takes six numbers"),
         (["--crop", "a,b,c,d,e,f"], "--crop takes six numbers"),
         (["--lines", "only", "--any-rotation", "on"], "--lines only asks lines alone"),
+        (["--shared", "--prior", "photos"], "drop --prior"),
     ],
 )
 def test_what_cannot_be_asked(

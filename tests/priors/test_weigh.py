@@ -83,7 +83,8 @@ def test_only_what_is_doubtful_is_fitted_again() -> None:
     solve = Linear([500.0, 500.0, 500.0])
     found = weighed(solve, [hint(510.0), hint(1000.0), None])
     assert solve.calls == [
-        ([0, 1, 2], True, True),
+        ([2], False, True),
+        ([0, 1], True, True),
         ([0, 1], False, False),
         ([1], False, True),
     ]

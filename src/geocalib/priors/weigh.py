@@ -9,7 +9,7 @@ contradiction, all is done again without priors, and it is decided which of the 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple, Protocol
 
@@ -53,29 +53,30 @@ def weigh(
     so that they are solved all or none.
     """
     every = range(len(files))
+
+    def solved(known: Given, rows: Sequence[int], lines: bool) -> dict[int, Outcome]:
+        return dict(zip(rows, solve(known, rows, lines), strict=True)) if rows else {}
+
     informed = pulled(given, readings, files, cameras)
-    outcomes = list(solve(informed, every, True))
-    if informed is given:
-        return [Weighed(outcome, ()) for outcome in outcomes]
-    told = [row for row in every if together or _says(readings[row])]
-    checks = _checks(readings, told, solve(given, told, False))
+    told = [row for row in every if informed is not given and (together or _says(readings[row]))]
+    # What is told of one photo must not change the answer for another.
+    outcomes = solved(given, [row for row in every if row not in told], True)
+    outcomes |= solved(informed, told, True)
+    checks = _checks(readings, solved(given, told, False))
     doubtful = [row for row in told if _is_doubtful(readings[row], checks[row], outcomes[row])]
-    if doubtful:
-        rows = told if together else doubtful
-        alone = solve(given, rows, True)
-        checks |= _checks(readings, rows, alone)
-        wrong = {cameras[row] for row in rows if not all(map(_stays, checks[row]))}
-        changed = [row for row in rows if wrong and (together or cameras[row] in wrong)]
-        if changed:
-            left = [
-                replace(reading, focal=None) if camera in wrong else reading
-                for reading, camera in zip(readings, cameras, strict=True)
-            ]
-            known = pulled(given, left, files, cameras)
-            for row, outcome in zip(changed, solve(known, changed, True), strict=True):
-                outcomes[row] = outcome
-                if cameras[row] in wrong:
-                    checks[row] = tuple(map(_left_out, checks[row]))
+    rows = told if together and doubtful else doubtful
+    checks |= _checks(readings, solved(given, rows, True))
+    wrong = {cameras[row] for row in rows if not all(map(_stays, checks[row]))}
+    if wrong:
+        left = [
+            replace(reading, focal=None) if camera in wrong else reading
+            for reading, camera in zip(readings, cameras, strict=True)
+        ]
+        changed = [row for row in rows if together or cameras[row] in wrong]
+        outcomes |= solved(pulled(given, left, files, cameras), changed, True)
+        checks |= {
+            row: tuple(map(_left_out, checks[row])) for row in changed if cameras[row] in wrong
+        }
     return [Weighed(outcomes[row], checks.get(row, ())) for row in every]
 
 
@@ -84,12 +85,12 @@ def _says(reading: Readings) -> bool:
 
 
 def _checks(
-    readings: Sequence[Readings], rows: Sequence[int], alone: Sequence[Outcome]
+    readings: Sequence[Readings], alone: Mapping[int, Outcome]
 ) -> dict[int, tuple[PriorCheck, ...]]:
     """How well some photos agree with what was read of them, by what they show alone."""
     return {
         row: check(readings[row], seen) if isinstance(seen, Calibration) else ()
-        for row, seen in zip(rows, alone, strict=True)
+        for row, seen in alone.items()
     }
 
 
