@@ -144,6 +144,13 @@ def test_a_cropped_image_has_no_hint() -> None:
     assert "cropped" in notes[0]
 
 
+@pytest.mark.parametrize("size", [(8000, 2400), (2400, 8000)])
+def test_a_panorama_has_the_hint_of_its_parts(size: tuple[int, int]) -> None:
+    hint, notes = focal_hint({Base.FocalLengthIn35mmFilm: 26}, size)
+    assert hint is None
+    assert "stitched" in notes[0]
+
+
 def test_no_exif_is_no_news() -> None:
     orientation, tags, notes = read_tags(Image.new("RGB", (60, 40)))
     assert (orientation, tags, notes) == (1, {}, ())

@@ -50,7 +50,12 @@ CROPPED = 0.02
 MILLIMETRES: dict[float, float] = {2: 25.4, 3: 10.0, 4: 1.0, 5: 0.001}
 """Of the FocalPlaneResolutionUnit: inch, centimetre, millimetre, micrometre."""
 
+STITCHED = 2.4
+"""Longer to shorter side beyond which a picture is more or less than one shot: panoramas of phones
+have the EXIF data of their parts."""
+
 CROPPED_NOTE = "cropped after it was taken, so its EXIF focal length was ignored"
+STITCHED_NOTE = "stitched or cut to a strip, so its EXIF focal length was ignored"
 
 
 @dataclass(frozen=True)
@@ -104,8 +109,9 @@ def focal_hint(
     if equivalent is None and engraved is None:
         return None, tuple(notes)
     if written is not None and _was_cropped(written, size):
-        notes.append(CROPPED_NOTE)
-        return None, tuple(notes)
+        return None, (*notes, CROPPED_NOTE)
+    if max(size) > STITCHED * min(size):
+        return None, (*notes, STITCHED_NOTE)
     told = [hint for hint in (equivalent, engraved) if hint is not None]
     if len(told) == 2 and _apart(*told) > CONTRADICTION:
         return equivalent, tuple(notes)
