@@ -13,7 +13,8 @@ from PIL import Image
 from fake_calibrator import FakeCalibrator, Run, picture
 from geocalib.formats import colmap, csv_table, json_lines, opencv
 from geocalib.geometry.gravity import to_roll_pitch
-from geocalib.result.calibration import RECORD_KEYS, Calibration, Failure
+from geocalib.result.calibration import Calibration, Failure
+from geocalib.result.schema import RECORD
 
 pytestmark = pytest.mark.usefixtures("photos")
 
@@ -44,7 +45,7 @@ def test_json_on_standard_output_and_all_else_on_standard_error(
     result = run("calibrate", "photos", "none/*.jpg", "gone.jpg", "--json")
     records = [json.loads(line) for line in result.stdout.splitlines()]
     assert result.exit_code == 1
-    assert all(tuple(record) == RECORD_KEYS for record in records)
+    assert all(tuple(record) == RECORD.keys for record in records)
     assert [record["image"] for record in records[-2:]] == ["photos/bad.png", "gone.jpg"]
     assert records[-2]["error"] == "photos/bad.png is empty; copy it again"
     assert records[-2]["roll_deg"] is None

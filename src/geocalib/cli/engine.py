@@ -19,8 +19,7 @@ from geocalib.formats import json_lines
 from geocalib.geometry.gravity import from_roll_pitch
 from geocalib.imaging import read_size
 from geocalib.priors.crop import Crop
-from geocalib.result.calibration import Failure, Outcome
-from geocalib.result.record import read_outcome
+from geocalib.result.calibration import Failure, Outcome, read_outcome
 
 if TYPE_CHECKING:
     from geocalib.pipeline.calibrator import Calibrator

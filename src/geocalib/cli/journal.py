@@ -17,7 +17,7 @@ from geocalib.cli.options import Format, Network, Request
 from geocalib.files import Guard, sha256_of
 from geocalib.formats import FORMATS, ONE_EACH, csv_table, files_of, json_lines
 from geocalib.nets.weights import identify
-from geocalib.pipeline.journal import Journal, Record, check_same, request_of
+from geocalib.pipeline.journal import Journal, Record, check_record, request_of
 from geocalib.priors.sidecar import sidecar_path
 
 OPTIONS = {"vfov_deg": "fov", "roll_deg": "roll", "pitch_deg": "pitch"}
@@ -83,7 +83,7 @@ class Kept:
         """The rows of a table that is to be gone on with."""
         if self.format is Format.CSV and not self.guard.overwrite and self._there():
             for record in csv_table.read_records(self.place):
-                check_same(record["request"], self.journal.request, self.place)
+                check_record(record, self.journal.request, self.place)
                 yield record
 
     def _there(self) -> bool:
