@@ -29,6 +29,7 @@ from geocalib.imaging.metadata import Metadata
 from geocalib.priors.clues import File
 from geocalib.result.calibration import OUTLIER, Calibration, Failure
 from geocalib.sets.album import Album, Method
+from geocalib.solver.field_errors import FieldErrors
 from geocalib.solver.given import Given, centres
 
 FOCAL, SIZE = 3000.0, (4000, 3000)
@@ -102,7 +103,7 @@ def peak_mib() -> float:
 
 def measure(count: int, model: str) -> None:
     """One row of the table."""
-    method = Method(get_model(model), SCALE, SIGMAS, (), False)
+    method = Method(get_model(model), FieldErrors(SCALE, SIGMAS), (), False)
     before = peak_mib()
     truths, planted, sizes = [], [], []
     with TemporaryDirectory() as folder:

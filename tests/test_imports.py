@@ -1,14 +1,20 @@
-"""The geometry stands on torch and numpy alone, and modules import each other in one direction."""
+"""Who may import whom: read from the code, imports within functions and for types included."""
 
 from __future__ import annotations
 
-import ast
+import importlib.util
+import re
 import subprocess
 import sys
-from graphlib import TopologicalSorter
 from pathlib import Path
+from types import FrameType, ModuleType
 
-import geocalib
+import pytest
+
+from geocalib import Calibrator
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
 
 SCRIPT = """
 import sys
@@ -18,6 +24,20 @@ print(*sorted({"scipy", "cv2", "matplotlib", "PIL"} & set(sys.modules)))
 """
 
 
+def load(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+architecture = load("make_architecture")
+GRAPH: dict[str, set[str]] = architecture.imports(architecture.modules())
+PACKAGES: dict[str, set[str]] = architecture.packages(GRAPH)
+
+
 def test_geometry_imports_nothing_else() -> None:
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True
@@ -25,27 +45,64 @@ def test_geometry_imports_nothing_else() -> None:
     assert done.stdout.split() == []
 
 
-def test_no_circle() -> None:
-    """Imports in functions and those for types alone count, too."""
-    graph = _imports(Path(geocalib.__file__).parent)
-    assert "geocalib.result.record" in graph["geocalib.result.calibration"]
-    TopologicalSorter(graph).prepare()  # CycleError names the modules.
+def test_circles_are_found() -> None:
+    graph = {"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}}
+    assert architecture.circles(graph) == [["b", "c"]]
 
 
-def _imports(package: Path) -> dict[str, set[str]]:
-    """The modules of a package that each of its modules imports, anywhere in it."""
-    files = {}
-    for file in package.rglob("*.py"):
-        parts = file.relative_to(package.parent).with_suffix("").parts
-        files[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = file
-    graph: dict[str, set[str]] = {}
-    for module, file in files.items():
-        named = set()
-        for node in ast.walk(ast.parse(file.read_text())):
-            if isinstance(node, ast.Import):
-                named |= {alias.name for alias in node.names}
-            elif isinstance(node, ast.ImportFrom):
-                several = {f"{node.module}.{alias.name}" for alias in node.names}
-                named |= {name if name in files else str(node.module) for name in several}
-        graph[module] = named & files.keys() - {module}
-    return graph
+def test_no_module_imports_itself_by_way_of_others() -> None:
+    # The root has everybody's names, for users; nobody inside needs them from there.
+    inside = {module: others for module, others in GRAPH.items() if module != "geocalib"}
+    assert architecture.circles(inside) == []
+
+
+def test_no_package_imports_itself_by_way_of_others() -> None:
+    assert architecture.circles(PACKAGES) == []
+
+
+def test_nobody_inside_imports_the_root() -> None:
+    users = {module for module, others in GRAPH.items() if "geocalib" in others}
+    assert users == set()
+
+
+def test_nothing_imports_the_command_line() -> None:
+    assert {name for name, others in PACKAGES.items() if "cli" in others} == set()
+
+
+@pytest.mark.parametrize("package", ["cameras", "geometry", "solver"])
+def test_mathematics_knows_neither_files_nor_networks(package: str) -> None:
+    assert PACKAGES[package] <= {"cameras", "geometry", "errors"}
+
+
+def test_networks_know_no_photos() -> None:
+    assert PACKAGES["nets"] <= {"files", "errors"}
+
+
+class TestArchitecturePage:
+    PAGE = (DOCS / "architecture.md").read_text()
+
+    def test_every_package_is_told(self) -> None:
+        told = set(re.findall(r"^\| `(\w+)` \|", self.PAGE, re.M))
+        assert told == set(PACKAGES)
+        assert set(architecture.STORY) == set(PACKAGES)
+
+    def test_the_walk_is_the_one_that_a_photo_takes(self) -> None:
+        """In the order of their first calls."""
+        walk = re.findall(r"^\d+\. `([\w.]+)`", self.PAGE, re.M)
+        assert len(walk) <= 12
+        calibrator = Calibrator()
+        entered: list[str] = []
+
+        def note(frame: FrameType, event: str, _: object) -> None:
+            name = frame.f_globals.get("__name__", "").removeprefix("geocalib.")
+            # To make or to slice a record is not to do its work.
+            work = event == "call" and not frame.f_code.co_name.startswith("__")
+            if work and name in walk and name not in entered:
+                entered.append(name)
+
+        sys.setprofile(note)
+        try:
+            calibrator.calibrate(ROOT / "examples" / "town.jpg")
+        finally:
+            sys.setprofile(None)
+        assert entered == walk

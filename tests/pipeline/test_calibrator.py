@@ -25,7 +25,7 @@ from geocalib.errors import (
 )
 from geocalib.nets.weights import LoadedNetwork
 from geocalib.pipeline import calibrator as module
-from geocalib.pipeline import predict as eye
+from geocalib.pipeline import torch_engine
 from geocalib.result.trust import BLANK, UNTRAINED
 from oracle_network import CARD, Oracle, Truth, check, knowing, picture, truth
 from views import random_cameras
@@ -214,8 +214,8 @@ class TestLists:
         calibrator = knowing(*truths)
         whole = calibrator.calibrate(sources, focal=focals)
         monkeypatch.setattr(module, "LARGEST_BATCH", 3)
-        monkeypatch.setitem(eye.BATCH, "cpu", 2)
-        oracle = calibrator._eye.network
+        monkeypatch.setattr(calibrator._engine, "batch", 2)
+        oracle = calibrator._engine.network
         assert isinstance(oracle, Oracle)
         oracle.batches.clear()
         parts = calibrator.calibrate(sources, focal=focals)
@@ -335,15 +335,15 @@ class TestDevices:
     def test_auto_is_the_fastest_there_is(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
         monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
-        assert eye.find_device("auto") == torch.device("cpu")
+        assert torch_engine.find_device("auto") == torch.device("cpu")
         monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
-        assert eye.find_device("auto") == torch.device("mps")
+        assert torch_engine.find_device("auto") == torch.device("mps")
         monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
         monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-        assert eye.find_device("auto") == torch.device("cuda")
-        assert eye.find_device("cuda:1") == torch.device("cuda:1")
+        assert torch_engine.find_device("auto") == torch.device("cuda")
+        assert torch_engine.find_device("cuda:1") == torch.device("cuda:1")
         with pytest.raises(ConfigError, match=r"no device 'cuda:2'.*cuda, mps, cpu"):
-            eye.find_device("cuda:2")
+            torch_engine.find_device("cuda:2")
 
     @pytest.mark.parametrize("name", ["cuda", "mps", "tpu", "meta", "", "cpu:1"])
     def test_a_device_that_is_not_there(self, monkeypatch: pytest.MonkeyPatch, name: str) -> None:

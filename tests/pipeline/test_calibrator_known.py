@@ -232,7 +232,7 @@ class TestKnown:
         calibrator = knowing(truth())
         with pytest.raises(error, match=words):
             calibrator.calibrate([picture((480, 360), 0), "missing.jpg", "none.jpg"], **known)
-        oracle = calibrator._eye.network
+        oracle = calibrator._engine.network
         assert isinstance(oracle, Oracle)
         assert oracle.batches == []
 

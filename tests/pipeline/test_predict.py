@@ -12,7 +12,9 @@ from PIL import Image
 
 from geocalib.imaging import ImageSource
 from geocalib.nets.weights import LoadedNetwork
-from geocalib.pipeline.predict import Eye, Seen, path_of
+from geocalib.pipeline.predict import Seen, see
+from geocalib.pipeline.prepare import path_of
+from geocalib.pipeline.torch_engine import TorchEngine
 from geocalib.result.calibration import Failure
 from geocalib.result.trust import BLANK
 from oracle_network import CARD, Oracle, picture, truth
@@ -27,9 +29,9 @@ def oracle() -> Oracle:
 
 
 @pytest.fixture
-def eye(oracle: Oracle) -> Eye:
+def engine(oracle: Oracle) -> TorchEngine:
     loaded = LoadedNetwork(oracle, CARD)  # type: ignore[arg-type]
-    return Eye(loaded, torch.device("cpu"), half=False, compile=False)
+    return TorchEngine(loaded, torch.device("cpu"), half=False, compile=False)
 
 
 @pytest.fixture
@@ -41,9 +43,9 @@ def photos(tmp_path: Path) -> list[ImageSource]:
 
 
 def test_inputs_of_one_size_are_seen_together(
-    eye: Eye, oracle: Oracle, photos: list[ImageSource]
+    engine: TorchEngine, oracle: Oracle, photos: list[ImageSource]
 ) -> None:
-    sights = list(eye.see(photos, with_lines=False, any_rotation="off"))
+    sights = list(see(engine, photos, with_lines=False, any_rotation="off"))
     assert sorted(oracle.batches) == [1, 2]
     for sight, size, path in zip(sights, SIZES, photos, strict=True):
         assert isinstance(sight, Seen)
@@ -62,10 +64,10 @@ def test_inputs_of_one_size_are_seen_together(
         assert math.degrees(math.atan2(-up[0], -up[1])) == pytest.approx(7, abs=0.2)
 
 
-def test_what_cannot_be_read_fails_alone(eye: Eye, photos: list[ImageSource]) -> None:
+def test_what_cannot_be_read_fails_alone(engine: TorchEngine, photos: list[ImageSource]) -> None:
     blank = np.full((48, 64, 3), 8, np.uint8)
     sources: list[ImageSource] = [photos[0], "gone.jpg", blank, photos[1]]
-    sights = list(eye.see(sources, with_lines=True, any_rotation="off"))
+    sights = list(see(engine, sources, with_lines=True, any_rotation="off"))
     first, gone, empty, last = sights
     assert isinstance(gone, Failure)
     assert (gone.image, gone.width) == ("gone.jpg", None)
@@ -80,7 +82,7 @@ def test_what_cannot_be_read_fails_alone(eye: Eye, photos: list[ImageSource]) ->
 
 
 def test_a_large_photo_is_decoded_once(
-    eye: Eye, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    engine: TorchEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "large.jpg"
     Image.fromarray(picture((2600, 1950), 2)).save(path, quality=95)
@@ -91,7 +93,7 @@ def test_a_large_photo_is_decoded_once(
         image.load()
 
     monkeypatch.setattr("geocalib.imaging.read._load", load)
-    (sight,) = eye.see([path], with_lines=True, any_rotation="off")
+    (sight,) = see(engine, [path], with_lines=True, any_rotation="off")
     assert isinstance(sight, Seen)
     assert sight.segments is not None
     assert decoded == [str(path)]

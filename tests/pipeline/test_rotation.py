@@ -201,7 +201,7 @@ def test_a_photo_on_its_side_is_noticed_without_being_asked(
 def test_who_knows_gravity_knows_which_side_is_up(
     calibrator: Calibrator, lying: np.ndarray, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(calibrator._eye, "_glance", lambda *_: pytest.fail("it glanced"))
+    monkeypatch.setattr(calibrator._engine, "glance", lambda *_: pytest.fail("it glanced"))
     found = calibrator.calibrate(lying, gravity=Prior([1.0, 0.0, 0.0], 0.1), lines="off")
     assert LIES not in found.warnings
 

@@ -12,8 +12,12 @@ Held = TypeVar("Held")
 """A dataclass of tensors alone."""
 
 
+def named_tensors(held: object) -> dict[str, Tensor]:
+    """The tensors of a dataclass by their names, in order."""
+    return {field.name: getattr(held, field.name) for field in fields(held)}  # type: ignore[arg-type]
+
+
 def map_tensors(change: Callable[..., Tensor], first: Held, *others: Held) -> Held:
     """With every tensor of the first changed, given those of the same name in the others."""
-    names = [field.name for field in fields(first)]  # type: ignore[arg-type]
-    every = (first, *others)
-    return type(first)(**{name: change(*(getattr(one, name) for one in every)) for name in names})
+    every = list(map(named_tensors, (first, *others)))
+    return type(first)(**{name: change(*(one[name] for one in every)) for name in every[0]})

@@ -6,9 +6,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import torch
+import numpy.typing as npt
 from PIL import Image
-from torch import Tensor
 
 from geocalib.errors import ImageError
 from geocalib.geometry.view import View
@@ -46,8 +45,8 @@ PUBLISHED = InputSpec(320, 32, math.inf)
 class NetworkInput:
     """One image, ready for a network."""
 
-    image: Tensor
-    """(3, h, w) float32 RGB in [0, 1]."""
+    image: npt.NDArray[np.float32]
+    """(3, h, w) RGB in [0, 1]."""
     view: View
     """What of the original it shows, exactly."""
     notes: tuple[str, ...] = ()
@@ -99,7 +98,7 @@ def prepare(photo: Photo, spec: InputSpec | None = None) -> NetworkInput:
     )
     whole = _resize(Image.fromarray(photo.pixels), box, resized, spec)
     picture = np.array(whole)[lost[1] : lost[1] + kept[1], lost[0] : lost[0] + kept[0]]
-    image = torch.from_numpy(picture).permute(2, 0, 1).to(torch.float32).contiguous() / 255
+    image = np.ascontiguousarray(picture.transpose(2, 0, 1), dtype=np.float32) / np.float32(255)
 
     step_x, step_y = width / resized[0], height / resized[1]
     view = View(left + lost[0] * step_x, top + lost[1] * step_y, kept[0] * step_x, kept[1] * step_y)

@@ -13,9 +13,10 @@ import torch
 from torch import Tensor
 
 from geocalib.geometry import gravity as sphere
+from geocalib.geometry.fields import LOG_ASPECT
 from geocalib.geometry.segments import Segments
 from geocalib.lines.refine import refine
-from geocalib.result.calibration import Calibration
+from geocalib.result.calibration import Calibration, Outcome
 from geocalib.solver.coupling import Rig
 
 
@@ -70,3 +71,31 @@ def _turned_back(
         lines = lines.turned_back(segments, directions)
     camera, gravity = answer.camera.rotate90(-turns), sphere.rotate90(answer.gravity, -turns)
     return before.moved(camera, gravity, answer.covariance, lines)
+
+
+def sharpened(
+    outcomes: Sequence[Outcome],
+    segments: Sequence[Segments | None],
+    cameras: Sequence[int],
+    rig: Rig | None = None,
+) -> list[Outcome]:
+    """The outcomes with what straight lines say, where segments were asked for.
+
+    cameras: equal integers for images of one camera. Lines know of no free aspect.
+    """
+    answers = list(outcomes)
+    found = {
+        row: (outcome, known)
+        for row, (outcome, known) in enumerate(zip(outcomes, segments, strict=True))
+        if known is not None
+        and isinstance(outcome, Calibration)
+        and LOG_ASPECT not in outcome.parameters
+    }
+    if found:
+        rows = list(found)
+        calibrations, every = zip(*found.values(), strict=True)
+        groups = [cameras[row] for row in rows]
+        refined = refine_turned(calibrations, every, groups, None if rig is None else rig[rows])
+        for row, answer in zip(rows, refined, strict=True):
+            answers[row] = answer
+    return answers

@@ -6,45 +6,38 @@ Image -> network -> fields -> fit -> calibration. Everything before and after is
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from itertools import groupby
 from pathlib import Path
 from typing import Literal, TypedDict, Unpack, overload
 
 import torch
-from torch import Tensor
 
 from geocalib.cameras import get_model
 from geocalib.cameras.base import CameraModel
-from geocalib.cameras.legacy import LegacySimpleRadial, without_legacy
-from geocalib.cameras.simple_radial import SimpleRadial
 from geocalib.errors import ConfigError, CouplingError, ImageError
-from geocalib.geometry.fields import LOG_ASPECT, Fields
 from geocalib.imaging import ImageSource, read_photo
-from geocalib.imaging.enlarge import enlarge
 from geocalib.lines.detect import SHORT_SIDE, detect
-from geocalib.lines.turned import refine_turned
 from geocalib.lines.vanishing import TOO_FEW, calibrate_by_lines
 from geocalib.nets.weights import WeightCard, load_network
 from geocalib.pipeline.arguments import CameraModels, check_models, listed, models_of
-from geocalib.pipeline.predict import LARGEST_BATCH, Eye, Seen, find_device, path_of
+from geocalib.pipeline.predict import Seen, see
+from geocalib.pipeline.prepare import path_of
 from geocalib.pipeline.rotation import AnyRotation, Mode, mode_of
-from geocalib.priors.check import check
-from geocalib.priors.clues import Clues, File, pulled, started
+from geocalib.pipeline.solve import KeepFields, Task, solve
+from geocalib.pipeline.torch_engine import LARGEST_BATCH, TorchEngine, find_device
+from geocalib.priors.clues import Clues
 from geocalib.priors.crop import CropLike
 from geocalib.result.calibration import Calibration, Failure, Outcome
 from geocalib.result.trust import UNTRAINED, doubts
-from geocalib.solver import FitOptions, FitResult, Rig, fit
+from geocalib.solver import Rig
 from geocalib.solver.coupling import couple
-from geocalib.solver.given import Given, Mapping
-from geocalib.solver.joint import fit_turned
-from geocalib.solver.plane import Plane
+from geocalib.solver.field_errors import FieldErrors
+from geocalib.solver.given import Given
 from geocalib.solver.priors import Known
 
 Precision = Literal["float32", "bfloat16"]
 LinesMode = Literal["auto", "off", "only"]
-KeepFields = bool | Literal["full"]
 
 
 class Options(TypedDict, total=False):
@@ -67,30 +60,6 @@ class Options(TypedDict, total=False):
     any_rotation: AnyRotation
     free_principal_point: float | None
     crop: CropLike
-
-
-@dataclass(frozen=True)
-class _Task:
-    """Images to fit together, and what is known of them."""
-
-    sources: Sequence[ImageSource]
-    model: CameraModel
-    given: Given
-    camera: Tensor
-    """(B,) integers, equal for images of one camera."""
-    rig: Rig | None
-    clues: Clues
-
-    def __getitem__(self, index: Sequence[int]) -> _Task:
-        """A part of it."""
-        rows = list(index)
-        rig = self.rig
-        if rig is not None:
-            camera, time = torch.as_tensor(rig.camera), torch.as_tensor(rig.time)
-            rig = replace(rig, camera=camera[rows], time=time[rows])
-        sources = [self.sources[i] for i in rows]
-        given, camera, clues = self.given[rows], self.camera[rows], self.clues[rows]
-        return _Task(sources, self.model, given, camera, rig, clues)
 
 
 class Calibrator:
@@ -118,7 +87,13 @@ class Calibrator:
         self.device = find_device(device)
         loaded = load_network(weights)
         self.card: WeightCard = loaded.card
-        self._eye = Eye(loaded, self.device, half=precision == "bfloat16", compile=compile)
+        self._engine = TorchEngine(
+            loaded, self.device, half=precision == "bfloat16", compile=compile
+        )
+        self._errors = FieldErrors(
+            self.card.confidence_scale, self.card.sigma_scale, self.card.legacy_up_field
+        )
+        self._warnings = () if self.card.trained else (UNTRAINED,)
 
     # A path, too, is a sequence of paths to a type checker; the first of the two is meant.
     @overload
@@ -226,15 +201,25 @@ class Calibrator:
                 "principal_point already says where it is; drop crop and free_principal_point"
             )
         clues = Clues.create(count, exif, sensors, crop, free_principal_point)
-        task = _Task(sources, models[0], given, coupling.camera, rig, clues)
+        task = Task(
+            models[0],
+            given,
+            coupling.camera,
+            rig,
+            clues,
+            self._errors,
+            self._warnings,
+            keep_fields,
+        )
         together = LARGEST_BATCH if coupling.separate else count
         answers: dict[int, Outcome] = {}
         for model in dict.fromkeys(models):
             every = [index for index in range(count) if models[index] is model]
             for start in range(0, len(every), together):
                 rows = every[start : start + together]
-                part = replace(task[rows], model=model)
-                found = self._solve(part, keep_fields, lines == "auto", rotation)
+                few = [sources[index] for index in rows]
+                sights = list(self._see(few, lines == "auto", rotation))
+                found = solve(replace(task[rows], model=model), sights)
                 answers.update(zip(rows, found, strict=True))
         outcomes = [answers[index] for index in range(count)]
         return _alone(outcomes) if alone else outcomes
@@ -291,151 +276,19 @@ class Calibrator:
         if free_principal_point is not None:
             raise ConfigError("the principal point of a set is fixed; drop free_principal_point")
         clues = Clues.create(count, exif, sensors, crop, None)
-        method = Method(
-            self._fitted_model(model),
-            self.card.confidence_scale,
-            self.card.sigma_scale,
-            () if self.card.trained else (UNTRAINED,),
-            keep_fields,
-        )
+        method = Method(self._errors.fitted(model), self._errors, self._warnings, keep_fields)
         rotation = _rotation(any_rotation, gravity, roll_deg)
-        see = partial(self._eye.see, with_lines=lines == "auto", any_rotation=rotation)
+        see = partial(self._see, with_lines=lines == "auto", any_rotation=rotation)
         cameras = coupling.camera.tolist()
         if resume_in is None or keep_fields:
             return fit_set(see(images), cameras, given, clues, method)
         shelf = Shelf(resume_in, repr((self.card, model.name, lines, rotation, crop)))
         return fit_set(shelf.sights(images, see), cameras, given, clues, method, shelf)
 
-    def _solve(
-        self, task: _Task, keep_fields: KeepFields, with_lines: bool, any_rotation: Mode
-    ) -> list[Outcome]:
-        """The outcome of each image of a task."""
-        outcomes: dict[int, Outcome] = {}
-        seen: dict[int, Seen] = {}
-        for index, sight in enumerate(self._eye.see(task.sources, with_lines, any_rotation)):
-            if not isinstance(sight, Seen):
-                outcomes[index] = sight
-            elif misfit := task.given.misfit(index, task.model, (file := sight.file).size):
-                outcomes[index] = Failure(file.path, *file.size, f"{file.name}: {misfit}")
-            else:
-                seen[index] = sight
-        # Fields of one size are fitted as one batch.
-        order = sorted(seen, key=lambda index: seen[index].fields.size)
-        if order:
-            answers = self._fit(task[order], [seen[index] for index in order], keep_fields)
-            outcomes.update(zip(order, answers, strict=True))
-        return [outcomes[index] for index in range(len(task.sources))]
-
-    def _fit(
-        self, task: _Task, sights: Sequence[Seen], keep_fields: KeepFields
-    ) -> Iterator[Outcome]:
-        """The outcomes of images that the network has seen, sorted by the size of their fields."""
-        files, cameras = [sight.file for sight in sights], task.camera.tolist()
-        given = task.clues.placed(task.given, files)
-        _check_sizes(files, cameras, given, task.rig is not None)
-        readings = task.clues.readings(given, files)
-        informed = pulled(given, readings, files, cameras)
-        outcomes = self._answers(task, sights, informed, keep_fields)
-        alone = outcomes if informed is given else self._answers(task, sights, given, False)
-        untrained = () if self.card.trained else (UNTRAINED,)
-        for row, (outcome, blind, sight) in enumerate(zip(outcomes, alone, sights, strict=True)):
-            if isinstance(outcome, Calibration):
-                checks = check(readings[row], blind) if isinstance(blind, Calibration) else ()
-                notes = (*sight.notes, *readings[row].notes)
-                wrong = (str(prior) for prior in checks if prior.contradicts)
-                told = (*untrained, *notes, *wrong, *doubts(outcome))
-                outcome = replace(outcome, warnings=told, priors=checks)
-            yield outcome
-
-    def _answers(
-        self, task: _Task, sights: Sequence[Seen], given: Given, keep_fields: KeepFields
-    ) -> list[Outcome]:
-        """The outcomes without their warnings, by what is given."""
-        given = started(given, [sight.down for sight in sights])
-        mapping = Mapping.create([s.view for s in sights], [s.fields.size for s in sights])
-        sizes = [sight.file.size for sight in sights]
-        result = self._fit_fields([s.fields for s in sights], sizes, task, mapping, given)
-        outcomes: list[Outcome] = []
-        for row, sight in enumerate(sights):
-            file = sight.file
-            if result.status[row].failed:
-                error = f"{file.name}: {result.status[row]}"
-                outcomes.append(Failure(file.path, *file.size, error))
-                continue
-            camera = sight.view.to_original(result.camera[row], file.size)
-            camera = given.restored(camera, row)
-            kept = sight.fields.to("cpu") if keep_fields else None
-            if kept is not None and keep_fields == "full":
-                kept = enlarge(kept, sight.view, file.size)
-            answer = Calibration.from_fit(result, row, camera, file.path, fields=kept)
-            outcomes.append(answer)
-        return _sharpened(outcomes, sights, task)
-
-    def _fitted_model(self, model: CameraModel) -> CameraModel:
-        """The model to fit to the network's fields."""
-        legacy = self.card.legacy_up_field and isinstance(model, SimpleRadial)
-        return LegacySimpleRadial() if legacy else model
-
-    def _fit_fields(
-        self,
-        fields: Sequence[Fields],
-        sizes: Sequence[tuple[int, int]],
-        task: _Task,
-        mapping: Mapping,
-        given: Given,
-    ) -> FitResult:
-        model = self._fitted_model(task.model)
-        options = FitOptions(confidence_scale=self.card.confidence_scale)
-        if _some_turned(sizes, task.camera.tolist()):
-            assert isinstance(given.principal_point, Tensor)
-            plane = Plane.create(mapping, sizes, given.principal_point)
-            result = fit_turned(fields, plane, given, model, task.camera, options)
-            return self._calibrated_sigmas(result)
-        known = mapping.to_fields(given)
-        # In double precision the fit takes fewer steps and no longer.
-        batches = [
-            Fields.concatenate(list(batch)).to(torch.float64)
-            for _, batch in groupby(fields, lambda part: part.size)
-        ]
-        result = fit(
-            batches,
-            model,
-            known.focal,
-            known.gravity,
-            known.distortion,
-            known.principal_point,
-            task.camera,
-            task.rig,
-            aspect=mapping.aspect_of(given),
-            options=options,
-        )
-        return self._calibrated_sigmas(result)
-
-    def _calibrated_sigmas(self, result: FitResult) -> FitResult:
-        """As the weights' card corrects them, of a camera that users know."""
-        if isinstance(result.camera.model, LegacySimpleRadial):
-            result = replace(result, camera=without_legacy(result.camera))
-        return result.with_sigmas_scaled(**self.card.sigma_scale)
-
-
-def _sharpened(outcomes: Sequence[Outcome], sights: Sequence[Seen], task: _Task) -> list[Outcome]:
-    """The outcomes with what straight lines say, where segments were asked for."""
-    answers = list(outcomes)
-    found = {
-        row: (outcome, segments)
-        for row, (outcome, sight) in enumerate(zip(outcomes, sights, strict=True))
-        if isinstance(outcome, Calibration)
-        and (segments := sight.segments) is not None
-        # Lines know of no free aspect.
-        and LOG_ASPECT not in outcome.parameters
-    }
-    if found:
-        part = task[list(found)]
-        calibrations, every = zip(*found.values(), strict=True)
-        refined = refine_turned(calibrations, every, part.camera, part.rig)
-        for row, answer in zip(found, refined, strict=True):
-            answers[row] = answer
-    return answers
+    def _see(
+        self, sources: Sequence[ImageSource], with_lines: bool, any_rotation: Mode
+    ) -> Iterator[Seen | Failure]:
+        return see(self._engine, sources, with_lines, any_rotation)
 
 
 def _lines_only(source: ImageSource, model: CameraModel) -> Outcome:
@@ -472,22 +325,3 @@ def _groups(shared: bool | Sequence[int], count: int) -> Sequence[int] | None:
             f"shared_intrinsics holds {len(shared)} integers for {count} images; give one each"
         )
     return shared
-
-
-def _check_sizes(files: Sequence[File], cameras: Sequence[int], given: Given, rig: bool) -> None:
-    """One camera takes pictures of one size; turned by a quarter, if nothing else turns along."""
-    may_turn = isinstance(given.principal_point, Tensor) and given.aspect is None and not rig
-    first: dict[int, File] = {}
-    for file, camera in zip(files, cameras, strict=True):
-        other = first.setdefault(camera, file)
-        if file.size != other.size and not (may_turn and file.size == other.size[::-1]):
-            sizes = ["x".join(map(str, seen.size)) for seen in (file, other)]
-            raise CouplingError(
-                f"{file.name} is {sizes[0]} pixels, but {other.name}, of the same camera, "
-                f"{sizes[1]}; resize them alike, or give them cameras of their own"
-            )
-
-
-def _some_turned(sizes: Sequence[tuple[int, int]], cameras: Sequence[int]) -> bool:
-    """Whether a camera took both portrait and landscape pictures."""
-    return len(set(zip(cameras, sizes, strict=True))) > len(set(cameras))

@@ -9,7 +9,7 @@ and keep the one that leaves the camera least uncertain.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 import torch
@@ -18,6 +18,7 @@ from torch import Tensor
 from geocalib.errors import ConfigError
 from geocalib.geometry import gravity as sphere
 from geocalib.geometry.fields import Fields
+from geocalib.geometry.tensors import map_tensors
 from geocalib.nets.upright import TURNS, standing
 from geocalib.priors.clues import LEVEL
 from geocalib.solver import FitOptions, fit
@@ -67,9 +68,8 @@ def turned(fields: Fields, turns: int) -> Fields:
     x, y = fields.up.unbind(1)
     for _ in range(turns % 4):
         x, y = y, -x
-    up = torch.stack([x, y], 1)
-    others = (fields.latitude, fields.up_confidence, fields.latitude_confidence)
-    return Fields(*(torch.rot90(value, turns, (-2, -1)).contiguous() for value in (up, *others)))
+    rotated = replace(fields, up=torch.stack([x, y], 1))
+    return map_tensors(lambda value: torch.rot90(value, turns, (-2, -1)).contiguous(), rotated)
 
 
 def look_upright(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import replace
 from statistics import NormalDist
 
 import torch
@@ -11,11 +13,27 @@ from geocalib.geometry import gravity as sphere
 from geocalib.priors.exif import FocalHint
 from geocalib.priors.hint import GravityHint
 from geocalib.priors.readings import Readings
-from geocalib.result.calibration import Calibration
+from geocalib.result.calibration import Calibration, Outcome
 from geocalib.result.prior_check import PriorCheck
+from geocalib.result.trust import doubts
 
 LEAST_CHANCE = 1e-300
 """Below it, a chance is told apart from none no more."""
+
+
+def annotated(
+    outcome: Outcome, alone: Outcome, readings: Readings, notes: Sequence[str]
+) -> Outcome:
+    """An answer with its warnings and with how well sensors and picture agree.
+
+    alone: the answer without sensors. notes: what else is to be said of it, first.
+    """
+    if not isinstance(outcome, Calibration):
+        return outcome
+    checks = check(readings, alone) if isinstance(alone, Calibration) else ()
+    wrong = (str(prior) for prior in checks if prior.contradicts)
+    warnings = (*notes, *readings.notes, *wrong, *doubts(outcome))
+    return replace(outcome, warnings=warnings, priors=checks)
 
 
 def check(readings: Readings, alone: Calibration) -> tuple[PriorCheck, ...]:

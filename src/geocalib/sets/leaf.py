@@ -12,6 +12,7 @@ from torch import Tensor
 
 from geocalib.errors import FormatError
 from geocalib.geometry.segments import Curves, Segments
+from geocalib.geometry.tensors import named_tensors
 from geocalib.imaging.metadata import Metadata
 from geocalib.priors.clues import File
 from geocalib.solver.given import Mapping as PixelMapping
@@ -40,7 +41,10 @@ class Leaf:
         from safetensors.torch import save
 
         plane, segments, metadata = self.plane, self.segments, self.file.metadata
-        tensors = {f"observations.{name}": value for name, value in vars(self.observations).items()}
+        tensors = {
+            f"observations.{name}": value
+            for name, value in named_tensors(self.observations).items()
+        }
         tensors |= {
             "plane.scale": plane.mapping.scale,
             "plane.corner": plane.mapping.corner,
@@ -51,7 +55,9 @@ class Leaf:
             tensors["down"] = self.down
         if segments is not None:
             tensors["segments.ends"] = segments.ends
-            tensors |= {f"curves.{name}": value for name, value in vars(segments.curves).items()}
+            tensors |= {
+                f"curves.{name}": value for name, value in named_tensors(segments.curves).items()
+            }
         header = {
             "path": self.file.path,
             "name": self.file.name,

@@ -71,4 +71,4 @@ def measure_levels(
 def _gravity(network: nn.Module, images: Tensor) -> Tensor:
     """(B, 3) fitted to what the network sees."""
     prediction = Prediction(*(value.float() for value in network(images)))
-    return fit(Fields(*prediction), "pinhole").gravity
+    return fit(Fields(**prediction._asdict()), "pinhole").gravity
