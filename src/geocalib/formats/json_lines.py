@@ -101,7 +101,7 @@ def read_records(path: str | Path) -> Iterator[dict[str, Any]]:
     return (record for _, record in _sourced(Path(path)))
 
 
-def check_version(record: Mapping[str, Any], path: Path, schema: str = SCHEMA) -> None:
+def check_version(record: Mapping[str, Any], path: Path, schema: str) -> None:
     """An error if the file at the path, which holds this record, has not the layout of today:
     nothing can be added to it."""
     if record["schema"] != schema:
@@ -156,4 +156,4 @@ def _mend_end(path: Path) -> None:
             parse(last, f"{path}, its last line")
             file.write(b"\n")
     for record in islice(read_records(path), 1):
-        check_version(record, path)
+        check_version(record, path, SCHEMA)

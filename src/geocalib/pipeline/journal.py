@@ -22,7 +22,7 @@ from geocalib.files.guard import MEND
 from geocalib.files.snapshot import Glance, glance, snapshot, unchanged
 from geocalib.formats import json_lines
 from geocalib.result.calibration import OUTLIER, Outcome, read_outcome
-from geocalib.result.schema import PHOTO
+from geocalib.result.schema import PHOTO, SCHEMA
 
 Request = Mapping[str, Any]
 """What was asked: plain values by the names of options, without those that say nothing."""
@@ -43,15 +43,11 @@ def to_text(request: Request) -> str:
     return json.dumps(request)
 
 
-def check_record(record: Record, request: Request, path: Path) -> None:
+def check_record(record: Record, request: Request, path: Path, schema: str = SCHEMA) -> None:
     """An error if the file at the path, which holds this record, answers another question, or has
-    it in the layout of another version."""
-    json_lines.check_version(record, path)
-    check_text(record.get("request"), request, path)
-
-
-def check_text(noted: object, request: Request, path: Path) -> None:
-    """The same of a request as records hold it."""
+    not this layout."""
+    json_lines.check_version(record, path, schema)
+    noted = record.get("request")
     try:
         asked = json.loads(noted) if isinstance(noted, str) else None
     except ValueError:

@@ -12,8 +12,7 @@ from geocalib.errors import FormatError, OutputError
 from geocalib.files import is_special, naming, replacing
 from geocalib.files.guard import MEND
 from geocalib.files.snapshot import glance, unchanged
-from geocalib.formats.json_lines import check_version
-from geocalib.pipeline.journal import Request, check_text, photo_of, to_text
+from geocalib.pipeline.journal import Request, check_record, photo_of, to_text
 from geocalib.result.calibration import Calibration, Outcome, read_outcome
 from geocalib.result.layout import Field, Null, Scalar, Struct
 from geocalib.result.schema import ORIGIN, RECORD
@@ -127,8 +126,7 @@ def answers(path: Path, request: Request, video: str) -> dict[int, Outcome]:
     frames = read(path)
     origins = {line for line in map(_origin, path.read_bytes().splitlines(keepends=True)) if line}
     for origin in map(json.loads, origins):
-        check_version(origin, path, SCHEMA)
-        check_text(origin["request"], request, path)
+        check_record(origin, request, path, SCHEMA)
         if not unchanged(origin["photo"], (video,)):
             raise OutputError(f"{path} is of another video than {video} is now; {MEND}")
     return {frame.index: frame.raw for frame in frames if isinstance(frame.raw, Calibration)}
