@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 import torch
 from PIL import Image
+from PIL.ExifTags import IFD, Base
 
 from fake_calibrator import FakeCalibrator, Run, picture
 from geocalib import console
@@ -69,6 +70,36 @@ def test_nothing_heavy_is_imported_for_help() -> None:
 
 def test_version(run: Run) -> None:
     assert run("--version").stdout == f"geocalib {version('geocalib')}\n"
+
+
+def test_what_the_file_of_a_photo_tells(run: Run, tmp_path: Path) -> None:
+    exif = Image.Exif()
+    exif[Base.Orientation], exif[Base.Make], exif[Base.Model] = 6, "Apple", "iPhone 12"
+    inner = exif.get_ifd(IFD.Exif)
+    inner[Base.FocalLength], inner[Base.FocalLengthIn35mmFilm] = 4.2, 26
+    picture(403, 302).save(tmp_path / "a.jpg", exif=exif)
+    (tmp_path / "a.json").write_text('{"gravity": [0, 1, 0], "frame": "camera"}')
+    picture(320, 240).save(tmp_path / "b.png")
+    result = run("info", str(tmp_path / "a.jpg"), str(tmp_path / "b.png"))
+    assert result.exit_code == 0
+    facts = [line.split(maxsplit=1) for line in result.stdout.splitlines()]
+    names = [words[0] for words in facts]
+    said = " ".join(result.stdout.split())
+    assert "size 302x403, stored on its side" in said
+    assert "camera Apple, iPhone 12" in said
+    assert "focal length 4.2 mm 35 mm equivalent 26 mm" in said
+    # 26 mm of 43.27 are 303 of 504 pixels; 3.4% of them 10, and 2 atan(403 / 605) 67.3 degrees.
+    assert "fy 303 ± 10 px, by EXIF 26 mm vFoV 67.3 ± 1.8" in said
+    assert "gravity roll +0.0, pitch +0.0 ± 1°, by accelerometer" in said
+    assert names.count("photo") == 2
+    assert said.endswith("camera not told fy not told gravity not told")
+
+
+def test_a_photo_that_cannot_be_read_tells_nothing(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.jpg").write_bytes(b"dear diary")
+    result = run("info", str(tmp_path / "a.jpg"))
+    assert result.exit_code == 1
+    assert "is no image that can be read" in result.stderr
 
 
 def test_info(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -134,11 +134,28 @@ def test_what_is_known_reaches_the_calibrator(run: Run, calibrator: FakeCalibrat
     assert [json.loads(line)["image"] for line in result.stdout.splitlines()] == list(paths)
 
     run("calibrate", "photos/1.png", "--focal", "700", "--camera-model", "division")
-    run("calibrate", "photos/1.png", "--exif")
-    assert [(k["camera_model"], k["focal"], k["exif"]) for _, k in calibrator.calls[1:]] == [
-        ("division", 700.0, False),
-        ("pinhole", None, True),
-    ]
+    assert calibrator.calls[-1][1]["camera_model"] == "division"
+    assert calibrator.calls[-1][1]["focal"] == 700
+
+
+@pytest.mark.parametrize(
+    ("words", "asked"),
+    [
+        (["photos/1.png"], True),
+        (["photos/1.png", "--exif", "off"], False),
+        (["photos/1.png", "--exif=off"], False),
+        (["--exif", "on", "photos/1.png"], True),
+        # As it was spelt when it was off by default.
+        (["--exif", "photos/1.png"], True),
+        (["photos/1.png", "--exif"], True),
+    ],
+)
+def test_exif_is_asked_unless_it_is_switched_off(
+    run: Run, calibrator: FakeCalibrator, words: list[str], asked: bool
+) -> None:
+    assert run("calibrate", *words).exit_code == 0
+    ((images, known),) = calibrator.calls
+    assert (images, known["exif"]) == (["photos/1.png"], asked)
 
 
 def test_a_few_images_at_a_time(run: Run, calibrator: FakeCalibrator) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -51,7 +52,9 @@ def test_focal_lengths_differ_by_their_logarithms() -> None:
     wrong = replace(hint, focal_px=2 * hint.focal_px, sigma_px=2 * hint.sigma_px)
     (found,) = check(Readings(focal=wrong), calibration)
     assert found.contradicts
-    assert "focal length by EXIF tag" in str(found)
+    assert re.search(
+        r"focal length: EXIF tag, contradicts .* by \d+\.\d sigma and was kept", str(found)
+    )
 
 
 def test_as_many_gravities_are_beyond_a_tension_as_of_a_normal_variable() -> None:
@@ -107,6 +110,7 @@ class TestRecord:
             ({"priors": [3]}, r"priors\[0\] must be an object"),
             ({"quantity": "roll"}, r"priors\[0\].quantity must be focal or gravity, got 'roll'"),
             ({"prior": [1, 2]}, r"priors\[0\].prior must be a list of 1 numbers"),
+            ({"used": 1}, r"priors\[0\].used must be true or false, got 1"),
             ({"tension": "high"}, r"priors\[0\].tension must be a number"),
         ],
     )

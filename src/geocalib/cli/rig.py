@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from geocalib.cli.clues import Exif, Switch
 from geocalib.cli.options import (
     CameraModel,
     Device,
@@ -65,9 +66,7 @@ def command(
     camera_model: Annotated[
         CameraModel, typer.Option(help="What kind of lenses.")
     ] = CameraModel.PINHOLE,
-    exif: Annotated[
-        bool, typer.Option("--exif", help="Take the focal lengths in the EXIF data as hints.")
-    ] = False,
+    exif: Exif = Switch.ON,
     lines: Annotated[Lines, typer.Option(help="Sharpen with straight lines, or not.")] = Lines.AUTO,
     weights: Weights = "lean",
     device: Device = "auto",
@@ -106,7 +105,7 @@ def command(
         str(camera_model),
         rig=shots.rig,
         shared_intrinsics=shots.intrinsics,
-        exif=exif,
+        exif=exif is Switch.ON,
         lines="auto" if lines is Lines.AUTO else "off",
     )
     failures = [outcome for outcome in outcomes if isinstance(outcome, Failure)]

@@ -29,6 +29,7 @@ def arrow_schema(layout: Struct = RECORD) -> pyarrow.Schema:
         Scalar.WHOLE: arrow.int64(),
         Scalar.COUNT: arrow.int64(),
         Scalar.NUMBER: arrow.float64(),
+        Scalar.FLAG: arrow.bool_(),
     }
 
     def type_of(kind: Kind) -> Any:
@@ -57,6 +58,7 @@ _JSON_SCALARS: dict[Scalar, dict[str, Any]] = {
     Scalar.WHOLE: {"type": "integer"},
     Scalar.COUNT: {"type": "integer", "minimum": 0},
     Scalar.NUMBER: {"type": "number"},
+    Scalar.FLAG: {"type": "boolean"},
 }
 
 

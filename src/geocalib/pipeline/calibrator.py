@@ -127,7 +127,7 @@ class Calibrator:
         pitch_deg: Known = None,
         shared_intrinsics: bool | Sequence[int] = False,
         rig: Rig | None = None,
-        exif: bool = False,
+        exif: bool = True,
         keep_fields: KeepFields = False,
         lines: LinesMode = "auto",
         sensors: bool = False,
@@ -150,15 +150,16 @@ class Calibrator:
         ``Prior(value, sigma)`` pulls it; one for all, or one per image. vfov_deg, in place of
         focal, and roll_deg with pitch_deg, in place of gravity: likewise, with sigmas in degrees;
         a ``Prior`` on one of the two angles leaves the other free. exif: takes the focal length
-        that a file tells of as a soft prior where none is given.
+        that a file tells of as a soft prior where none is given, unless the picture makes it
+        improbable; ``Calibration.priors`` tells how well they agree.
         shared_intrinsics: True if one camera took all images, or an integer per image, equal
         where the camera is; its images must have one size, portrait or landscape. rig: known
         rotations between the cameras of the images. keep_fields: the calibrations hold what the
         network saw; "full": at the size of the originals.
         lines: "auto" sharpens the network's answer with straight lines where there are enough,
         "off" does not look for any, and "only" asks lines alone (``geocalib.lines.vanishing``).
-        sensors: as exif, and takes gravity from a drone's gimbal and from files beside the images
-        (``docs/priors.md``); ``Calibration.priors`` tells how well they agree with the pictures.
+        sensors: takes gravity from a drone's gimbal and from files beside the images, too
+        (``docs/priors.md``).
         any_rotation: "auto" notices where another side than the upper one is clearly up, "on" (or
         True) takes the likeliest side, and "off" (or False) the upper one; where gravity is given,
         there is nothing to notice. crop: where in a larger picture, whose middle is the principal
@@ -176,7 +177,7 @@ class Calibrator:
         if lines == "only":
             known = (focal, gravity, distortion, principal_point, aspect)
             values = (*known, vfov_deg, roll_deg, pitch_deg, rig, crop, free_principal_point)
-            flags = (exif, sensors, rotation == "on", shared_intrinsics is not False)
+            flags = (sensors, rotation == "on", shared_intrinsics is not False)
             if any(flags) or any(value is not None for value in values):
                 raise ConfigError('lines="only" takes images and a camera model, and nothing else')
             outcomes = list(map(_lines_only, sources, models))
@@ -236,7 +237,7 @@ class Calibrator:
         vfov_deg: Known = None,
         roll_deg: Known = None,
         pitch_deg: Known = None,
-        exif: bool = False,
+        exif: bool = True,
         keep_fields: bool = False,
         lines: Literal["auto", "off"] = "auto",
         sensors: bool = False,

@@ -18,6 +18,7 @@ from geocalib.lines.turned import sharpened
 from geocalib.pipeline.predict import Seen
 from geocalib.priors.clues import Clues, File, started
 from geocalib.priors.inform import informed
+from geocalib.priors.weigh import Answer
 from geocalib.result.calibration import Calibration, Failure, Outcome
 from geocalib.solver import FitOptions, FitResult, Rig, fit
 from geocalib.solver.field_errors import FieldErrors
@@ -80,16 +81,17 @@ def _solve_seen(task: Task, sights: Sequence[Seen]) -> list[Outcome]:
     given = task.clues.placed(task.given, files)
     _check_sizes(files, cameras, given, task.rig is not None)
     return informed(
-        lambda known: _answers(task, sights, known),
+        lambda known, rows: _answers(task[rows], [sights[row] for row in rows], known[rows]),
         given,
         task.clues,
         files,
         cameras,
         [(*task.warnings, *sight.notes) for sight in sights],
+        together=task.rig is not None or len(set(cameras)) < len(cameras),
     )
 
 
-def _answers(task: Task, sights: Sequence[Seen], given: Given) -> list[Outcome]:
+def _answers(task: Task, sights: Sequence[Seen], given: Given) -> list[Answer]:
     """The outcomes without their warnings, by what is given."""
     given = started(given, [sight.down for sight in sights])
     result = _fit(task, sights, given)
@@ -104,7 +106,8 @@ def _answers(task: Task, sights: Sequence[Seen], given: Given) -> list[Outcome]:
         kept = _kept(sight, task.keep_fields)
         outcomes.append(Calibration.from_fit(result, row, camera, file.path, fields=kept))
     segments = [sight.segments for sight in sights]
-    return sharpened(outcomes, segments, task.camera.tolist(), task.rig)
+    sharp = sharpened(outcomes, segments, task.camera.tolist(), task.rig)
+    return list(map(Answer, outcomes, sharp))
 
 
 def _kept(sight: Seen, keep_fields: KeepFields) -> Fields | None:
@@ -122,6 +125,7 @@ def _fit(task: Task, sights: Sequence[Seen], given: Given) -> FitResult:
     mapping = Mapping.create([sight.view for sight in sights], [part.size for part in fields])
     model = task.errors.fitted(task.model)
     options = FitOptions(confidence_scale=task.errors.confidence_scale)
+    given = task.errors.foreseen(given)
     if _some_turned(sizes, task.camera.tolist()):
         assert isinstance(given.principal_point, Tensor)
         plane = Plane.create(mapping, sizes, given.principal_point)

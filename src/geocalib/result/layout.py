@@ -27,6 +27,7 @@ class Scalar(StrEnum):
     COUNT = "a whole number that is not negative"
     NUMBER = "a number"
     """Finite, of double precision."""
+    FLAG = "true or false"
 
 
 class Null(StrEnum):
@@ -80,6 +81,7 @@ _PLURALS = {
     Scalar.WHOLE: "whole numbers",
     Scalar.COUNT: "whole numbers",
     Scalar.NUMBER: "numbers",
+    Scalar.FLAG: "flags",
 }
 
 
@@ -124,6 +126,8 @@ def write(value: Any, kind: Kind) -> Any:
             return str(value)
         case Scalar.NUMBER:
             return float(value) if math.isfinite(value) else None
+        case Scalar.FLAG:
+            return bool(value)
         case _:
             return int(value)
 
@@ -202,8 +206,8 @@ def _is_item(value: Any, kind: Many, of: Scalar) -> bool:
 
 
 def _is_scalar(value: Any, kind: Scalar) -> bool:
-    if isinstance(value, bool):
-        return False
+    if isinstance(value, bool) or kind is Scalar.FLAG:
+        return isinstance(value, bool) and kind is Scalar.FLAG
     match kind:
         case Scalar.TEXT:
             return isinstance(value, str)

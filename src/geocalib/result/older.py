@@ -33,6 +33,11 @@ def upgraded(record: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(sigma, Mapping):
         free = isinstance(names, list) and LOG_ASPECT in names
         new["sigma"] = {**sigma, "aspect": None if free else 0.0}
+    if isinstance(new["priors"], list):
+        new["priors"] = [
+            {"used": True, **prior} if isinstance(prior, Mapping) else prior
+            for prior in new["priors"]
+        ]
     if isinstance(lines, Mapping) and lines.get("verdict", "") is None:
         new["lines"] = None
     return new

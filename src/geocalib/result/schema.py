@@ -14,6 +14,7 @@ OLDER = "geocalib/1"
 """The version that is read still (``geocalib.result.older``)."""
 
 TEXT, WHOLE, COUNT, NUMBER = Scalar.TEXT, Scalar.WHOLE, Scalar.COUNT, Scalar.NUMBER
+FLAG = Scalar.FLAG
 NEVER, FAILED, POSSIBLE = Null.NEVER, Null.FAILED, Null.POSSIBLE
 
 SIGMA = Struct(
@@ -54,6 +55,7 @@ PRIOR = Struct(
         Field("estimate", Many(NUMBER), NEVER, "the same by the picture alone", "pixels, or 1"),
         Field("estimate_sigma", NUMBER, POSSIBLE, "how sure that is", "pixels, or degrees"),
         Field("tension", NUMBER, POSSIBLE, "how far apart they are", "sigmas"),
+        Field("used", FLAG, NEVER, "whether the answer makes use of it"),
     )
 )
 

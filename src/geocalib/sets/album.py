@@ -22,6 +22,7 @@ from geocalib.geometry.segments import Segments
 from geocalib.geometry.view import View
 from geocalib.lines.turned import sharpened
 from geocalib.priors.clues import File
+from geocalib.priors.weigh import Answer
 from geocalib.result.calibration import OUTLIER, Calibration, Failure, Outcome
 from geocalib.sets.leaf import Leaf
 from geocalib.sets.outliers import FEWEST, Verdict, judge, silent
@@ -127,8 +128,8 @@ class Album:
             Page(index, leaf.file, leaf.down, leaf.notes, leaf.segments, fields, heard)
         )
 
-    def outcomes(self, known: Given, silent_ones: Collection[int] = ()) -> list[Outcome]:
-        """The outcome of each picture, given what is known of them in their pixels.
+    def answers(self, known: Given, silent_ones: Collection[int] = ()) -> list[Answer]:
+        """The answer for each picture, given what is known of them in their pixels.
 
         silent_ones: indices of those that are silent among the pictures of all cameras.
         """
@@ -136,7 +137,7 @@ class Album:
         evidence = Evidence(
             self._store.load(),
             plane.shape,
-            plane.known(known),
+            plane.known(self.method.errors.foreseen(known)),
             self.method.model,
             FitOptions(cells=self._cells, confidence_scale=self.method.errors.confidence_scale),
         )
@@ -169,7 +170,7 @@ class Album:
                 answers.append(
                     Calibration.from_fit(result, row, own, file.path, fields=page.fields)
                 )
-        return self._sharpened(answers)
+        return list(map(Answer, answers, self._sharpened(list(answers))))
 
     def _mute(self, silent_ones: Collection[int]) -> Tensor:
         """(B,) who is silent beside the others of this camera, or of all where these are few."""

@@ -90,11 +90,12 @@ def _fitted(
     given = clues.placed(given, files)
     start = [page.down for page in album.pages]
     answers = informed(
-        lambda known: album.outcomes(started(known, start), mute),
+        lambda known, _: album.answers(started(known, start), mute),
         given,
         clues,
         files,
         [0] * len(files),
         [(*album.method.warnings, *page.notes) for page in album.pages],
+        together=True,
     )
     yield from zip(rows, answers, strict=True)
