@@ -106,6 +106,11 @@ class TestTension:
         assert any("FocalLengthIn35mmFilm" in warning for warning in wrong.warnings)
         assert not wrong.trusted
 
+    def test_a_lens_of_sixty_metres(self, tmp_path: Path) -> None:
+        photo = save(tmp_path, millimetres=60000)
+        found = knowing(truth(SIZE)).calibrate(photo)
+        assert "EXIF FocalLengthIn35mmFilm makes no sense and was ignored" in found.warnings
+
     def test_gravity(self, tmp_path: Path) -> None:
         calibrator = knowing(truth(SIZE, roll_deg=7, pitch_deg=-11), confidence_scale=0.03)
         for said, agrees in ((down(7.5, -11), True), (down(27, -11), False)):
