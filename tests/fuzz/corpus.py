@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from PIL import Image
 from PIL.ExifTags import IFD, Base
-from sensors.drones import packet
 
 from calibrations import FAILURE, one
 from geocalib.formats import csv_table, json_lines, opencv
+from priors.drones import packet
 
 SIZE = (72, 56)
 
