@@ -61,7 +61,8 @@ def check(value: Any, kind: Kind, null: bool) -> None:
         for item in value:
             check(item, kind.of, kind.gaps)
     else:
-        types = {Scalar.TEXT: str, Scalar.NUMBER: float, Scalar.WHOLE: int, Scalar.COUNT: int}
+        types = {Scalar.TEXT: str, Scalar.NUMBER: float, Scalar.FLAG: bool}
+        types |= dict.fromkeys((Scalar.WHOLE, Scalar.COUNT), int)
         assert type(value) is types[kind]
 
 
