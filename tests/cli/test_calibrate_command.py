@@ -12,7 +12,6 @@ from PIL import Image
 
 from fake_calibrator import FakeCalibrator, Run, picture
 from geocalib.formats import colmap, csv_table, json_lines, opencv
-from geocalib.geometry.gravity import to_roll_pitch
 from geocalib.result.calibration import Calibration, Failure
 from geocalib.result.schema import RECORD
 
@@ -127,10 +126,8 @@ def test_what_is_known_reaches_the_calibrator(run: Run, calibrator: FakeCalibrat
     result = run("calibrate", *paths, "--fov", "90", "--json", *options)
     ((images, known),) = calibrator.calls
     assert calibrator.opened == [("w.safetensors", "cpu")]
-    assert images == ["photos/1.png", "photos/high.png"]
-    assert known["focal"] == pytest.approx([24, 48])
-    angles = torch.stack(to_roll_pitch(known["gravity"])).rad2deg().tolist()
-    assert angles == pytest.approx([-3, 12])
+    assert images == list(paths)
+    assert (known["vfov_deg"], known["roll_deg"], known["pitch_deg"]) == (90, -3, 12)
     assert [json.loads(line)["image"] for line in result.stdout.splitlines()] == list(paths)
 
     run("calibrate", "photos/1.png", "--focal", "700", "--camera-model", "division")

@@ -22,7 +22,7 @@ def images(path: str) -> list[str | None]:
 
 @pytest.fixture(autouse=True)
 def one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    from geocalib.cli import engine
+    from geocalib.pipeline import answers as engine
 
     monkeypatch.setattr(engine, "CHUNK", {"cpu": 1})
 
@@ -155,7 +155,7 @@ def test_a_file_that_is_not_ours_is_left_alone(run: Run, photos: list[str]) -> N
         (("--focal", "70"), "no --focal there, --focal 70.0 here"),
         (("--lines", "off"), "--lines auto there, --lines off here"),
         (("--roll", "3", "--pitch", "4"), "no --roll there, --roll 3.0 here"),
-        (("--exif",), "no --exif there, --exif here"),
+        (("--exif", "off"), "--exif there, no --exif here"),
         (("--sensors",), "no --sensors there, --sensors here"),
         (("--camera-model", "radial"), "--camera-model pinhole there, --camera-model radial here"),
         (("--crop", "0,0,64,48,128,96"), "no --crop there, --crop [0.0, 0.0, 64.0, 48.0, 128.0, "),

@@ -60,7 +60,7 @@ class TestWhoShares:
     @pytest.mark.parametrize(
         ("words", "error"),
         [
-            (["--cameras", "all"], "--cameras says which photos share a camera; add --shared"),
+            (["--cameras", "all"], "cameras says which photos share a camera; add shared"),
             (["--shared", "--cameras", "none.csv"], "none.csv cannot be read"),
         ],
     )
