@@ -50,6 +50,8 @@ REAL = textwrap.dedent(
     """
 )
 """A process of its own, as users start one; only the network is missing."""
+COMMAND = "from geocalib.cli.app import main; main()"
+"""As users start it, for what ends before the network is needed."""
 
 
 def test_help_names_every_command(run: Run) -> None:
@@ -118,9 +120,7 @@ def test_info(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
 def test_an_expected_error_is_one_line(run: Run, photos: list[str]) -> None:
     result = run("calibrate", "photos", "--roll", "3")
     assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr == (
-        "error: --roll needs --pitch as well: together they say where down is\n"
-    )
+    assert result.stderr == ("error: roll needs pitch as well: together they say where down is\n")
     result = run("calibrate", "photos", "--camera-model", "fisheye")
     assert result.exit_code == 2
     assert "double_sphere" in result.stderr
@@ -163,9 +163,11 @@ def test_a_terminal_gets_a_bar_and_a_pipe_the_answers(photos: list[str], tmp_pat
     assert "schema" not in seen
 
 
-def started(folder: Path, *words: str, shell: str = "", **environment: str) -> Any:
+def started(
+    folder: Path, *words: str, program: str = REAL, shell: str = "", **environment: str
+) -> Any:
     """A command in a process of its own, with redirections of the shell behind it."""
-    command = ["sh", "-c", f'exec "$@" {shell}', "sh", sys.executable, "-c", REAL, *words]
+    command = ["sh", "-c", f'exec "$@" {shell}', "sh", sys.executable, "-c", program, *words]
     return subprocess.run(
         command, cwd=folder, env=os.environ | environment, capture_output=True, timeout=60
     )
@@ -173,7 +175,7 @@ def started(folder: Path, *words: str, shell: str = "", **environment: str) -> A
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-"])
 def test_streams_that_are_closed(photos: list[str], tmp_path: Path, closed: str) -> None:
-    done = started(tmp_path, "calibrate", "-", shell=closed)
+    done = started(tmp_path, "calibrate", "-", program=COMMAND, shell=closed)
     assert done.returncode == 2
     assert done.stdout == b""
     told = {"<&-": b"error: standard input is closed; give it a list of paths\n", "2>&-": b""}

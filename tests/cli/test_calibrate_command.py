@@ -12,8 +12,8 @@ from PIL import Image
 
 from fake_calibrator import FakeCalibrator, Run, picture
 from geocalib.formats import colmap, csv_table, json_lines, opencv
-from geocalib.geometry.gravity import to_roll_pitch
-from geocalib.result.calibration import RECORD_KEYS, Calibration, Failure
+from geocalib.result.calibration import Calibration, Failure
+from geocalib.result.schema import RECORD
 
 pytestmark = pytest.mark.usefixtures("photos")
 
@@ -44,7 +44,7 @@ def test_json_on_standard_output_and_all_else_on_standard_error(
     result = run("calibrate", "photos", "none/*.jpg", "gone.jpg", "--json")
     records = [json.loads(line) for line in result.stdout.splitlines()]
     assert result.exit_code == 1
-    assert all(tuple(record) == RECORD_KEYS for record in records)
+    assert all(tuple(record) == RECORD.keys for record in records)
     assert [record["image"] for record in records[-2:]] == ["photos/bad.png", "gone.jpg"]
     assert records[-2]["error"] == "photos/bad.png is empty; copy it again"
     assert records[-2]["roll_deg"] is None
@@ -126,10 +126,8 @@ def test_what_is_known_reaches_the_calibrator(run: Run, calibrator: FakeCalibrat
     result = run("calibrate", *paths, "--fov", "90", "--json", *options)
     ((images, known),) = calibrator.calls
     assert calibrator.opened == [("w.safetensors", "cpu")]
-    assert images == ["photos/1.png", "photos/high.png"]
-    assert known["focal"] == pytest.approx([24, 48])
-    angles = torch.stack(to_roll_pitch(known["gravity"])).rad2deg().tolist()
-    assert angles == pytest.approx([-3, 12])
+    assert images == list(paths)
+    assert (known["vfov_deg"], known["roll_deg"], known["pitch_deg"]) == (90, -3, 12)
     assert [json.loads(line)["image"] for line in result.stdout.splitlines()] == list(paths)
 
     run("calibrate", "photos/1.png", "--focal", "700", "--camera-model", "division")

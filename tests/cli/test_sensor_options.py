@@ -69,13 +69,13 @@ def test_photos_of_another_shape_than_the_crop_fail_alone(
     assert "tall.png is 48x64 pixels, which is not the shape of a crop of 64x48" in result.stderr
     ((images, known),) = calibrator.calls
     assert images == [photos[0]]
-    assert len(known["focal"]) == 1
+    assert known["vfov_deg"] == 60
 
 
 def test_photos_are_decoded_by_the_calibrator_alone(
     run: Run, photos: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Their sizes, which two options ask for, are in their headers."""
+    """Their sizes, which --crop asks for, are in their headers."""
     decoded = []
 
     def load(image: Image.Image, name: str) -> None:
@@ -136,8 +136,8 @@ def test_silent_sensors(run: Run, calibrator: FakeCalibrator, photos: list[str])
         (["--prior-report", "--exif", "off"], "drop --exif off"),
         (["--crop", "1,2,3"], "--crop takes six numbers"),
         (["--crop", "a,b,c,d,e,f"], "--crop takes six numbers"),
-        (["--lines", "only", "--any-rotation", "on"], "--lines only asks lines alone"),
-        (["--shared", "--prior", "photos"], "drop --prior"),
+        (["--lines", "only", "--any-rotation", "on"], "lines only asks lines alone"),
+        (["--shared", "--prior", "photos"], "drop prior"),
     ],
 )
 def test_what_cannot_be_asked(

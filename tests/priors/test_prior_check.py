@@ -100,13 +100,13 @@ class TestRecord:
         assert again.priors[0] == self.priors[0]
         assert math.isnan(again.priors[1].tension)
 
-    def test_records_without_are_as_before(self) -> None:
-        assert "priors" not in one().to_dict()
+    def test_records_without_have_none(self) -> None:
+        assert one().to_dict()["priors"] == []
 
     @pytest.mark.parametrize(
         ("change", "says"),
         [
-            ({"priors": 3}, "priors must be a list, got 3"),
+            ({"priors": 3}, "priors must be a list of objects, got 3"),
             ({"priors": [3]}, r"priors\[0\] must be an object"),
             ({"quantity": "roll"}, r"priors\[0\].quantity must be focal or gravity, got 'roll'"),
             ({"prior": [1, 2]}, r"priors\[0\].prior must be a list of 1 numbers"),

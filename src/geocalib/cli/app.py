@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,33 +13,21 @@ import typer
 from typer.core import TyperGroup
 
 from geocalib.cli import dataset, evaluate, localize, rig, streams, train, video
-from geocalib.cli.clues import (
+from geocalib.cli.options import Device, Overwrite, Weights, chosen_format
+from geocalib.cli.prior_options import (
     AnyRotation,
-    Asked,
     Exif,
     FreePrincipalPoint,
     PriorReport,
-    Rotation,
     Sensors,
     Switch,
-    Usual,
     UsualPrior,
     Window,
     spelt_out,
     window,
 )
-from geocalib.cli.options import (
-    CameraModel,
-    Device,
-    Format,
-    Lines,
-    Network,
-    Overwrite,
-    Request,
-    Weights,
-    chosen_format,
-)
 from geocalib.errors import ConfigError, GeoCalibError
+from geocalib.pipeline.request import CameraModel, Format, Lines, Network, Request, Rotation, Usual
 
 if TYPE_CHECKING:
     from geocalib.cli.inputs import Found
@@ -217,10 +206,23 @@ def calibrate(
     Roll, pitch, field of view, focal length and distortion, each with one sigma: as a table, or in
     a format for programs.
     """
-    asked = Asked(sensors, any_rotation, free_principal_point, window(crop), prior)
-    told = exif is Switch.ON
-    request = Request(camera_model, focal, fov, told, roll, pitch, shared, lines, cameras, asked)
-    if prior_report and not (told or sensors):
+    request = Request(
+        camera_model,
+        focal,
+        fov,
+        exif is Switch.ON,
+        roll,
+        pitch,
+        shared,
+        lines,
+        cameras,
+        sensors,
+        any_rotation,
+        free_principal_point,
+        window(crop),
+        prior,
+    )
+    if prior_report and not (request.exif or sensors):
         raise ConfigError("--prior-report needs priors to report on: drop --exif off")
     chosen = chosen_format(json, csv, format, output)
     found = _find(paths, recursive)
@@ -271,9 +273,20 @@ def show(
     One picture of the horizon, of lines of equal latitude, of the up-vectors, of the straight lines
     that were used, and of the numbers.
     """
-    asked = Asked(sensors, any_rotation, free_principal_point, window(crop), prior)
-    told = exif is Switch.ON
-    request = Request(camera_model, focal, fov, told, roll, pitch, lines=lines, asked=asked)
+    request = Request(
+        camera_model,
+        focal,
+        fov,
+        exif is Switch.ON,
+        roll,
+        pitch,
+        lines=lines,
+        sensors=sensors,
+        any_rotation=any_rotation,
+        free_principal_point=free_principal_point,
+        crop=window(crop),
+        prior=prior,
+    )
     found = _find([photo])
     from geocalib.cli import show as command
     from geocalib.cli.inputs import DRAWING
@@ -326,16 +339,18 @@ def _add_warp(warp: Warp, default_model: CameraModel, help: str) -> None:
         request = Request(camera_model, focal, fov, exif is Switch.ON, roll, pitch)
         found = _find(paths, recursive)
         from geocalib.cli import warps
-        from geocalib.cli.engine import calibrated, saved
+        from geocalib.cli.network import load
         from geocalib.cli.pictures import places
         from geocalib.files import Guard
+        from geocalib.pipeline.answers import calibrated, saved
 
         files = places(found.images, output)
         network = Network(weights, device)
         read = (*found.images, *_lists(paths), calibration, network.file)
         Guard(read, overwrite).check(files.values())
         if calibration is None:
-            outcomes = calibrated(found.images, found.missing, request, network)
+            calibrator = partial(load, network)
+            outcomes = calibrated(found.images, found.missing, request, calibrator)
         else:
             outcomes = saved(found.images, found.missing, Path(calibration))
         complete = warps.run(warp, outcomes, files, "crop" if crop else "keep", output)

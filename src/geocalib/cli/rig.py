@@ -11,18 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from geocalib.cli.clues import Exif, Switch
-from geocalib.cli.options import (
-    CameraModel,
-    Device,
-    Format,
-    Lines,
-    Network,
-    Overwrite,
-    Weights,
-    chosen_format,
-)
+from geocalib.cli.options import Device, Overwrite, Weights, chosen_format
+from geocalib.cli.prior_options import Exif, Switch
 from geocalib.errors import ConfigError
+from geocalib.pipeline.request import CameraModel, Format, Lines, Network
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -82,8 +74,8 @@ def command(
     chosen = chosen_format(json, csv, format, output)
     from geocalib import console
     from geocalib.cli import report
-    from geocalib.cli.engine import load
     from geocalib.cli.inputs import find_images
+    from geocalib.cli.network import load
     from geocalib.files import Guard, existing
     from geocalib.formats import files_of
     from geocalib.result.calibration import Failure

@@ -80,8 +80,8 @@ class Calibrator:
         """weights: a name ("lean", "published-pinhole", "published-distorted") or a file.
 
         device: "auto" takes the first of cuda, mps and cpu that there is. precision: of the
-        network; the fit is always as precise as it needs to be. compile: with torch.compile,
-        which takes minutes at first and pays for many images of one size.
+        network, where the device has it; the fit is always as precise as it needs to be. compile:
+        with torch.compile, which takes minutes at first and pays for many images of one size.
         """
         if precision not in ("float32", "bfloat16"):
             raise ConfigError(f"precision is {precision!r}; known: float32, bfloat16")

@@ -1,26 +1,15 @@
-"""Options about what may speak beside the pixels of a photo."""
+"""Options about what may be known beside the pixels of a photo."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from geocalib.errors import ConfigError
-
-POINT_SHARE = 0.1
-"""One sigma of a free principal point, of the longer side: of photos that may have been cropped."""
-
-
-class Usual(StrEnum):
-    """What is taken for usual."""
-
-    PHOTOS = "photos"
-    NONE = "none"
-
+from geocalib.pipeline.request import Rotation, Usual
 
 UsualPrior = Annotated[
     Usual, typer.Option("--prior", help="Expect focal lengths as people use them, or any.")
@@ -49,14 +38,6 @@ PriorReport = Annotated[
 ]
 
 
-class Rotation(StrEnum):
-    """Which sides of a photo may be up."""
-
-    AUTO = "auto"
-    ON = "on"
-    OFF = "off"
-
-
 AnyRotation = Annotated[
     Rotation, typer.Option(help="Which side is up: notice, take the likeliest, or the upper one.")
 ]
@@ -71,30 +52,6 @@ Window = Annotated[
         help="Cut out of larger photos: left, top, width, height, and the size of those.",
     ),
 ]
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What of it a user asks for."""
-
-    sensors: bool = False
-    any_rotation: Rotation = Rotation.AUTO
-    free_principal_point: bool = False
-    crop: tuple[float, ...] | None = None
-    prior: Usual = Usual.NONE
-
-    @property
-    def keywords(self) -> dict[str, Any]:
-        """For ``Calibrator.calibrate``: what differs from its defaults."""
-        share = POINT_SHARE if self.free_principal_point else None
-        every = {
-            "sensors": self.sensors,
-            "any_rotation": None if self.any_rotation is Rotation.AUTO else self.any_rotation.value,
-            "free_principal_point": share,
-            "crop": self.crop,
-            "prior": None if self.prior is Usual.NONE else self.prior.value,
-        }
-        return {name: value for name, value in every.items() if value not in (False, None)}
 
 
 def spelt_out(words: Sequence[str]) -> list[str]:
