@@ -9,7 +9,7 @@ import torch
 from streets import camera_of, gravity_of, prior_of
 
 from geocalib.geometry.conventions import TRIVIAL_FOCAL
-from geocalib.lines.prior import USUAL_LOG_F, log_f_sigma, network_prior, usual
+from geocalib.lines.prior import SHARED_ERROR, USUAL_LOG_F, log_f_sigma, network_prior, usual
 from geocalib.solver.coupling import couple
 
 ALONE = couple(1, None, None, torch.device("cpu"))
@@ -35,6 +35,19 @@ def test_a_network_that_cannot_tell_the_focal_length_leaves_the_usual_one() -> N
 def test_a_sure_network_hardly_moves() -> None:
     answer = prior_of(camera_of("pinhole"), GRAVITY, log_f_off=0.5, sigma_log_f=0.05)
     assert abs(math.log(usual(answer).fy / answer.fy)) < 0.02
+
+
+def test_only_what_the_network_says_is_taken_for_shared_error() -> None:
+    """By EXIF, the same sigma stays as it is; of both, the information of each has its own."""
+    answer = prior_of(camera_of("pinhole"), GRAVITY, sigma_log_f=0.03)
+
+    def sigma(told: float) -> float:
+        return usual(answer, told).covariance[2, 2].sqrt().item()
+
+    assert sigma(0.03**-2) == pytest.approx(0.03, rel=1e-2)
+    assert sigma(0.0) == pytest.approx(SHARED_ERROR * 0.03, rel=1e-2)
+    half = 0.5 * 0.03**-2
+    assert sigma(half) == pytest.approx((half + half / SHARED_ERROR**2) ** -0.5, rel=1e-2)
 
 
 @pytest.mark.parametrize("model", ["kannala_brandt", "eucm"])
