@@ -25,8 +25,8 @@ from geocalib.lines.worlds import THIRD, unlocked, with_extra
 
 # Fitted to crops of the validation panoramas and to the first half of photographs (``evaluation.
 # halves``), where they make the truth likeliest under the mixture of all explanations, and rounded.
-# PER_SUPPORT was raised by hand, from 0.4: the likelihood hardly tells it, and disorder, which has
-# little support, must not count.
+# PER_SUPPORT was raised by hand, from 0.4, with all photographs in sight: likelihoods hardly tell
+# it, and disorder, which has little support, must not count.
 USUAL_SUPPORT, USUAL_AGREEMENT = 70.0, 5.0
 """Of an image of buildings."""
 USUAL = {Verdict.CROSSED: 2.0, Verdict.TURNED: 2.0, Verdict.UPRIGHT: 0.7}

@@ -33,11 +33,11 @@ variable: where lines are many and sure, they may contradict. Near the mean it i
 normal one, so that what lines say nothing about stays as sure as it was."""
 SHARED_ERROR = 1.5
 """Times the sigma of log f that a network's answer has beside lines: it errs alike in all photos of
-a place, and must not outvote sharp lines there. Chosen with all photographs
-in sight; from 1.6 to 6 the medians of buildings hardly change."""
+a place, and must not outvote sharp lines there."""
 LARGEST_ERROR = 0.55
 """One sigma of log f where a network cannot tell it at all: what it answers is still likelier than
-any other, and the sigmas of its fit, of 1 and more, were never seen."""
+any other, and errors of 1 and more, as its fit says, are rare. Both constants make the true focal
+lengths of the first half of ordinary photographs likeliest (``docs/lines.md``)."""
 FLATTEST = 1e-12
 """Smallest eigenvalue of a correlation matrix that is inverted as it is."""
 

@@ -195,7 +195,11 @@ def times(matrix: Array, vector: Array) -> Array:
 
 
 def tangent_basis(gravity: Array) -> Array:
-    """As ``geocalib.gravity.tangent_basis``: (..., 3, 2) of gravity (..., 3)."""
+    """As ``geocalib.gravity.tangent_basis``: (..., 3, 2) of gravity (..., 3).
+
+    Through torch, ``timeit`` says, five guesses take 218 microseconds and not 44, and ``move`` 471
+    and not 116; every step of every descent takes both.
+    """
     x, y, z = gravity[..., 0], gravity[..., 1] + TINY, gravity[..., 2]
     h = np.hypot(x, y)
     basis = np.zeros((*gravity.shape, 2))
