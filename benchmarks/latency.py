@@ -35,7 +35,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from geocalib import Calibrator, Camera, Fields, fit
-from geocalib import gravity as sphere
+from geocalib.geometry import gravity as sphere
 from geocalib.imaging import InputSpec, prepare, read_photo
 from geocalib.nets.cost import measure_cost
 from geocalib.nets.folding import fold_batch_norm
@@ -158,7 +158,8 @@ def time_lean(photo: Path, repeat: int) -> dict[str, Spent]:
         with clock.timed("with lines"):
             calibrator.calibrate(photo)
         with clock.timed("decode"):
-            image = prepare(read_photo(photo, spec.short_side), spec).image[None]
+            given = prepare(read_photo(photo, spec.short_side), spec)
+            image = torch.from_numpy(given.image)[None]
         with clock.timed("network"):
             fields = look(image)
         with clock.timed("fit"):
@@ -173,7 +174,7 @@ def time_published(photo: Path, repeat: int) -> dict[str, Spent]:
     clock = Clock()
     for _ in range(WARM_UP + max(3, repeat // 4)):
         with clock.timed("decode"):
-            image = prepare(read_photo(photo)).image[None]
+            image = torch.from_numpy(prepare(read_photo(photo)).image)[None]
         with clock.timed("network"):
             look(image)
         # Random weights see nothing: to fit what lean saw takes the time it would.

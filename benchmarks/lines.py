@@ -24,18 +24,18 @@ import numpy as np
 import numpy.typing as npt
 
 from geocalib import Calibration, Calibrator
-from geocalib.calibration import Failure, Outcome
 from geocalib.cameras import get_model
 from geocalib.evaluation.datasets import Sample, dataset_name, read_dataset
 from geocalib.evaluation.halves import Half, half_of
 from geocalib.evaluation.report import measure
 from geocalib.evaluation.run import default_model, evaluate
 from geocalib.evaluation.uncertainty import ONE_SIGMA, deviations
+from geocalib.geometry.segments import Segments
 from geocalib.imaging import read_photo
 from geocalib.lines.detect import SHORT_SIDE, detect
 from geocalib.lines.refine import refine
-from geocalib.lines.segments import Segments
 from geocalib.lines.vanishing import TOO_FEW, calibrate_by_lines
+from geocalib.result.calibration import Failure, Outcome
 
 METHODS = ("network", "lines", "both")
 ANGLES = ("roll", "pitch", "vfov")
@@ -231,7 +231,7 @@ def cost(calibrator: Calibrator, samples: Sequence[Sample]) -> str:
     """Milliseconds per megapixel of detection and of refinement."""
     detection = refinement = megapixels = 0.0
     for sample in samples:
-        answer = calibrator.calibrate(sample.image, lines="off")
+        answer = calibrator.calibrate(sample.image, lines="off", exif=False)
         photo = read_photo(sample.image, SHORT_SIDE)
         start = time.perf_counter()
         segments = detect(photo)

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from geocalib import Camera, Fields, perspective_field
-from geocalib import gravity as sphere
 from geocalib.cameras import get_model
+from geocalib.geometry import gravity as sphere
 
 WIDE_PARAMETERS = {
     "kannala_brandt": ((-0.05, 0.05), (-0.02, 0.02), (-0.005, 0.005), (-0.001, 0.001)),

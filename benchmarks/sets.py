@@ -21,15 +21,16 @@ import torch
 from torch import Tensor
 from torch.nn.functional import interpolate
 
-from geocalib.calibration import OUTLIER, Calibration, Failure
 from geocalib.cameras import Camera, get_model
-from geocalib.clues import File
-from geocalib.fields import Fields, perspective_field
-from geocalib.gravity import angle_between, from_roll_pitch
-from geocalib.imaging.exif import Metadata
-from geocalib.imaging.prepare import View
-from geocalib.known import Given, centres
+from geocalib.geometry.fields import Fields, perspective_field
+from geocalib.geometry.gravity import angle_between, from_roll_pitch
+from geocalib.geometry.view import View
+from geocalib.imaging.metadata import Metadata
+from geocalib.priors.clues import File
+from geocalib.result.calibration import OUTLIER, Calibration, Failure
 from geocalib.sets.album import Album, Method
+from geocalib.solver.field_errors import FieldErrors
+from geocalib.solver.given import Given, centres
 
 FOCAL, SIZE = 3000.0, (4000, 3000)
 """Pixels, of the camera that took nearly all images, a third of them in portrait."""
@@ -102,7 +103,7 @@ def peak_mib() -> float:
 
 def measure(count: int, model: str) -> None:
     """One row of the table."""
-    method = Method(get_model(model), SCALE, SIGMAS, (), False)
+    method = Method(get_model(model), FieldErrors(SCALE, SIGMAS), (), False)
     before = peak_mib()
     truths, planted, sizes = [], [], []
     with TemporaryDirectory() as folder:

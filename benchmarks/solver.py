@@ -19,9 +19,9 @@ import torch
 from torch import Tensor
 
 from geocalib import Camera, Fields, FitOptions, FitResult, fit
-from geocalib import gravity as sphere
 from geocalib.cameras import MODELS
-from geocalib.fields import pixel_grid
+from geocalib.geometry import gravity as sphere
+from geocalib.geometry.fields import pixel_grid
 from random_cameras import exact_fields, noisy_fields, random_cameras
 
 BATCH = 250

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from geocalib import Calibration, Calibrator, Camera
-from geocalib.gravity import from_roll_pitch
+from geocalib.geometry.gravity import from_roll_pitch
 from geocalib.synthetic import render_scene
 
 VIEWS = 40

@@ -17,7 +17,7 @@ from geocalib.cli.inputs import find_images
 from geocalib.imaging import InputSpec, prepare, read_photo
 from geocalib.nets.upright import TURNS, find_upright
 from geocalib.nets.weights import load_network
-from geocalib.turns import judge
+from geocalib.pipeline.rotation import judge
 
 
 def main() -> None:
@@ -53,7 +53,8 @@ def measure(photos: tuple[str, ...]) -> Counter[str]:
     spec = InputSpec(card.short_side, loaded.network.multiple, card.largest_aspect, card.detail)
     found: Counter[str] = Counter()
     for photo in photos:
-        image = prepare(read_photo(photo, spec.short_side), spec).image[None]
+        given = prepare(read_photo(photo, spec.short_side), spec)
+        image = torch.from_numpy(given.image)[None]
         for turns in TURNS:
             turned = torch.rot90(image, turns, (-2, -1))
             (stands,), (notes,) = judge(turned, upright.glance, certain=True)

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from geocalib import Calibration, Calibrator, Camera, Failure
-from geocalib import gravity as sphere
+from geocalib.geometry import gravity as sphere
 from geocalib.synthetic import render_scene
 from geocalib.video.motion import Moment, Pose, Sight, smooth
 from geocalib.video.track import Tracker

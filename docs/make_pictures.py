@@ -1,9 +1,9 @@
 """Make every picture of the project again: ``python docs/make_pictures.py``.
 
 The photographs of docs/conventions.md are rendered through ``Camera.unproject`` and the curves on
-them are computed by ``geocalib.horizon_curve`` and ``geocalib.fields``, so the pictures are
-evidence of the conventions, not illustrations of what they should be. The photograph of the
-examples is rendered, too, and what the README shows of it is what the packaged weights see in it.
+them are computed by ``geocalib.geometry``, so the pictures are evidence of the conventions, not
+illustrations of what they should be. The photograph of the examples is
+rendered, too, and what the README shows of it is what the packaged weights see in it.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from PIL import Image
 from torch import Tensor
 
 from geocalib import Calibrator, Camera, perspective_field
-from geocalib.draw import HORIZON, draw_horizon, draw_image, draw_latitude, draw_up
-from geocalib.gravity import from_roll_pitch
+from geocalib.geometry.gravity import from_roll_pitch
 from geocalib.overlay import show
+from geocalib.overlay.draw import HORIZON, draw_horizon, draw_image, draw_latitude, draw_up
+from geocalib.panoramas.panorama import PanoramaBank
+from geocalib.panoramas.views import ViewConfig, sample_views
 from geocalib.synthetic import render_scene
 from geocalib.training.batches import photograph as photograph_views
-from geocalib.training.panorama import PanoramaBank
-from geocalib.training.views import ViewConfig, sample_views
 from geocalib.training.worlds import panoramas
 
 PICTURES = Path(__file__).parent / "pictures"

@@ -14,8 +14,8 @@ import torch
 from numpy.typing import NDArray
 
 from calibrations import one
-from geocalib.calibration import Calibration, Failure, Outcome
-from geocalib.gravity import from_roll_pitch
+from geocalib.geometry.gravity import from_roll_pitch
+from geocalib.result.calibration import Calibration, Failure, Outcome
 
 WIDTH, HEIGHT, FPS = 64, 48, 10
 

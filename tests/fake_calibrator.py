@@ -16,10 +16,10 @@ from PIL import Image
 from typer.testing import Result
 
 from calibrations import one
-from geocalib.calibration import Failure, Outcome
-from geocalib.calibrator import Calibrator
 from geocalib.errors import GeoCalibError
 from geocalib.imaging import is_blank, read_photo
+from geocalib.pipeline.calibrator import Calibrator
+from geocalib.result.calibration import Failure, Outcome
 
 Run = Callable[..., Result]
 """Runs a command, given its words and ``stdin`` as bytes."""

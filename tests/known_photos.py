@@ -15,13 +15,13 @@ import torch
 from PIL import Image
 
 from calibrations import one
-from geocalib.calibration import Calibration, Outcome
 from geocalib.evaluation.datasets import Sample
 from geocalib.imaging import ImageSource
 from geocalib.nets import encoders
 from geocalib.nets.lean import LeanConfig, LeanNetwork
 from geocalib.nets.mscan import Mscan, MscanShape
 from geocalib.nets.weights import WeightCard, save_weights
+from geocalib.result.calibration import Calibration, Outcome
 
 SIZE = (64, 48)
 

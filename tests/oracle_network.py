@@ -18,13 +18,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from geocalib.calibration import Calibration, Outcome
-from geocalib.calibrator import Calibrator
 from geocalib.cameras import Camera, CameraModel
-from geocalib.fields import perspective_field
-from geocalib.gravity import from_roll_pitch
+from geocalib.geometry.fields import perspective_field
+from geocalib.geometry.gravity import from_roll_pitch
 from geocalib.nets.prediction import Prediction
 from geocalib.nets.weights import LoadedNetwork, WeightCard
+from geocalib.pipeline.calibrator import Calibrator
+from geocalib.result.calibration import Calibration, Outcome
 from views import gravity_error_deg, ray_error_deg
 
 STEP = 16
@@ -140,7 +140,7 @@ class Oracle(nn.Module):
 def knowing(*truths: Truth | None, **card: Any) -> Calibrator:
     """A calibrator that knows the truths of the marks; keywords change its card."""
     network = LoadedNetwork(Oracle(truths), replace(CARD, **card))  # type: ignore[arg-type]
-    with mock.patch("geocalib.calibrator.load_network", return_value=network):
+    with mock.patch("geocalib.pipeline.calibrator.load_network", return_value=network):
         return Calibrator(device="cpu")
 
 

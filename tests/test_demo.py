@@ -15,7 +15,7 @@ import torch
 from PIL import Image
 
 from geocalib import Camera
-from geocalib.gravity import from_roll_pitch
+from geocalib.geometry.gravity import from_roll_pitch
 from geocalib.synthetic import render_scene
 from shown import assert_alike
 

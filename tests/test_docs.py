@@ -48,7 +48,7 @@ CHECKS = {
         "test_jacobians_against_autograd",
         "test_jacobians_against_central_differences",
     ],
-    "test_horizon_curve": ["test_reaches_the_border_or_the_end_of_the_domain"],
+    "test_horizon": ["test_reaches_the_border_or_the_end_of_the_domain"],
 }
 
 
@@ -73,7 +73,8 @@ def fov(monkeypatch: pytest.MonkeyPatch) -> str:
         (entry,) = re.findall(entries, page)
         ((name, value),) = eval(f"{{{entry}}}", vars(exchange)).items()
         monkeypatch.setitem(table, name, value)
-    monkeypatch.syspath_prepend(TESTS / "cameras")
+    for folder in ("cameras", "geometry"):
+        monkeypatch.syspath_prepend(TESTS / folder)
     return "fov"
 
 

@@ -1,15 +1,41 @@
-"""The geometry stands on torch and numpy alone."""
+"""Who may import whom: read from the code, imports within functions and for types included."""
 
 from __future__ import annotations
 
+import importlib.util
+import re
 import subprocess
 import sys
+from pathlib import Path
+from types import FrameType, ModuleType
+
+import pytest
+
+from geocalib import Calibrator
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
 
 SCRIPT = """
 import sys
-import geocalib.cameras, geocalib.gravity, geocalib.fields, geocalib.horizon_curve
+import geocalib.cameras
+from geocalib.geometry import fields, gravity, horizon
 print(*sorted({"scipy", "cv2", "matplotlib", "PIL"} & set(sys.modules)))
 """
+
+
+def load(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+architecture = load("make_architecture")
+GRAPH: dict[str, set[str]] = architecture.imports(architecture.modules())
+PACKAGES: dict[str, set[str]] = architecture.packages(GRAPH)
 
 
 def test_geometry_imports_nothing_else() -> None:
@@ -17,3 +43,66 @@ def test_geometry_imports_nothing_else() -> None:
         [sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True
     )
     assert done.stdout.split() == []
+
+
+def test_circles_are_found() -> None:
+    graph = {"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}}
+    assert architecture.circles(graph) == [["b", "c"]]
+
+
+def test_no_module_imports_itself_by_way_of_others() -> None:
+    # The root has everybody's names, for users; nobody inside needs them from there.
+    inside = {module: others for module, others in GRAPH.items() if module != "geocalib"}
+    assert architecture.circles(inside) == []
+
+
+def test_no_package_imports_itself_by_way_of_others() -> None:
+    assert architecture.circles(PACKAGES) == []
+
+
+def test_nobody_inside_imports_the_root() -> None:
+    users = {module for module, others in GRAPH.items() if "geocalib" in others}
+    assert users == set()
+
+
+def test_nothing_imports_the_command_line() -> None:
+    assert {name for name, others in PACKAGES.items() if "cli" in others} == set()
+
+
+@pytest.mark.parametrize("package", ["cameras", "geometry", "solver"])
+def test_mathematics_knows_neither_files_nor_networks(package: str) -> None:
+    assert PACKAGES[package] <= {"cameras", "geometry", "errors"}
+
+
+def test_networks_know_no_photos() -> None:
+    assert PACKAGES["nets"] <= {"files", "errors"}
+
+
+class TestArchitecturePage:
+    PAGE = (DOCS / "architecture.md").read_text()
+
+    def test_every_package_is_told(self) -> None:
+        told = set(re.findall(r"^\| `(\w+)` \|", self.PAGE, re.M))
+        assert told == set(PACKAGES)
+        assert set(architecture.STORY) == set(PACKAGES)
+
+    def test_the_walk_is_the_one_that_a_photo_takes(self) -> None:
+        """In the order of their first calls."""
+        walk = re.findall(r"^\d+\. `([\w.]+)`", self.PAGE, re.M)
+        assert len(walk) <= 12
+        calibrator = Calibrator()
+        entered: list[str] = []
+
+        def note(frame: FrameType, event: str, _: object) -> None:
+            name = frame.f_globals.get("__name__", "").removeprefix("geocalib.")
+            # To make or to slice a record is not to do its work.
+            work = event == "call" and not frame.f_code.co_name.startswith("__")
+            if work and name in walk and name not in entered:
+                entered.append(name)
+
+        sys.setprofile(note)
+        try:
+            calibrator.calibrate(ROOT / "examples" / "town.jpg")
+        finally:
+            sys.setprofile(None)
+        assert entered == walk

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from geocalib import GeoCalib, published_api
 from geocalib.errors import ConfigError, ImageError, WeightsError
-from geocalib.fields import perspective_field
+from geocalib.geometry.fields import perspective_field
 from oracle_network import Truth, knowing, picture, truth
 
 SIZE = (480, 360)

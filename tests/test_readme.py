@@ -18,7 +18,7 @@ from typer.testing import CliRunner, Result
 
 from geocalib import Camera
 from geocalib.cli.app import app
-from geocalib.gravity import from_roll_pitch
+from geocalib.geometry.gravity import from_roll_pitch
 from geocalib.nets.prediction import Prediction
 from geocalib.nets.weights import LoadedNetwork, load_network
 from geocalib.synthetic import render_scene
@@ -77,7 +77,7 @@ def folder(lean: LoadedNetwork, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     for name, picture in _rig_pictures():
         picture.save(tmp_path / "rig" / name)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("geocalib.calibrator.load_network", lambda weights: lean)
+    monkeypatch.setattr("geocalib.pipeline.calibrator.load_network", lambda weights: lean)
     return tmp_path
 
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from geocalib import Camera, perspective_field
 from geocalib.errors import CameraError
-from geocalib.gravity import from_roll_pitch
+from geocalib.geometry.gravity import from_roll_pitch
 from geocalib.synthetic import BALL, POST, Scene, render_scene
 
 SIZE = (240, 160)

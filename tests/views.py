@@ -8,9 +8,9 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from geocalib import gravity as sphere
 from geocalib.cameras import MODELS, Camera
-from geocalib.fields import Fields, perspective_field, pixel_grid
+from geocalib.geometry import gravity as sphere
+from geocalib.geometry.fields import Fields, perspective_field, pixel_grid
 
 HATS: dict[str, tuple[tuple[float, float], ...]] = {
     "pinhole": (),

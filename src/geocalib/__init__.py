@@ -10,14 +10,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from geocalib.calibration import Calibration, Failure
-    from geocalib.calibrator import Calibrator
     from geocalib.cameras import Camera
-    from geocalib.crop import Crop
     from geocalib.errors import GeoCalibError
-    from geocalib.fields import Fields, perspective_field
-    from geocalib.horizon_curve import horizon
+    from geocalib.geometry.fields import Fields, perspective_field
+    from geocalib.geometry.horizon import horizon
+    from geocalib.pipeline.calibrator import Calibrator
+    from geocalib.priors.crop import Crop
     from geocalib.published_api import GeoCalib
+    from geocalib.result.calibration import Calibration, Failure
     from geocalib.solver import FitOptions, FitResult, Prior, Rig, Status
     from geocalib.solver.fit import fit
 
@@ -41,16 +41,16 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Calibration": "geocalib.calibration",
-    "Calibrator": "geocalib.calibrator",
+    "Calibration": "geocalib.result.calibration",
+    "Calibrator": "geocalib.pipeline.calibrator",
     "Camera": "geocalib.cameras",
-    "Crop": "geocalib.crop",
-    "Failure": "geocalib.calibration",
-    "Fields": "geocalib.fields",
+    "Crop": "geocalib.priors.crop",
+    "Failure": "geocalib.result.calibration",
+    "Fields": "geocalib.geometry.fields",
     "GeoCalib": "geocalib.published_api",
     "GeoCalibError": "geocalib.errors",
-    "horizon": "geocalib.horizon_curve",
-    "perspective_field": "geocalib.fields",
+    "horizon": "geocalib.geometry.horizon",
+    "perspective_field": "geocalib.geometry.fields",
 }
 
 

@@ -15,13 +15,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from geocalib.calibration import Calibration
-from geocalib.calibrator import Calibrator
 from geocalib.cameras import Camera
 from geocalib.errors import ConfigError, ImageError
-from geocalib.fields import ALONG_ROLL, LOG_F, Fields
-from geocalib.gravity import to_roll_pitch
+from geocalib.geometry.fields import ALONG_ROLL, LOG_F, Fields
+from geocalib.geometry.gravity import to_roll_pitch
 from geocalib.imaging import read_photo
+from geocalib.pipeline.calibrator import Calibrator
+from geocalib.result.calibration import Calibration
 
 WEIGHTS = {"pinhole": "published-pinhole", "distorted": "published-distorted"}
 """Our names of the published weights; any other name is ours already."""

@@ -2,8 +2,8 @@
 
 The camera stands on a square of checkerboard tiles among houses with windows and lamp posts with
 a ball on top. Every pixel is cast through ``Camera.unproject``, whatever the camera's model, so
-the pictures obey ``geocalib.conventions`` and show them: walls and posts rise along the up-vectors
-and the tiles end where the latitude is 0.
+the pictures obey ``geocalib.geometry.conventions`` and show them: walls and posts rise
+along the up-vectors and the tiles end where the latitude is 0.
 
 Points are in metres in a level frame at the camera: x right, y down, z ahead.
 """
@@ -18,8 +18,8 @@ from torch import Tensor
 
 from geocalib.cameras.camera import Camera
 from geocalib.errors import CameraError
-from geocalib.fields import pixel_grid
-from geocalib.gravity import world_from_camera
+from geocalib.geometry.fields import pixel_grid
+from geocalib.geometry.gravity import world_from_camera
 
 EYE_HEIGHT = 1.6
 """Height of the camera above the ground."""

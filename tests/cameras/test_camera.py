@@ -10,9 +10,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from geocalib import gravity
 from geocalib.cameras import MODELS, Camera
 from geocalib.errors import CameraError
+from geocalib.geometry import gravity
 from samples import (
     ALL_MODELS,
     pixels_at,

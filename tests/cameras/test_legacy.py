@@ -9,11 +9,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from geocalib import gravity as sphere
 from geocalib.cameras import MODELS, Camera, to_colmap
 from geocalib.cameras.legacy import LegacySimpleRadial, without_legacy
 from geocalib.errors import CameraError
-from geocalib.fields import (
+from geocalib.geometry import gravity as sphere
+from geocalib.geometry.fields import (
     Free,
     cast_rays,
     latitude_field,

@@ -17,7 +17,9 @@ from geocalib.cli.app import app
 def calibrator(monkeypatch: pytest.MonkeyPatch) -> FakeCalibrator:
     """In the place of the real one."""
     fake = FakeCalibrator()
-    monkeypatch.setitem(sys.modules, "geocalib.calibrator", SimpleNamespace(Calibrator=fake))
+    monkeypatch.setitem(
+        sys.modules, "geocalib.pipeline.calibrator", SimpleNamespace(Calibrator=fake)
+    )
     return fake
 
 

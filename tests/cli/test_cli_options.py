@@ -8,7 +8,7 @@ import pytest
 
 from fake_calibrator import FakeCalibrator
 from geocalib.cameras import MODELS
-from geocalib.cli.options import CameraModel, Format, Request, chosen_format
+from geocalib.cli.options import CameraModel, Format, Lines, Request, chosen_format
 from geocalib.errors import ConfigError
 from geocalib.formats import FORMATS
 
@@ -23,8 +23,6 @@ def test_the_names_are_those_of_the_package() -> None:
     ("known", "message"),
     [
         ({"focal": 500.0, "vfov_deg": 60.0}, "--focal and --fov each say how long the lens is"),
-        ({"focal": 500.0, "exif": True}, "--focal and --exif each"),
-        ({"vfov_deg": 60.0, "exif": True}, "--fov and --exif each"),
         ({"focal": 0.0}, "--focal must be a positive number of pixels, got 0"),
         ({"focal": float("nan")}, "--focal must be a positive number of pixels, got nan"),
         ({"vfov_deg": 4.0}, "--fov must lie between 5 and 150 degrees, got 4"),
@@ -44,7 +42,8 @@ def test_what_goes_together() -> None:
     told = {"focal": 500.0, "roll_deg": 0.0, "pitch_deg": 0.0, "shared": True, "exif": False}
     request = Request(CameraModel.EUCM, **told)  # type: ignore[arg-type]
     assert {name: getattr(request, name) for name in told} == told
-    assert Request(CameraModel.RADIAL, exif=True).exif
+    assert Request(CameraModel.RADIAL).exif
+    assert Request(CameraModel.RADIAL, lines=Lines.ONLY).exif
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from dataclasses import replace
 import pytest
 
 from calibrations import FAILURE, one
+from geocalib import console
 from geocalib.cli import report
 from geocalib.solver import Status
 
@@ -113,8 +114,8 @@ def test_lines_of_progress_without_a_terminal(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = itertools.count(0, 10)
-    monkeypatch.setattr(report.time, "monotonic", lambda: float(next(clock)))
-    with report.progress(8, "calibrating") as advance:
+    monkeypatch.setattr(console.time, "monotonic", lambda: float(next(clock)))
+    with console.progress(8, "calibrating") as advance:
         for _ in range(8):
             advance()
     assert capsys.readouterr().err.splitlines() == [
@@ -124,7 +125,7 @@ def test_lines_of_progress_without_a_terminal(
 
 
 def test_a_short_run_needs_no_word(capsys: pytest.CaptureFixture[str]) -> None:
-    with report.progress(3, "calibrating") as advance:
+    with console.progress(3, "calibrating") as advance:
         for _ in range(3):
             advance()
     assert capsys.readouterr().err == ""
@@ -134,4 +135,4 @@ def test_a_short_run_needs_no_word(capsys: pytest.CaptureFixture[str]) -> None:
     ("seconds", "words"), [(9.6, "10 s"), (130, "2 min"), (5990, "100 min"), (9000, "2.5 h")]
 )
 def test_how_long_it_will_take(seconds: float, words: str) -> None:
-    assert report._duration(seconds) == words
+    assert console._duration(seconds) == words

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from fake_calibrator import FakeCalibrator, Run, picture
-from geocalib.calibration import Calibration, Failure
 from geocalib.formats import csv_table, json_lines
+from geocalib.result.calibration import Calibration, Failure
 
 NAMES = [f"{i}.png" for i in range(1, 11)]
 
@@ -197,7 +197,7 @@ def test_another_version_or_other_weights_are_another_question(
     Path("mine").write_bytes(b"more weights")
     assert "answers another question (--weights" in run(*words).stderr
     Path("mine").write_bytes(b"weights")
-    monkeypatch.setattr("geocalib.journal.version", lambda name: "99")
+    monkeypatch.setattr("geocalib.pipeline.journal.version", lambda name: "99")
     result = run(*words)
     assert result.stderr.endswith(
         "there, geocalib 99 here); choose another name or add --overwrite\n"
@@ -288,7 +288,8 @@ def test_what_is_to_be_replaced_stays_until_the_end(
     calibrator.interrupt_at = None
     assert "5 images already in out.jsonl.partial.jsonl: going on with 5" in run(*words).stderr
     assert calibrator.images == [*NAMES, *NAMES]
-    assert {record["request"]["fov"] for record in json_lines.read_records("out.jsonl")} == {50}
+    requests = {record["request"] for record in json_lines.read_records("out.jsonl")}
+    assert [json.loads(request)["fov"] for request in requests] == [50]
     assert sorted(path.name for path in Path.cwd().iterdir()) == ["out.jsonl", "photos"]
 
 

@@ -10,11 +10,11 @@ import pytest
 from PIL import Image
 
 from fake_calibrator import FakeCalibrator, Run
-from geocalib.calibration import Calibration, Outcome
-from geocalib.sensors.check import PriorCheck
+from geocalib.result.calibration import Calibration, Outcome
+from geocalib.result.prior_check import PriorCheck
 
 PRIORS = (
-    PriorCheck("focal", "EXIF FocalLengthIn35mmFilm", (1200.0,), 60.0, (700.0,), 35.0, 6.4),
+    PriorCheck("focal", "EXIF 26 mm", (1200.0,), 60.0, (700.0,), 35.0, 6.4),
     PriorCheck("gravity", "gimbal in XMP", (0.0, 1.0, 0.0), 1.0, (0.0, 0.6, 0.8), 2.0, 0.3),
 )
 
@@ -99,11 +99,12 @@ def test_the_report(run: Run, told: FakeCalibrator, photos: list[str]) -> None:
     result = run("calibrate", *photos[:2], "--sensors", "--prior-report")
     assert result.exit_code == 0
     lines = result.stdout.splitlines()
-    (focal,) = [line for line in lines if "FocalLengthIn35mmFilm" in line]
+    assert "gravity: gimbal in XMP, agrees" in result.stdout
+    (focal,) = [line for line in lines if "EXIF 26 mm" in line]
     assert "f 1200 ± 60 px" in focal
     assert "f 700 ± 35 px" in focal
     assert focal.rstrip().endswith("6.4")
-    (gravity,) = [line for line in lines if "gimbal" in line]
+    (gravity,) = [line for line in lines if "gimbal in XMP  " in line]
     assert "roll +0.0, pitch +0.0 ± 1.0 °" in gravity
     assert "roll +0.0, pitch -53.1 ± 2.0 °" in gravity
 
@@ -126,7 +127,7 @@ def test_silent_sensors(run: Run, calibrator: FakeCalibrator, photos: list[str])
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["--prior-report"], "add --sensors or --exif"),
+        (["--prior-report", "--exif", "off"], "drop --exif off"),
         (["--crop", "1,2,3"], "--crop takes six numbers"),
         (["--crop", "a,b,c,d,e,f"], "--crop takes six numbers"),
         (["--lines", "only", "--any-rotation", "on"], "--lines only asks lines alone"),

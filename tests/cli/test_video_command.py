@@ -25,7 +25,9 @@ OUT = Path("clip.mp4.geocalib.jsonl")
 @pytest.fixture
 def calibrator(monkeypatch: pytest.MonkeyPatch) -> ClipCalibrator:
     fake = ClipCalibrator(card=SimpleNamespace(name="fake", trained=True))
-    monkeypatch.setitem(sys.modules, "geocalib.calibrator", SimpleNamespace(Calibrator=fake))
+    monkeypatch.setitem(
+        sys.modules, "geocalib.pipeline.calibrator", SimpleNamespace(Calibrator=fake)
+    )
     return fake
 
 

@@ -11,9 +11,9 @@ from PIL import Image
 
 from calibrations import one
 from fake_calibrator import FakeCalibrator, Run, picture
-from geocalib.calibration import Failure
 from geocalib.formats import json_lines
 from geocalib.imaging import read_photo
+from geocalib.result.calibration import Failure
 
 COMMANDS = ("undistort", "upright", "rectify")
 

@@ -14,7 +14,7 @@ from geocalib.errors import ConfigError, FormatError
 from geocalib.evaluation.crop_views import CropConfig
 from geocalib.evaluation.crops import render_crops
 from geocalib.evaluation.datasets import Sample, read_dataset
-from geocalib.fields import perspective_field
+from geocalib.geometry.fields import perspective_field
 from geocalib.localize.rotation import from_quaternion
 from geocalib.rig import cube_faces, stereo_pair
 from known_photos import write_set

@@ -14,7 +14,7 @@ from PIL import Image
 from geocalib.errors import ConfigError, PanoramaError
 from geocalib.evaluation.crops import CropConfig, render_crops
 from geocalib.evaluation.datasets import read_dataset
-from geocalib.fields import perspective_field
+from geocalib.geometry.fields import perspective_field
 
 WIDTH = 256
 

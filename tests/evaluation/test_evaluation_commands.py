@@ -13,13 +13,13 @@ import pytest
 from PIL import Image
 
 from calibrations import FAILURE
-from geocalib.calibration import Calibration, Outcome
 from geocalib.errors import ConfigError
 from geocalib.evaluation import commands
 from geocalib.evaluation.__main__ import main
 from geocalib.evaluation.commands import Plan
 from geocalib.imaging import ImageSource
 from geocalib.nets.weights import read_weights
+from geocalib.result.calibration import Calibration, Outcome
 from known_photos import CARD, FakeCalibrator, answer, save_little_weights, write_set
 
 HEADER = "image,width,height,roll_deg,pitch_deg,vfov_deg\n"

@@ -15,10 +15,10 @@ from PIL import Image
 from scipy.spatial.transform import Rotation
 
 from calibrations import FAILURE
-from geocalib.calibration import Outcome
 from geocalib.errors import ConfigError, PanoramaError
 from geocalib.evaluation.levels import VFOV_DEG, check_level
-from geocalib.fields import pixel_grid
+from geocalib.geometry.fields import pixel_grid
+from geocalib.result.calibration import Outcome
 from known_photos import CARD, answer
 
 

@@ -11,7 +11,6 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geocalib import gravity as sphere
 from geocalib.cameras import Camera
 from geocalib.evaluation.metrics import (
     auc,
@@ -22,7 +21,8 @@ from geocalib.evaluation.metrics import (
     summarise,
     vfov_error,
 )
-from geocalib.fields import pixel_grid
+from geocalib.geometry import gravity as sphere
+from geocalib.geometry.fields import pixel_grid
 
 
 @pytest.mark.parametrize(

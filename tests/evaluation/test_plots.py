@@ -9,10 +9,10 @@ import pytest
 from PIL import Image
 
 from calibrations import FAILURE
-from geocalib.calibration import Outcome
 from geocalib.evaluation.plots import draw_errors, draw_sigmas, draw_truth, save_plots
 from geocalib.evaluation.run import evaluate
 from geocalib.evaluation.uncertainty import Deviations
+from geocalib.result.calibration import Outcome
 from known_photos import FakeCalibrator, answer, by_name, sample
 
 

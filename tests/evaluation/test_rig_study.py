@@ -12,7 +12,6 @@ import torch
 from PIL import Image
 
 from calibrations import FAILURE
-from geocalib.calibration import Outcome
 from geocalib.errors import ConfigError
 from geocalib.evaluation import commands
 from geocalib.evaluation.commands import Plan
@@ -23,6 +22,7 @@ from geocalib.evaluation.rig_study import mounted, rig_study
 from geocalib.evaluation.run import Setting, evaluate
 from geocalib.evaluation.studies import Study, joint_study, same_camera
 from geocalib.imaging import ImageSource
+from geocalib.result.calibration import Outcome
 from known_photos import CARD, FakeCalibrator, answer, sample, write_set
 
 EYE = (1.0, 0.0, 0.0, 0.0)

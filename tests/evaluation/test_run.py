@@ -14,7 +14,7 @@ from geocalib.errors import ConfigError
 from geocalib.evaluation.report import leak, measure
 from geocalib.evaluation.run import CHUNK, Setting, blurred, evaluate
 from geocalib.imaging import ImageSource, read_photo
-from geocalib.journal import Journal
+from geocalib.pipeline.journal import Journal
 from known_photos import FakeCalibrator, answer, by_name, sample, save_picture
 
 

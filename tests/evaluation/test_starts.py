@@ -12,14 +12,14 @@ import pytest
 import torch
 
 from calibrations import FAILURE
-from geocalib.calibration import Outcome
 from geocalib.cameras import get_model
 from geocalib.errors import ConfigError
 from geocalib.evaluation.answers import truth_of
 from geocalib.evaluation.datasets import Sample
 from geocalib.evaluation.starts import starts_study
-from geocalib.fields import Fields, perspective_field
+from geocalib.geometry.fields import Fields, perspective_field
 from geocalib.imaging import ImageSource, InputSpec, prepare, read_photo
+from geocalib.result.calibration import Outcome
 from known_photos import CARD, sample, save_picture
 
 SIDE = 64

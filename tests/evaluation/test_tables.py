@@ -10,7 +10,6 @@ from xml.etree import ElementTree
 import pytest
 
 from calibrations import FAILURE
-from geocalib.calibration import Outcome
 from geocalib.evaluation.datasets import Sample
 from geocalib.evaluation.report import Report, leak
 from geocalib.evaluation.run import evaluate
@@ -24,6 +23,7 @@ from geocalib.evaluation.tables import (
     write_csv,
     write_json,
 )
+from geocalib.result.calibration import Outcome
 from known_photos import FakeCalibrator, answer, by_name, sample
 
 

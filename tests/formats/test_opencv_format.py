@@ -12,8 +12,8 @@ import torch
 from calibrations import one
 from geocalib.cameras.exchange import OPENCV_MODULES
 from geocalib.errors import FormatError
-from geocalib.fields import pixel_grid
 from geocalib.formats import opencv
+from geocalib.geometry.fields import pixel_grid
 
 STOP = (cv2.TERM_CRITERIA_COUNT | cv2.TERM_CRITERIA_EPS, 200, 1e-12)
 

@@ -12,7 +12,8 @@ from PIL import Image
 from PIL.ExifTags import IFD, Base
 from PIL.TiffImagePlugin import IFDRational
 
-from geocalib.imaging.exif import FocalHint, focal_hint, read_tags
+from geocalib.imaging.metadata import read_tags
+from geocalib.priors.exif import LENS_SIGMA, MAKERS_SIGMA, ROUNDED, FocalHint, focal_hint
 
 FULL_FRAME = {  # 50 mm on 36 mm x 24 mm, photographed to 6000 x 4000 pixels.
     Base.FocalLength: IFDRational(50, 1),
@@ -46,8 +47,8 @@ def only_hint(tags: dict[int, object], size: tuple[int, int]) -> FocalHint:
 def test_a_35_mm_equivalent_counts_by_the_diagonal(size: tuple[int, int]) -> None:
     hint = only_hint({Base.FocalLengthIn35mmFilm: 50}, size)
     assert hint.focal_px == pytest.approx(TRUE_FOCAL)
-    assert hint.sigma_px == pytest.approx(0.05 * TRUE_FOCAL)
-    assert hint.source == "FocalLengthIn35mmFilm"
+    assert hint.relative == pytest.approx(math.hypot(LENS_SIGMA, MAKERS_SIGMA, ROUNDED / 50))
+    assert hint.source == "50 mm"
 
 
 def test_a_phone() -> None:
@@ -65,7 +66,7 @@ def test_units_of_the_focal_plane(unit: int, millimetres: float) -> None:
     }
     hint = only_hint(tags, (6000, 4000))
     assert hint.focal_px == pytest.approx(TRUE_FOCAL)
-    assert hint.sigma_px == pytest.approx(0.03 * TRUE_FOCAL)
+    assert hint.relative == pytest.approx(math.hypot(LENS_SIGMA, ROUNDED / 50))
 
 
 def test_a_unit_that_is_not_stated_is_an_inch() -> None:
@@ -94,6 +95,36 @@ def test_the_focal_plane_is_preferred_where_both_agree() -> None:
 def test_the_equivalent_is_preferred_where_they_contradict_each_other() -> None:
     hint = only_hint({**FULL_FRAME, Base.FocalLengthIn35mmFilm: 75}, (6000, 4000))
     assert hint.focal_px == pytest.approx(1.5 * TRUE_FOCAL)
+
+
+def test_a_rounded_millimetre_matters_where_lenses_are_short() -> None:
+    sigmas = [only_hint({Base.FocalLengthIn35mmFilm: f}, (4032, 3024)).relative for f in (13, 70)]
+    assert sigmas[0] > 0.038 > 0.033 > sigmas[1]
+    # A phone that writes 4 mm, and 26 of an equivalent, is known by the equivalent.
+    phone = {Base.Model: "iPhone 5", Base.FocalLength: 4, Base.FocalLengthIn35mmFilm: 30}
+    assert only_hint(phone, (3264, 2448)).source == "30 mm"
+    assert "sensor" in only_hint(phone | {Base.FocalLength: 4.1}, (3264, 2448)).source
+
+
+@pytest.mark.parametrize("size", [(1920, 1080), (1080, 1920), (1000, 1000)])
+def test_a_picture_of_no_sensors_shape_may_be_a_part_of_one(size: tuple[int, int]) -> None:
+    """The equivalent is that of the picture, or that of the 4:3 sensor around it."""
+    hint = only_hint({Base.FocalLengthIn35mmFilm: 32}, size)
+    longer, shorter = max(size), min(size)
+    whole = 1.25 * longer if longer > 4 / 3 * shorter else 5 / 3 * shorter
+    for diagonal in (math.hypot(*size), whole):
+        apart = abs(math.log(32 * diagonal / math.hypot(36, 24) / hint.focal_px))
+        assert 0.5 < apart / hint.relative < 1
+
+
+def test_a_digital_zoom_is_counted_in_by_apple_and_perhaps_by_others() -> None:
+    zoomed = {Base.FocalLengthIn35mmFilm: 52, Base.DigitalZoomRatio: IFDRational(2, 1)}
+    apple = only_hint(zoomed | {Base.Make: "Apple"}, (4032, 3024))
+    assert apple == only_hint({Base.FocalLengthIn35mmFilm: 52}, (4032, 3024))
+    other = only_hint(zoomed, (4032, 3024))
+    assert other.focal_px == pytest.approx(math.sqrt(2) * apple.focal_px)
+    assert other.relative == pytest.approx(math.hypot(apple.relative, 0.5 * math.log(2)))
+    assert focal_hint(zoomed | {Base.DigitalZoomRatio: 4.0}, (4032, 3024)) == (None, ())
 
 
 def test_a_digital_zoom_leaves_the_focal_plane_out() -> None:

@@ -18,7 +18,7 @@ from PIL.ExifTags import IFD, Base
 
 from geocalib.errors import ImageError
 from geocalib.imaging import is_blank, read, read_photo, read_size
-from geocalib.imaging.exif import focal_hint
+from geocalib.priors.exif import focal_hint
 
 Pixels = npt.NDArray[np.uint8]
 

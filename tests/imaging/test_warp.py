@@ -17,7 +17,7 @@ from torch import Tensor
 from geocalib.cameras import Camera
 from geocalib.cameras.exchange import to_opencv
 from geocalib.errors import CameraError, ImageError
-from geocalib.gravity import from_roll_pitch
+from geocalib.geometry.gravity import from_roll_pitch
 from geocalib.imaging.warp import Warped, rectify, undistort, upright
 from geocalib.synthetic import render_scene
 

@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 
 from calibrations import one
-from geocalib import gravity as sphere
-from geocalib.calibration import Calibration
 from geocalib.cameras import MODELS, Camera
+from geocalib.geometry import gravity as sphere
+from geocalib.geometry.segments import Segments
 from geocalib.lines.curves import STRETCHES, Curves
-from geocalib.lines.segments import Segments
+from geocalib.result.calibration import Calibration
 
 SIZE = (1000, 750)
 FOCAL = {"wide": 330.0, "perspective": 800.0}

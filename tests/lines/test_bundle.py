@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from geocalib.geometry.segments import Segments
 from geocalib.lines.bundle import Bundle
-from geocalib.lines.segments import Segments
 
 
 def segments(*ends: tuple[float, float, float, float], noise: float = 0.5) -> Segments:

@@ -10,7 +10,7 @@ import torch
 from streets import camera_of, gravity_of, headings_of, prior_of, segments_along
 
 from geocalib.lines.refine import refine
-from geocalib.lines.result import Verdict
+from geocalib.result.lines import Verdict
 
 GRAVITY = gravity_of(3.0, 8.0)
 DIRECTIONS = torch.cat([GRAVITY[None], headings_of(GRAVITY, [30.0, 120.0])])

@@ -11,14 +11,14 @@ from streets import camera_of, curves_of, gravity_of, prior_of
 from torch import Tensor
 
 from geocalib.cameras import Camera
-from geocalib.fields import Free
+from geocalib.geometry.fields import Free
+from geocalib.geometry.segments import Segments
 from geocalib.lines.curves import STRETCHES, Curves
 from geocalib.lines.plumb import firm, straightened
 from geocalib.lines.refine import refine
-from geocalib.lines.result import Verdict
 from geocalib.lines.sagitta import bend
-from geocalib.lines.segments import Segments
 from geocalib.lines.straightness import bendable
+from geocalib.result.lines import Verdict
 from geocalib.solver.coupling import couple
 from samples import ALL_MODELS
 

@@ -17,11 +17,11 @@ from streets import (
     segments_along,
 )
 
-from geocalib import gravity as sphere
-from geocalib.calibration import Calibration
+from geocalib.geometry import gravity as sphere
+from geocalib.geometry.segments import Segments
 from geocalib.lines.refine import refine
-from geocalib.lines.result import Verdict
-from geocalib.lines.segments import Segments
+from geocalib.result.calibration import Calibration
+from geocalib.result.lines import Verdict
 from geocalib.solver import Rig
 from samples import ALL_MODELS
 

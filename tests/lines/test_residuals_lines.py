@@ -9,9 +9,9 @@ import pytest
 import torch
 from streets import camera_of, gravity_of, headings_of, segments_along
 
-from geocalib import gravity as sphere
 from geocalib.cameras import Camera
-from geocalib.fields import Free, perspective_field
+from geocalib.geometry import gravity as sphere
+from geocalib.geometry.fields import Free, perspective_field
 from geocalib.lines.bundle import Bundle
 from geocalib.lines.minimise import turned
 from geocalib.lines.residuals import directions_of, look, moves_of

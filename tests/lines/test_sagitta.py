@@ -9,7 +9,7 @@ import torch
 from streets import camera_of, curves_of
 
 from geocalib.cameras import Camera
-from geocalib.fields import Free
+from geocalib.geometry.fields import Free
 from geocalib.lines.sagitta import bend
 from samples import ALL_MODELS
 

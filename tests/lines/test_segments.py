@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from geocalib.lines.segments import Segments
+from geocalib.geometry.segments import Segments
 
 ENDS = torch.tensor([[[0, 0], [3, 4]], [[1, 1], [1, 11]], [[5, 5], [6, 5]]], dtype=torch.float64)
 

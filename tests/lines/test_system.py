@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from geocalib.cameras import get_model
-from geocalib.fields import Free
+from geocalib.geometry.fields import Free
 from geocalib.lines.system import assembled, reduced
 from geocalib.lines.unknowns import Array, Layout
 from geocalib.solver.coupling import couple

@@ -9,7 +9,7 @@ import pytest
 import torch
 from streets import PARAMETERS, SIZE, camera_of, gravity_of, prior_of
 
-from geocalib.fields import Free
+from geocalib.geometry.fields import Free
 from geocalib.lines.prior import network_prior
 from geocalib.lines.sagitta import bend
 from geocalib.lines.unknowns import Guess, Layout, compass, cross, level_frame, powers, unit

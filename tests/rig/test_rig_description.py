@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
 from geocalib.errors import FormatError
-from geocalib.gravity import from_roll_pitch
+from geocalib.geometry.gravity import from_roll_pitch
 from geocalib.rig import RigCamera, RigDescription, cube_faces, stereo_pair
 from geocalib.rig.description import from_angles, parse_rotation
 

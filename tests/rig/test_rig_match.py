@@ -10,8 +10,8 @@ import torch
 
 from geocalib.cameras import Camera
 from geocalib.errors import CouplingError
-from geocalib.fields import Fields, perspective_field
-from geocalib.gravity import angle_between, from_roll_pitch
+from geocalib.geometry.fields import Fields, perspective_field
+from geocalib.geometry.gravity import angle_between, from_roll_pitch
 from geocalib.rig import RigCamera, RigDescription, cube_faces, match_images
 from geocalib.rig.description import from_angles
 from geocalib.solver import fit

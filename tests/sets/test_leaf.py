@@ -11,15 +11,15 @@ from PIL.ExifTags import Base
 from PIL.TiffImagePlugin import IFDRational
 from torch import Tensor
 
-from geocalib.clues import File
 from geocalib.errors import FormatError
-from geocalib.imaging.exif import Metadata, focal_hint
-from geocalib.known import Mapping
-from geocalib.lines.curves import Curves
-from geocalib.lines.segments import Segments
+from geocalib.geometry.segments import Curves, Segments
+from geocalib.imaging.metadata import Metadata
+from geocalib.priors.clues import File
+from geocalib.priors.exif import focal_hint
 from geocalib.sets.leaf import Leaf
-from geocalib.sets.plane import Plane
+from geocalib.solver.given import Mapping
 from geocalib.solver.observations import Observations
+from geocalib.solver.plane import Plane
 
 
 def numbers(*shape: int, dtype: torch.dtype = torch.float64) -> Tensor:

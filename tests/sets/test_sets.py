@@ -10,8 +10,8 @@ import torch
 from PIL import Image
 from PIL.ExifTags import IFD, Base
 
-from geocalib.calibration import OUTLIER, Calibration, Failure
 from geocalib.errors import ConfigError, CouplingError
+from geocalib.result.calibration import OUTLIER, Calibration, Failure
 from geocalib.sets import album
 from oracle_network import GRAVITY_DEG, Oracle, check, knowing, picture, truth
 from views import gravity_error_deg
@@ -135,7 +135,7 @@ def test_wrong_exif_data_show(tmp_path: Path) -> None:
         (prior,) = one.priors
         assert prior.estimate[0] == pytest.approx(600, rel=0.01)
         assert prior.tension > 3
-        assert any("sigma apart" in warning for warning in one.warnings)
+        assert any("sigma and was left out" in warning for warning in one.warnings)
 
 
 def test_wrong_calls_are_refused_at_once() -> None:

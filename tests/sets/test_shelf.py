@@ -13,7 +13,7 @@ import torch
 from PIL import Image
 
 from geocalib.errors import FormatError
-from geocalib.turns import Mode
+from geocalib.pipeline.rotation import Mode
 from oracle_network import check, knowing, picture, truth
 
 TRUTHS = [
@@ -35,7 +35,7 @@ class Watched:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, stop_after: int | None = None) -> None:
         self.seen: list[str] = []
         self.calibrator = knowing(*TRUTHS)
-        see = self.calibrator._eye.see
+        see = self.calibrator._see
 
         def noted(sources: Sequence[Any], with_lines: bool, any_rotation: Mode) -> Iterator[Any]:
             for source in sources:
@@ -44,7 +44,7 @@ class Watched:
                 self.seen.append(Path(source).name)
                 yield from see([source], with_lines, any_rotation)
 
-        monkeypatch.setattr(self.calibrator._eye, "see", noted)
+        monkeypatch.setattr(self.calibrator, "_see", noted)
 
     def __call__(self, photos: list[str], folder: Path, **options: Any) -> list[Any]:
         found = self.calibrator.calibrate_set(photos, lines="off", resume_in=folder, **options)

@@ -11,10 +11,10 @@ import torch
 from scipy.optimize import least_squares
 from torch import Tensor
 
-from geocalib import gravity as sphere
 from geocalib.cameras import Camera
 from geocalib.errors import CouplingError
-from geocalib.fields import Fields, perspective_field
+from geocalib.geometry import gravity as sphere
+from geocalib.geometry.fields import Fields, perspective_field
 from geocalib.solver import FitOptions, FitResult, Rig, Status, fit
 from geocalib.solver.coupling import Arrow, Coupling, assemble_vector, couple, to_cameras
 from geocalib.solver.observations import observe

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from geocalib.cameras import MODELS, Camera
-from geocalib.fields import Fields
+from geocalib.geometry.fields import Fields
 from geocalib.solver import FitOptions, Prior, fit
 from samples import ALL_MODELS
 from views import random_cameras, random_gravity, see, with_noise, with_outliers

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from geocalib.fields import Fields
+from geocalib.geometry.fields import Fields
 from geocalib.solver import FitOptions, FitResult, Prior, Rig, Status, fit, lm
 from geocalib.solver.options import Gradient
 from views import random_cameras, random_gravity, see, turned, with_noise

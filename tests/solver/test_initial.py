@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from geocalib import gravity as sphere
 from geocalib.cameras import Camera
+from geocalib.geometry import gravity as sphere
 from geocalib.solver import FitOptions, fit
 from geocalib.solver.initial import heuristic, trivial
 from views import gravity_error_deg, random_cameras, random_gravity, see, with_noise

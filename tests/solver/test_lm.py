@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from geocalib import gravity as sphere
 from geocalib.cameras import Camera
-from geocalib.fields import Fields, Free
+from geocalib.geometry import gravity as sphere
+from geocalib.geometry.fields import Fields, Free
 from geocalib.solver import FitOptions, Status, fit
 from geocalib.solver.coupling import couple
 from geocalib.solver.initial import initial_state

@@ -9,9 +9,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from geocalib import gravity as sphere
 from geocalib.cameras import Camera
-from geocalib.fields import perspective_field
+from geocalib.geometry import gravity as sphere
+from geocalib.geometry.fields import perspective_field
 from geocalib.solver.minimal import Guess, minimal_solver, ransac
 from geocalib.solver.observations import observe
 from views import gravity_error_deg, random_cameras, random_gravity, see, with_outliers

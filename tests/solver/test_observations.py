@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from geocalib.fields import Fields, pixel_grid
+from geocalib.geometry.fields import Fields, pixel_grid
 from geocalib.solver import FitOptions, fit
 from geocalib.solver.observations import concatenate, observe
 from views import (

@@ -9,10 +9,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from geocalib import gravity as sphere
 from geocalib.cameras import Camera
 from geocalib.errors import PriorError
-from geocalib.fields import Fields
+from geocalib.geometry import gravity as sphere
+from geocalib.geometry.fields import Fields
 from geocalib.solver import FitOptions, Prior, Rig, fit
 from views import (
     gravity_error_deg,

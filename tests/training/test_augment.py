@@ -6,17 +6,17 @@ import torch
 from torch import Tensor
 
 from geocalib.cameras import MODELS, Camera
-from geocalib.fields import perspective_field
-from geocalib.gravity import world_from_camera
+from geocalib.geometry.fields import perspective_field
+from geocalib.geometry.gravity import world_from_camera
+from geocalib.panoramas.holes import black_share
+from geocalib.panoramas.panorama import PanoramaBank, render
 from geocalib.training.augment import (
     AugmentConfig,
     Change,
     augment,
-    black_share,
     flip,
     hide_nadir,
 )
-from geocalib.training.panorama import PanoramaBank, render
 from views import random_cameras, random_gravity
 
 CHANGES = [f.name for f in fields(AugmentConfig) if f.type == "Change"]

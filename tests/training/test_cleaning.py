@@ -8,9 +8,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from geocalib.nets.prediction import Prediction
+from geocalib.panoramas.panorama import PanoramaBank
 from geocalib.training.cleaning import level_bank, measure_levels
 from geocalib.training.config import read_config
-from geocalib.training.panorama import PanoramaBank
 
 
 def compass(panorama_from_world: Tensor, width: int = 256) -> Tensor:

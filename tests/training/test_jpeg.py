@@ -7,7 +7,7 @@ from PIL import Image
 from torch import Tensor
 
 from geocalib.cameras import Camera
-from geocalib.gravity import from_roll_pitch
+from geocalib.geometry.gravity import from_roll_pitch
 from geocalib.synthetic import render_scene
 from geocalib.training.jpeg import CHROMINANCE_STEPS, LUMINANCE_STEPS, jpeg
 

@@ -17,6 +17,8 @@ from torch.nn import functional
 
 from geocalib.errors import ConfigError
 from geocalib.nets.prediction import Prediction
+from geocalib.panoramas.panorama import PanoramaBank
+from geocalib.panoramas.views import ViewConfig
 from geocalib.training import checkpoint
 from geocalib.training.__main__ import main
 from geocalib.training.augment import AugmentConfig
@@ -30,12 +32,10 @@ from geocalib.training.config import (
 from geocalib.training.journal import plot
 from geocalib.training.loop import Budget, Places, train
 from geocalib.training.losses import LossConfig
-from geocalib.training.panorama import PanoramaBank
 from geocalib.training.processes import Process, join
 from geocalib.training.schedule import ScheduleConfig
 from geocalib.training.trainer import Average, Trainer, make_optimiser
 from geocalib.training.validate import Pictures, evaluate, one_line, refresh_batch_norms
-from geocalib.training.views import ViewConfig
 from views import see
 
 ALONE = Process(0, 1, torch.device("cpu"))

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from geocalib.cameras import Camera
-from geocalib.fields import Fields
+from geocalib.geometry.fields import Fields
 from geocalib.nets.prediction import Prediction
 from geocalib.training.losses import (
     LossConfig,

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from geocalib.cameras import Camera
-from geocalib.fields import Fields
+from geocalib.geometry.fields import Fields
 from geocalib.solver import FitOptions, fit
 from geocalib.solver.result import FitResult
 from geocalib.training.optimum import Estimate, find_optimum

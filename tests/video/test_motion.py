@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from geocalib import gravity as sphere
+from geocalib.geometry import gravity as sphere
 from geocalib.localize.rotation import from_vector
 from geocalib.video.heading import Heading, Turn
 from geocalib.video.motion import (

@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from clips import HEIGHT, WIDTH, seen
-from geocalib.calibration import Calibration, Failure, Outcome
 from geocalib.errors import FormatError, OutputError
+from geocalib.result.calibration import Calibration, Failure, Outcome
 from geocalib.video import plot, records
 from geocalib.video.motion import Pose
 from geocalib.video.track import Tracked, Tracker, combined, lens_of

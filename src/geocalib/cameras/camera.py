@@ -16,7 +16,7 @@ from geocalib.errors import CameraError
 
 @dataclass(frozen=True)
 class Camera:
-    """B cameras of one model. See ``geocalib.conventions`` for axes, pixel centres and units."""
+    """B cameras of one model. Axes, pixel centres and units: ``geocalib.geometry.conventions``."""
 
     model: CameraModel
     f: Tensor
@@ -210,7 +210,7 @@ class Camera:
     def rotate90(self, turns: int) -> Camera:
         """The cameras of the images turned counter-clockwise by that many quarter turns.
 
-        As ``numpy.rot90``; ``geocalib.gravity.rotate90`` turns the gravity along.
+        As ``numpy.rot90``; ``geocalib.geometry.gravity.rotate90`` turns the gravity along.
         """
         camera = self
         for _ in range(turns % 4):

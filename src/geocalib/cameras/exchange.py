@@ -2,8 +2,8 @@
 
 COLMAP names a model and lists its parameters; its pixel centres are ours. OpenCV has a
 calibration matrix and a distortion vector, for one of two modules; its principal point is ours
-minus 0.5 (``geocalib.conventions``). Conversions are exact: what the other side cannot say, or
-what our models cannot hold, raises a ``CameraError``.
+minus 0.5 (``geocalib.geometry.conventions``). Conversions are exact: what the other side
+cannot say, or what our models cannot hold, raises a ``CameraError``.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ point, applied to what a pinhole camera shows there. The published training took
 
     up ~ D'(m) (g_z m - g_xy),    D'(m) = (1 + k s) I + 2 k m m'.
 
-Divided by 1 + 3 k s this has the form of ``geocalib.fields`` with depth 1 and, in place of the
-depth's slope, a = k / (1 + 3 k s):
+Divided by 1 + 3 k s this has the form of ``geocalib.geometry.fields`` with depth 1 and, in
+place of the depth's slope, a = k / (1 + 3 k s):
 
     h = g_z - 2 a A,    q = (1 + k s) / (1 + 3 k s) = 1 - 2 s a.
 

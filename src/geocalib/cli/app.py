@@ -15,11 +15,14 @@ from geocalib.cli import dataset, evaluate, localize, rig, streams, train, video
 from geocalib.cli.clues import (
     AnyRotation,
     Asked,
+    Exif,
     FreePrincipalPoint,
     PriorReport,
     Rotation,
     Sensors,
+    Switch,
     Window,
+    spelt_out,
     window,
 )
 from geocalib.cli.options import (
@@ -51,6 +54,9 @@ BROKEN_PIPE = 141
 class Plain(TyperGroup):
     """Turns every expected error of a command into one line and an exit code."""
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, spelt_out(args))
+
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
@@ -72,9 +78,9 @@ class Plain(TyperGroup):
 
 
 def _fail(line: str) -> None:
-    from geocalib.cli import report
+    from geocalib import console
 
-    report.fail(line)
+    console.fail(line)
 
 
 def _find(paths: list[str], recursive: bool = False) -> Found:
@@ -133,9 +139,6 @@ Focal = Annotated[
     float | None, typer.Option(metavar="PX", help="Known focal length, in pixels of the photo.")
 ]
 Fov = Annotated[float | None, typer.Option(metavar="DEG", help="Known vertical field of view.")]
-Exif = Annotated[
-    bool, typer.Option("--exif", help="Take the focal length in the EXIF data as a hint.")
-]
 Roll = Annotated[
     float | None, typer.Option(metavar="DEG", help="Known roll of the camera, with --pitch.")
 ]
@@ -180,7 +183,7 @@ def calibrate(
     camera_model: Model = CameraModel.PINHOLE,
     focal: Focal = None,
     fov: Fov = None,
-    exif: Exif = False,
+    exif: Exif = Switch.ON,
     roll: Roll = None,
     pitch: Pitch = None,
     shared: Annotated[
@@ -212,16 +215,17 @@ def calibrate(
     a format for programs.
     """
     asked = Asked(sensors, any_rotation, free_principal_point, window(crop))
-    request = Request(camera_model, focal, fov, exif, roll, pitch, shared, lines, cameras, asked)
-    if prior_report and not (exif or sensors):
-        raise ConfigError("--prior-report needs priors to report on: add --sensors or --exif")
+    told = exif is Switch.ON
+    request = Request(camera_model, focal, fov, told, roll, pitch, shared, lines, cameras, asked)
+    if prior_report and not (told or sensors):
+        raise ConfigError("--prior-report needs priors to report on: drop --exif off")
     chosen = chosen_format(json, csv, format, output)
     found = _find(paths, recursive)
     from geocalib.cli import calibrate as command
     from geocalib.cli.inputs import DRAWING
     from geocalib.cli.pictures import folder_places
     from geocalib.files import Guard
-    from geocalib.sensors.sidecar import sidecar_path
+    from geocalib.priors.sidecar import sidecar_path
 
     drawings = {} if overlay is None else folder_places(found.images, overlay, DRAWING)
     network = Network(weights, device)
@@ -246,7 +250,7 @@ def show(
     camera_model: Model = CameraModel.PINHOLE,
     focal: Focal = None,
     fov: Fov = None,
-    exif: Exif = False,
+    exif: Exif = Switch.ON,
     roll: Roll = None,
     pitch: Pitch = None,
     lines: LinesOption = Lines.AUTO,
@@ -264,7 +268,8 @@ def show(
     that were used, and of the numbers.
     """
     asked = Asked(sensors, any_rotation, free_principal_point, window(crop))
-    request = Request(camera_model, focal, fov, exif, roll, pitch, lines=lines, asked=asked)
+    told = exif is Switch.ON
+    request = Request(camera_model, focal, fov, told, roll, pitch, lines=lines, asked=asked)
     found = _find([photo])
     from geocalib.cli import show as command
     from geocalib.cli.inputs import DRAWING
@@ -304,7 +309,7 @@ def _add_warp(warp: Warp, default_model: CameraModel, help: str) -> None:
         camera_model: Model = default_model,
         focal: Focal = None,
         fov: Fov = None,
-        exif: Exif = False,
+        exif: Exif = Switch.ON,
         roll: Roll = None,
         pitch: Pitch = None,
         recursive: Recursive = False,
@@ -314,7 +319,7 @@ def _add_warp(warp: Warp, default_model: CameraModel, help: str) -> None:
     ) -> None:
         if warp == "undistort" and camera_model is CameraModel.PINHOLE:
             raise ConfigError("a pinhole camera bends nothing; choose another --camera-model")
-        request = Request(camera_model, focal, fov, exif, roll, pitch)
+        request = Request(camera_model, focal, fov, exif is Switch.ON, roll, pitch)
         found = _find(paths, recursive)
         from geocalib.cli import warps
         from geocalib.cli.engine import calibrated, saved
@@ -343,11 +348,23 @@ _add_warp(
 
 
 @app.command()
-def info() -> None:
-    """Say what is installed.
+def info(
+    paths: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[PHOTO]...", help="Photos to read.", show_default=False),
+    ] = None,
+) -> None:
+    """Say what is installed, or what the files of photos tell.
 
-    Versions, devices, weights, camera models, formats, and where downloads are kept.
+    Versions, devices, weights, camera models, formats, and where downloads are kept. Of a photo:
+    its camera, its focal length and field of view with one sigma, and gravity.
     """
+    if paths:
+        from geocalib.cli import photo_info
+
+        found = _find(paths)
+        _finish(photo_info.run(found.images, found.missing) and not found.problems)
+        return
     from geocalib.cli import info as command
 
     command.run()

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from geocalib.calibration import OUTLIER, Calibration, Failure, Outcome
+from geocalib import console
 from geocalib.cameras import Camera, to_colmap, to_opencv
 from geocalib.cli import prior_report, report
 from geocalib.cli.engine import calibrated
@@ -20,7 +20,8 @@ from geocalib.cli.pictures import is_drawn, save
 from geocalib.errors import CameraError, ConfigError, GeoCalibError
 from geocalib.files import Guard, is_special, locked
 from geocalib.formats import json_lines
-from geocalib.journal import Journal
+from geocalib.pipeline.journal import Journal
+from geocalib.result.calibration import OUTLIER, Calibration, Failure, Outcome
 from geocalib.sets.shelf import clear
 
 Take = Callable[[Outcome], None]
@@ -54,11 +55,11 @@ class Tally:
     failed: int
 
     def __str__(self) -> str:
-        parts = [f"{report.count(self.good + self.doubtful, 'image')} calibrated"]
+        parts = [f"{console.count(self.good + self.doubtful, 'image')} calibrated"]
         if self.doubtful:
             parts.append(f"{self.doubtful} of them with warnings")
         if self.outliers:
-            parts.append(f"{report.count(self.outliers, 'outlier')} left out")
+            parts.append(f"{console.count(self.outliers, 'outlier')} left out")
         if self.failed:
             parts.append(f"{self.failed} failed")
         return ", ".join(parts)
@@ -80,7 +81,7 @@ def run(job: Job, format: Format | None, output: str | None) -> bool:
     else:
         # On a terminal, lines that appear one by one are progress enough.
         tally = _stream(job, _lines(), hide_bar=sys.stdout.isatty())
-    report.note(str(tally))
+    console.note(str(tally))
     return tally.failed == 0
 
 
@@ -100,7 +101,7 @@ def _stream(
     priors: list[prior_report.Row] = []
     good = doubtful = 0
     try:
-        with sink as take, report.progress(len(job.images), "calibrating", hide_bar) as advance:
+        with sink as take, console.progress(len(job.images), "calibrating", hide_bar) as advance:
             for image, outcome in zip(job.images, answers, strict=True):
                 # Drawn before the answer is kept, which says that the image needs no more work.
                 if image in job.drawings and not isinstance(outcome, Failure):
@@ -115,8 +116,8 @@ def _stream(
                 else:
                     doubtful += 1
     finally:
-        report.outliers(outliers)
-        report.failures(failures)
+        console.outliers(outliers)
+        console.failures(failures)
         if job.prior_report:
             prior_report.print_table(priors, beside_data)
     return Tally(good, doubtful, len(outliers), len(failures))
@@ -163,7 +164,7 @@ def _kept(job: Job, kept: Kept) -> bool:
     if done:
         rest = f"going on with {len(todo)}" if todo else "nothing is left to do"
         where = kept.place if journal.path == kept.place or not todo else journal.path
-        report.note(f"{report.count(len(done), 'image')} already in {where}: {rest}")
+        console.note(f"{console.count(len(done), 'image')} already in {where}: {rest}")
     kept.begin(todo)
     # Images that share a camera have answers when all have been seen.
     seen = Path(f"{journal.path}.seen") if together else None
@@ -181,12 +182,12 @@ def _kept(job: Job, kept: Kept) -> bool:
         written = kept.finish()
     except GeoCalibError:
         if done or tally.good or tally.doubtful:
-            report.note(f"the answers are kept in {journal.path}")
+            console.note(f"the answers are kept in {journal.path}")
         else:
             journal.path.unlink()
         raise
     files = str(written[0]) if len(written) == 1 else f"{len(written)} files in {kept.output}"
-    report.note(f"{tally}; see {files}")
+    console.note(f"{tally}; see {files}")
     return tally.failed == 0
 
 
@@ -212,7 +213,7 @@ def _draw(image: str, calibration: Calibration, path: Path) -> None:
     try:
         save(overlay(image, calibration), path)
     except GeoCalibError as error:
-        report.warn(f"{image} was not drawn: {error}")
+        console.warn(f"{image} was not drawn: {error}")
 
 
 def _check_format(format: Format, camera_model: CameraModel) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any
@@ -13,10 +14,22 @@ from geocalib.errors import ConfigError
 POINT_SHARE = 0.1
 """One sigma of a free principal point, of the longer side: of photos that may have been cropped."""
 
+
+class Switch(StrEnum):
+    """Whether something is done."""
+
+    ON = "on"
+    OFF = "off"
+
+
+EXIF = "--exif"
+Exif = Annotated[
+    Switch, typer.Option(EXIF, help="Take the focal length in the EXIF data as a hint.")
+]
 Sensors = Annotated[
     bool,
     typer.Option(
-        "--sensors", help="Take EXIF, a drone's gimbal, and files beside the photos as hints."
+        "--sensors", help="Take gravity from a drone's gimbal, and from files beside the photos."
     ),
 ]
 PriorReport = Annotated[
@@ -68,6 +81,15 @@ class Asked:
             "crop": self.crop,
         }
         return {name: value for name, value in every.items() if value not in (False, None)}
+
+
+def spelt_out(words: Sequence[str]) -> list[str]:
+    """The words of a command line with "on" for an --exif that stands alone, as it once did."""
+    following = [*words[1:], ""]
+    return [
+        f"{EXIF}={Switch.ON}" if word == EXIF and after not in tuple(Switch) else word
+        for word, after in zip(words, following, strict=True)
+    ]
 
 
 def window(text: str | None) -> tuple[float, ...] | None:

@@ -13,8 +13,8 @@ from geocalib.cli.options import Device, Network, Overwrite, Weights
 from geocalib.errors import ConfigError, PanoramaError
 
 if TYPE_CHECKING:
-    from geocalib.journal import Request
-    from geocalib.training.levelness import Level, Origin
+    from geocalib.panoramas.levelness import Level, Origin
+    from geocalib.pipeline.journal import Request
 
 app = typer.Typer(
     help="Make, check and get sets of pictures with ground truth.",
@@ -61,12 +61,12 @@ def make(
     match = re.fullmatch(r"(\d+)x(\d+)", size)
     if match is None:
         raise ConfigError(f"--size {size}: give width and height in pixels, as 640x480")
-    from geocalib.cli import report
+    from geocalib import console
     from geocalib.evaluation.crop_views import CropConfig
     from geocalib.evaluation.crops import TABLE, UNFINISHED, render_crops
     from geocalib.files import Guard, existing, locked
+    from geocalib.panoramas.pictures import find_panoramas
     from geocalib.rig import read_rig
-    from geocalib.training.pictures import find_panoramas
 
     width, height = (int(side) for side in match.groups())
     mounted = None if rig is None else read_rig(rig)
@@ -78,7 +78,7 @@ def make(
     paths = find_panoramas(folder)
     guard = Guard((*paths, manifest, existing(rig)), overwrite)
     problems: list[PanoramaError] = []
-    with locked(out / TABLE), report.progress(len(paths), "panoramas") as done:
+    with locked(out / TABLE), console.progress(len(paths), "panoramas") as done:
         guard.check([out / TABLE])
         # The pictures of a run that was interrupted are made again.
         unfinished = (out / UNFINISHED).exists()
@@ -92,7 +92,7 @@ def make(
             failed=problems.append,
         )
     if len(problems) < len(paths):
-        report.note(f"pictures and their truth are in {table}")
+        console.note(f"pictures and their truth are in {table}")
     _end(problems)
 
 
@@ -112,13 +112,13 @@ def check(
 
     Looks around in each of them, and finds the tilt that its views have in common.
     """
-    from geocalib.cli import report
+    from geocalib import console
     from geocalib.cli.engine import load
     from geocalib.evaluation.levels import check_level
     from geocalib.files import Guard, locked
     from geocalib.files.snapshot import glance, snapshot
-    from geocalib.training.levelness import is_table, write_levels
-    from geocalib.training.pictures import find_panoramas
+    from geocalib.panoramas.levelness import is_table, write_levels
+    from geocalib.panoramas.pictures import find_panoramas
 
     paths = find_panoramas(panos if split is None else panos / split)
     network = Network(weights, device)
@@ -129,10 +129,10 @@ def check(
         named = {str(path.relative_to(panos)): path for path in paths}
         todo = {name: path for name, path in named.items() if _is_new(path, origins.get(name))}
         if len(todo) < len(paths):
-            known = report.count(len(paths) - len(todo), "panorama")
-            report.note(f"{known} already in {out}: going on with {len(todo)}")
+            known = console.count(len(paths) - len(todo), "panorama")
+            console.note(f"{known} already in {out}: going on with {len(todo)}")
         calibrator = load(network) if todo else None
-        with report.progress(len(todo), "panoramas") as done:
+        with console.progress(len(todo), "panoramas") as done:
             for name, path in todo.items():
                 assert calibrator is not None
                 before = glance((str(path),))
@@ -147,16 +147,16 @@ def check(
                 done()
     _print_levels({name: level for name, level in levels.items() if level.verdict != "level"})
     good = sum(level.verdict == "level" for level in levels.values())
-    report.note(f"{good} of {report.count(len(levels), 'panorama')} level; see {out}")
+    console.note(f"{good} of {console.count(len(levels), 'panorama')} level; see {out}")
     _end(problems)
 
 
 def _end(problems: Sequence[PanoramaError]) -> None:
     """A line for each panorama that could not be used."""
-    from geocalib.cli import report
+    from geocalib import console
 
     for problem in problems:
-        report.fail(str(problem))
+        console.fail(str(problem))
     if problems:
         raise typer.Exit(1)
 
@@ -168,9 +168,9 @@ def _known_levels(
 
     anew: without what it says.
     """
-    from geocalib.journal import check_same, request_of
     from geocalib.nets.weights import identify
-    from geocalib.training.levelness import read_levels, read_origins
+    from geocalib.panoramas.levelness import read_levels, read_origins
+    from geocalib.pipeline.journal import check_same, request_of
 
     request = request_of(identify(network.weights), views=views)
     if anew or not out.exists() or out.stat().st_size == 0:
@@ -192,13 +192,14 @@ def _print_levels(levels: dict[str, Level]) -> None:
     """A table of panoramas, the most tilted first."""
     from rich.text import Text
 
+    from geocalib import console
     from geocalib.cli import report
 
     if not levels:
         return
     rows = [
         (
-            Text(report.printable(name)),
+            Text(console.printable(name)),
             Text(f"{level.tilt_deg:.2f} ± {level.sigma_deg:.2f}"),
             Text(f"{level.spread_deg:.1f}"),
             Text(level.verdict),
@@ -226,11 +227,11 @@ def get(
     """Download a published set. Run it again to go on after an interruption."""
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from geocalib.cli import report
+    from geocalib import console
     from geocalib.evaluation.benchmarks import get_benchmark
 
     columns = (TextColumn(name), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=report.standard_error(), transient=True) as bar:
+    with Progress(*columns, console=console.standard_error(), transient=True) as bar:
         task = bar.add_task(name, total=None)
         place = get_benchmark(
             name,
@@ -238,4 +239,4 @@ def get(
             accept_terms,
             lambda there, total: bar.update(task, completed=there, total=total),
         )
-    report.note(f"{name} is in {place}; measure with geocalib eval --dataset {place}")
+    console.note(f"{name} is in {place}; measure with geocalib eval --dataset {place}")

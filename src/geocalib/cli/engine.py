@@ -11,19 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from geocalib.calibration import Failure, Outcome
-from geocalib.cli import report
+from geocalib import console
 from geocalib.cli.inputs import chunks
 from geocalib.cli.options import ALL_IMAGES, Lines, Network, Request
-from geocalib.crop import Crop
 from geocalib.errors import ConfigError, FormatError, ImageError
 from geocalib.formats import json_lines
-from geocalib.formats.record import read_outcome
-from geocalib.gravity import from_roll_pitch
+from geocalib.geometry.gravity import from_roll_pitch
 from geocalib.imaging import read_size
+from geocalib.priors.crop import Crop
+from geocalib.result.calibration import Failure, Outcome, read_outcome
 
 if TYPE_CHECKING:
-    from geocalib.calibrator import Calibrator
+    from geocalib.pipeline.calibrator import Calibrator
 
 CHUNK = {"cpu": 4}
 """Images at once by device: a processor gains little from more, and shows progress sooner."""
@@ -35,11 +34,11 @@ PLACEHOLDER = "these are placeholder weights that were never trained: the number
 
 def load(network: Network) -> Calibrator:
     """The calibrator; says so if its answers are worthless."""
-    from geocalib.calibrator import Calibrator
+    from geocalib.pipeline.calibrator import Calibrator
 
     calibrator = Calibrator(network.weights, device=network.device)
     if not calibrator.card.trained:
-        report.warn(PLACEHOLDER)
+        console.warn(PLACEHOLDER)
     return calibrator
 
 

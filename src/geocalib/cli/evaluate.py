@@ -73,7 +73,7 @@ def command(
     starts: Any = _words("--initial", initial, get_args(STARTS))
     splits: Any = _words("--split-by", split_by, get_args(SPLITS))
     counts = _numbers("--images-per-fit", images_per_fit)
-    from geocalib.cli import report
+    from geocalib import console
     from geocalib.cli.engine import load
     from geocalib.evaluation.commands import PAGE, Plan, files_of, run
     from geocalib.files import Guard, locked
@@ -90,8 +90,8 @@ def command(
             evaluation = run(load(network), plan, out, overwrite)
     except KeyboardInterrupt:
         raise KeyboardInterrupt("run the same command again to go on") from None
-    typer.echo(report.legible(evaluation.markdown, sys.stdout))
-    report.note(f"see {out / PAGE}")
+    typer.echo(console.legible(evaluation.markdown, sys.stdout))
+    console.note(f"see {out / PAGE}")
     if evaluation.failed:
         raise typer.Exit(1)
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterable, Iterator
 from importlib.metadata import version
 
 import torch
 from rich.table import Table
+from rich.text import Text
 
+from geocalib import console
 from geocalib.cameras import MODELS
-from geocalib.cli import report
 from geocalib.formats import FORMATS
 from geocalib.nets.download import cache_folder
 from geocalib.nets.weights import PUBLISHED, WeightCard, load_network
@@ -18,12 +20,17 @@ from geocalib.nets.weights import PUBLISHED, WeightCard, load_network
 
 def run() -> None:
     """Print it."""
+    show(_facts())
+
+
+def show(facts: Iterable[tuple[str, str]]) -> None:
+    """Names and what they are, one below the other."""
     table = Table.grid(padding=(0, 2))
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
-    for name, value in _facts():
-        table.add_row(name, value)
-    report.standard_output().print(table, markup=False)
+    for name, value in facts:
+        table.add_row(Text(name), Text(console.legible(value, sys.stdout)))
+    console.standard_output().print(table, markup=False)
 
 
 def _facts() -> Iterator[tuple[str, str]]:
@@ -39,7 +46,7 @@ def _facts() -> Iterator[tuple[str, str]]:
 
 
 def _devices() -> Iterator[str]:
-    yield f"cpu ({report.count(torch.get_num_threads(), 'thread')})"
+    yield f"cpu ({console.count(torch.get_num_threads(), 'thread')})"
     for i in range(torch.cuda.device_count()):
         yield f"cuda:{i} ({torch.cuda.get_device_name(i)})"
     if torch.backends.mps.is_available():

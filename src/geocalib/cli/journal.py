@@ -16,9 +16,9 @@ from typing import Any
 from geocalib.cli.options import Format, Network, Request
 from geocalib.files import Guard, sha256_of
 from geocalib.formats import FORMATS, ONE_EACH, csv_table, files_of, json_lines
-from geocalib.journal import Journal, Record, check_same, request_of
 from geocalib.nets.weights import identify
-from geocalib.sensors.sidecar import sidecar_path
+from geocalib.pipeline.journal import Journal, Record, check_record, request_of
+from geocalib.priors.sidecar import sidecar_path
 
 OPTIONS = {"vfov_deg": "fov", "roll_deg": "roll", "pitch_deg": "pitch"}
 """What fields of a request are called on the command line, where that differs."""
@@ -83,7 +83,7 @@ class Kept:
         """The rows of a table that is to be gone on with."""
         if self.format is Format.CSV and not self.guard.overwrite and self._there():
             for record in csv_table.read_records(self.place):
-                check_same(record["request"], self.journal.request, self.place)
+                check_record(record, self.journal.request, self.place)
                 yield record
 
     def _there(self) -> bool:

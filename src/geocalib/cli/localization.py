@@ -8,16 +8,16 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from geocalib.calibration import Calibration
+from geocalib import console
 from geocalib.cameras import Camera
-from geocalib.cli import report
-from geocalib.cli.localize import PoseFormat, Sources
+from geocalib.cli.poses import PoseFormat, Sources
 from geocalib.errors import ConfigError, GeoCalibError
 from geocalib.files import write_text
 from geocalib.formats import json_lines
 from geocalib.localize import GravityPrior, LocalizeOptions, Pose, colmap_model, hloc, localize
 from geocalib.localize.colmap_model import Model
 from geocalib.localize.world import world_gravity
+from geocalib.result.calibration import Calibration
 
 Array = npt.NDArray[np.float64]
 
@@ -32,7 +32,7 @@ class Notes:
 
     def __call__(self, line: str) -> None:
         self.any = True
-        report.fail(line)
+        console.fail(line)
 
 
 def run(
@@ -52,7 +52,7 @@ def run(
     down = _down(model, calibrations, world, queries)
     poses: dict[str, Pose] = {}
     cameras: dict[str, Camera] = {}
-    with report.progress(len(queries), "localize") as advance:
+    with console.progress(len(queries), "localize") as advance:
         for name, (pixels, points) in _matches(sources, model, queries, notes):
             try:
                 calibration = calibrations.get(name)
@@ -71,7 +71,7 @@ def run(
             advance()
     if poses:
         _write(poses, cameras, format, Path(output))
-        report.note(f"{report.count(len(poses), 'pose')} written to {output}")
+        console.note(f"{console.count(len(poses), 'pose')} written to {output}")
     return not notes.any
 
 
@@ -129,13 +129,13 @@ def _down(
     if world is None and not calibrations:
         return None
     if not any(name in calibrations for name in queries):
-        report.warn("gravity is not used: no query is calibrated in --calibration")
+        console.warn("gravity is not used: no query is calibrated in --calibration")
         return None
     if world is not None:
         return np.array(world)
     known = [name for name in model.images if name in calibrations]
     if not known:
-        report.warn(
+        console.warn(
             "gravity is not used: no image of the model is calibrated, nor is there a "
             "--world-gravity"
         )

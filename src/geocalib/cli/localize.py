@@ -2,36 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
-from enum import StrEnum
+from dataclasses import astuple
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from geocalib.cli.options import Overwrite
+from geocalib.cli.poses import PoseFormat, Sources
 
 SOME_FAILED = 1
 """Exit code: some photos have no pose, or some lines were left out."""
-
-
-class PoseFormat(StrEnum):
-    """What poses are written as."""
-
-    HLOC = "hloc"
-    COLMAP = "colmap"
-
-
-@dataclass(frozen=True)
-class Sources:
-    """The files to localise from."""
-
-    model: str
-    queries: str
-    matches: str
-    features: str | None
-    pairs: str | None
-    calibration: str | None
 
 
 def command(

@@ -10,8 +10,8 @@ from typing import Annotated
 import typer
 
 from geocalib.cli.clues import Asked
-from geocalib.conventions import VFOV_RANGE_DEG
 from geocalib.errors import ConfigError
+from geocalib.geometry.conventions import VFOV_RANGE_DEG
 
 Weights = Annotated[
     str, typer.Option(metavar="NAME|PATH", help="The network's weights; see geocalib info.")
@@ -91,8 +91,8 @@ class Request:
     focal: float | None = None
     """Pixels of the original image."""
     vfov_deg: float | None = None
-    exif: bool = False
-    """Whether to believe the EXIF data about the focal length."""
+    exif: bool = True
+    """Whether to take the focal length in the EXIF data as a hint, where none is known."""
     roll_deg: float | None = None
     pitch_deg: float | None = None
     shared: bool = False
@@ -111,7 +111,7 @@ class Request:
     def __post_init__(self) -> None:
         if self.cameras is not None and not self.shared:
             raise ConfigError("--cameras says which photos share a camera; add --shared")
-        given = {"--focal": self.focal, "--fov": self.vfov_deg, "--exif": self.exif or None}
+        given = {"--focal": self.focal, "--fov": self.vfov_deg}
         sources = [name for name, value in given.items() if value is not None]
         if len(sources) > 1:
             raise ConfigError(

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from geocalib.calibration import Calibration, Outcome
+from geocalib import console
 from geocalib.cli import report
-from geocalib.gravity import to_roll_pitch
-from geocalib.sensors.check import CONTRADICTION
+from geocalib.geometry.gravity import to_roll_pitch
+from geocalib.result.calibration import Calibration, Outcome
+from geocalib.result.prior_check import CONTRADICTION
 
 if TYPE_CHECKING:
-    from geocalib.sensors.check import PriorCheck
+    from geocalib.result.prior_check import PriorCheck
 
 Row = tuple[str, "PriorCheck"]
 
@@ -25,7 +26,7 @@ def rows(outcome: Outcome) -> list[Row]:
     """The lines of an image."""
     if not isinstance(outcome, Calibration):
         return []
-    return [(report.printable(outcome.image or ""), prior) for prior in outcome.priors]
+    return [(console.printable(outcome.image or ""), prior) for prior in outcome.priors]
 
 
 def print_table(every: Sequence[Row], beside_data: bool) -> None:
@@ -33,7 +34,7 @@ def print_table(every: Sequence[Row], beside_data: bool) -> None:
     from rich.text import Text
 
     if not every:
-        report.note("no sensor says anything about these photos")
+        console.note("no sensor says anything about these photos")
         return
     caption = f"tension is in sigmas; beyond {CONTRADICTION:g} the prior or the answer is wrong"
     rows = [

@@ -1,196 +1,45 @@
-"""What people read: a table of the answers, and, on standard error, notes and progress."""
+"""What people read: a table of the answers."""
 
 from __future__ import annotations
 
 import math
 import os
 import sys
-import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from functools import cache
-from typing import TYPE_CHECKING, Literal, TextIO
+from collections.abc import Collection, Iterator, Sequence
+from typing import TYPE_CHECKING, Literal
+
+from geocalib import console
 
 if TYPE_CHECKING:
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    from geocalib.calibration import Calibration, Failure, Outcome
     from geocalib.cli.inputs import Found
+    from geocalib.result.calibration import Calibration, Outcome
 
 Row = tuple["Text", ...]
 
 HEADERS = ("image", "roll °", "pitch °", "vFoV °", "focal px", "distortion", "status")
 
-UNBOUNDED = 10_000
-"""Columns of a file or a pipe."""
-
 NARROWEST = 10
 """Signs across a column of words, at least."""
-
-ASCII = str.maketrans({"±": "+-", "°": "deg", "σ": "sigma", "…": "..."})
-"""What signs become where there are none."""
-
-PATIENCE = 30.0
-"""Seconds without a word, of a long run that nobody watches."""
-
-
-@cache
-def standard_error() -> Console:
-    """One console, so that notes appear above a progress bar and not within it."""
-    return _console(sys.stderr)
-
-
-def standard_output() -> Console:
-    """A new one, as tests exchange the stream."""
-    return _console(sys.stdout)
-
-
-def _console(stream: TextIO) -> Console:
-    """As wide as COLUMNS says, or as the terminal is, or as it takes where there is none."""
-    from rich.console import Console
-
-    columns = os.environ.get("COLUMNS", "")
-    width = int(columns) if columns.isdecimal() and int(columns) > 0 else None
-    if width is None and not stream.isatty():
-        width = UNBOUNDED
-    return Console(stderr=stream is sys.stderr, width=width, highlight=False, emoji=False)
-
-
-def _ascii_only(stream: TextIO) -> bool:
-    """Whether a stream has no other signs, by its encoding, the locale and the terminal.
-
-    Python itself changes LC_CTYPE of the plainest locale, and the encoding with it.
-    """
-    encoding = getattr(stream, "encoding", None) or "utf-8"
-    locale = os.environ.get("LC_ALL") or os.environ.get("LANG")
-    plain = locale in ("C", "POSIX") or os.environ.get("TERM") == "dumb"
-    return plain or not encoding.lower().startswith("utf")
-
-
-def legible(text: str, stream: TextIO) -> str:
-    """The text in signs that a stream can show."""
-    return text.translate(ASCII) if _ascii_only(stream) else text
-
-
-def printable(text: str) -> str:
-    """The text on one line; file names may hold line breaks, control characters, stray bytes."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-
-
-def note(line: str) -> None:
-    _say(line, "")
-
-
-def warn(line: str) -> None:
-    _say(f"warning: {line}", "yellow")
-
-
-def fail(line: str) -> None:
-    _say(f"error: {line}", "red")
 
 
 def tell(found: Found) -> None:
     """What is to be said of the paths of a command; images that are missing fail by themselves."""
     for line in found.notes:
-        warn(line)
+        console.warn(line)
     for line in found.problems:
-        fail(line)
-
-
-def failures(failed: Iterable[Failure]) -> None:
-    """One line for each image without an answer."""
-    for failure in failed:
-        name = failure.image or "image"
-        fail(failure.error if failure.error.startswith(name) else f"{name}: {failure.error}")
-
-
-def outliers(found: Iterable[Failure]) -> None:
-    """One line for each image that does not belong to its group."""
-    for outlier in found:
-        warn(f"outlier: {outlier.error}")
-
-
-def _say(line: str, style: str) -> None:
-    from rich.text import Text
-
-    text = Text(printable(legible(line, sys.stderr)), style)
-    standard_error().print(text, soft_wrap=True)
-
-
-def count(number: int, noun: str) -> str:
-    """The number of things, in words for people."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
-@contextmanager
-def progress(total: int, doing: str, hidden: bool = False) -> Iterator[Callable[[], None]]:
-    """A bar with the time left, where there is something to wait for; without a terminal a line
-    now and then. The function that it gives says that one more is done."""
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        SpinnerColumn,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-
-    console = standard_error()
-    if hidden or total < 2:
-        yield lambda: None
-        return
-    if not console.is_terminal or console.is_dumb_terminal:
-        yield _lines_of_progress(total, doing)
-        return
-    bar = Progress(
-        SpinnerColumn("line" if _ascii_only(sys.stderr) else "dots"),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        TextColumn("left"),
-        console=console,
-        transient=True,
-        # Answers on standard output must not be drawn into the bar's console.
-        redirect_stdout=False,
-    )
-    with bar:
-        task = bar.add_task(doing, total=total)
-        yield lambda: bar.advance(task)
-
-
-def _lines_of_progress(total: int, doing: str) -> Callable[[], None]:
-    start = told = time.monotonic()
-    done = 0
-
-    def advance() -> None:
-        nonlocal told, done
-        done += 1
-        now = time.monotonic()
-        if now - told >= PATIENCE and done < total:
-            told = now
-            left = _duration((now - start) / done * (total - done))
-            note(f"{doing}: {done} of {total}, about {left} left")
-
-    return advance
-
-
-def _duration(seconds: float) -> str:
-    """In words, as exact as a guess can be."""
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
+        console.fail(line)
 
 
 def row(outcome: Outcome) -> Row:
     """The cells of an image in the table."""
     from rich.text import Text
 
-    from geocalib.calibration import Failure
+    from geocalib.result.calibration import Failure
 
-    name = Text(printable(outcome.image or ""))
+    name = Text(console.printable(outcome.image or ""))
     if isinstance(outcome, Failure):
         return (name, *[Text()] * 5, Text(outcome.status or "failed", "red"))
     sigma = outcome.sigma
@@ -238,13 +87,13 @@ def draw_table(
     from rich.text import Text
 
     stream = sys.stderr if beside_data else sys.stdout
-    console = standard_error() if beside_data else standard_output()
+    screen = console.standard_error() if beside_data else console.standard_output()
 
     def signs(text: Text) -> Text:
-        return Text(legible(text.plain, stream), text.style)
+        return Text(console.legible(text.plain, stream), text.style)
 
     rows = [[signs(cell) for cell in cells] for cells in rows]
-    columns = [(legible(header, stream), header in words) for header in headers]
+    columns = [(console.legible(header, stream), header in words) for header in headers]
     widest = [
         max(len(line) for line in (shown, *_lines(rows, i))) for i, (shown, _) in enumerate(columns)
     ]
@@ -253,17 +102,17 @@ def draw_table(
         for width, (_, wordy) in zip(widest, columns, strict=True)
     )
     # Two spaces between columns, and one at either end.
-    if needed + 2 * len(columns) <= console.width:
-        console.print(_table(columns, rows, _ascii_only(stream)))
+    if needed + 2 * len(columns) <= screen.width:
+        screen.print(_table(columns, rows, console.ascii_only(stream)))
     else:
         for cells in rows:
-            console.print(cells[0])
+            screen.print(cells[0])
             for (shown, _), cell in zip(columns[1:], cells[1:], strict=True):
                 if cell.plain:
                     value = Text("; ").join(cell.split())
-                    console.print(Text(f"  {shown}: ").append_text(value))
+                    screen.print(Text(f"  {shown}: ").append_text(value))
     if caption is not None:
-        console.print(signs(Text(caption, "dim italic")))
+        screen.print(signs(Text(caption, "dim italic")))
 
 
 def _lines(rows: Sequence[Sequence[Text]], column: int) -> Iterator[str]:
@@ -309,9 +158,10 @@ def _status(calibration: Calibration) -> Text:
 
     from geocalib.solver import Status
 
+    agreed = [str(prior) for prior in calibration.priors if not prior.contradicts]
     if calibration.trusted:
-        return Text("ok", "green")
+        return Text("\n".join(("ok", *agreed)), "green")
     doubts = list(calibration.warnings)
     if calibration.status != Status.CONVERGED:
         doubts.insert(0, str(calibration.status))
-    return Text("\n".join(printable(doubt) for doubt in doubts), "yellow")
+    return Text("\n".join(map(console.printable, (*doubts, *agreed))), "yellow")

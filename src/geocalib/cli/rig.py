@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from geocalib.cli.clues import Exif, Switch
 from geocalib.cli.options import (
     CameraModel,
     Device,
@@ -26,7 +27,7 @@ from geocalib.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from geocalib.calibration import Outcome
+    from geocalib.result.calibration import Outcome
     from geocalib.rig import RigDescription, Shots
 
 SOME_FAILED = 1
@@ -65,9 +66,7 @@ def command(
     camera_model: Annotated[
         CameraModel, typer.Option(help="What kind of lenses.")
     ] = CameraModel.PINHOLE,
-    exif: Annotated[
-        bool, typer.Option("--exif", help="Take the focal lengths in the EXIF data as hints.")
-    ] = False,
+    exif: Exif = Switch.ON,
     lines: Annotated[Lines, typer.Option(help="Sharpen with straight lines, or not.")] = Lines.AUTO,
     weights: Weights = "lean",
     device: Device = "auto",
@@ -81,19 +80,20 @@ def command(
     if lines is Lines.ONLY:
         raise ConfigError("--lines only knows nothing of rigs; use calibrate")
     chosen = chosen_format(json, csv, format, output)
-    from geocalib.calibration import Failure
+    from geocalib import console
     from geocalib.cli import report
     from geocalib.cli.engine import load
     from geocalib.cli.inputs import find_images
     from geocalib.files import Guard, existing
     from geocalib.formats import files_of
+    from geocalib.result.calibration import Failure
     from geocalib.rig import match_images, read_rig
 
     description = _told(read_rig(rig), images or [])
     found = find_images(paths, recursive=True)
     report.tell(found)
     for reason in found.missing.values():
-        report.fail(reason)
+        console.fail(reason)
     shots = match_images(description, [i for i in found.images if i not in found.missing])
     _say(shots)
     network = Network(weights, device)
@@ -105,11 +105,11 @@ def command(
         str(camera_model),
         rig=shots.rig,
         shared_intrinsics=shots.intrinsics,
-        exif=exif,
+        exif=exif is Switch.ON,
         lines="auto" if lines is Lines.AUTO else "off",
     )
     failures = [outcome for outcome in outcomes if isinstance(outcome, Failure)]
-    report.failures(failures)
+    console.failures(failures)
     _show(outcomes, chosen, output)
     if failures or found.problems or found.missing or shots.strangers:
         raise typer.Exit(SOME_FAILED)
@@ -129,22 +129,23 @@ def _told(description: RigDescription, told: Sequence[str]) -> RigDescription:
 
 def _say(shots: Shots) -> None:
     """What was found, and what looks wrong; ends where there is nothing to do."""
-    from geocalib.cli import report
+    from geocalib import console
 
     patterns = ", ".join(camera.images for camera in shots.description.cameras)
     for stranger in shots.strangers:
-        report.fail(f"{stranger} is of no camera of {shots.description.source}: not {patterns}")
+        console.fail(f"{stranger} is of no camera of {shots.description.source}: not {patterns}")
     if not shots.images:
         raise ConfigError(f"no photo is of {shots.description.source}: none is {patterns}")
-    photos = report.count(len(shots.images), "photo")
-    cameras = report.count(len(set(shots.camera)), "camera")
-    report.note(f"{photos} of {cameras} at {report.count(shots.steps, 'time')}")
+    photos = console.count(len(shots.images), "photo")
+    cameras = console.count(len(set(shots.camera)), "camera")
+    console.note(f"{photos} of {cameras} at {console.count(shots.steps, 'time')}")
     if len(set(shots.camera)) > 1 and shots.steps == len(shots.images):
-        report.warn("no two photos were taken at once; those that were have the same file name")
+        console.warn("no two photos were taken at once; those that were have the same file name")
 
 
 def _show(outcomes: Sequence[Outcome], format: Format | None, output: str | None) -> None:
     """The answers as a table, as lines, or in files."""
+    from geocalib import console
     from geocalib.cli import report
     from geocalib.formats import FORMATS
 
@@ -153,7 +154,7 @@ def _show(outcomes: Sequence[Outcome], format: Format | None, output: str | None
     elif output is not None:
         written = FORMATS[format](outcomes, output)
         where = str(written[0]) if len(written) == 1 else f"{len(written)} files in {output}"
-        report.note(f"see {where}")
+        console.note(f"see {where}")
     elif format is Format.JSON:
         for outcome in outcomes:
             typer.echo(outcome.to_json())

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from geocalib.calibration import Failure
+from geocalib import console
 from geocalib.cli import report
 from geocalib.cli.engine import calibrated
 from geocalib.cli.options import Network, Request
 from geocalib.cli.pictures import save
+from geocalib.result.calibration import Failure
 
 
 def run(
@@ -20,9 +21,9 @@ def run(
 
     (outcome,) = calibrated([photo], missing, request, network, keep_fields=True)
     if isinstance(outcome, Failure):
-        report.failures([outcome])
+        console.failures([outcome])
         return False
     save(show(photo, outcome), file)
     report.print_table([report.row(outcome)])
-    report.note(f"drawn in {file}")
+    console.note(f"drawn in {file}")
     return True

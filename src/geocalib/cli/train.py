@@ -94,8 +94,8 @@ def command(
 
 
 def _draw(folder: Path) -> None:
-    from geocalib.cli import report
+    from geocalib import console
     from geocalib.training.journal import plot
 
     plot(folder, folder / CURVES)
-    report.note(f"curves drawn in {folder / CURVES}")
+    console.note(f"curves drawn in {folder / CURVES}")

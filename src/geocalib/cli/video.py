@@ -19,8 +19,8 @@ from geocalib.errors import ConfigError, FormatError, OutputError, VideoError
 from geocalib.files import Guard, is_special, locked
 
 if TYPE_CHECKING:
-    from geocalib.calibration import Outcome
-    from geocalib.calibrator import Calibrator
+    from geocalib.pipeline.calibrator import Calibrator
+    from geocalib.result.calibration import Outcome
     from geocalib.video.frames import Frame, Source
     from geocalib.video.track import Tracked, Tracker
 
@@ -134,7 +134,7 @@ def run(job: Job) -> bool:
 
 def _run(job: Job, journal: Journal, done: Mapping[int, Outcome]) -> bool:
     """done: the answers that there are already."""
-    from geocalib.cli import report
+    from geocalib import console
     from geocalib.video.track import Tracker
 
     tracker = Tracker()
@@ -158,7 +158,7 @@ def _run(job: Job, journal: Journal, done: Mapping[int, Outcome]) -> bool:
     if job.plot is not None:
         _plot(job, frames, job.plot)
     if broken is not None:
-        report.fail(str(broken))
+        console.fail(str(broken))
     if job.upright is not None and not job.live:
         _turn(job, frames)
     _summarise(job, frames)
@@ -203,8 +203,8 @@ class Journal:
 
 def _begun(job: Job) -> tuple[Journal, Mapping[int, Outcome]]:
     """The journal, and the answers in it: of an unfinished run, or of a finished one."""
-    from geocalib.journal import request_of
     from geocalib.nets.weights import identify
+    from geocalib.pipeline.journal import request_of
     from geocalib.video import records
 
     request = request_of(
@@ -231,7 +231,7 @@ def _begun(job: Job) -> tuple[Journal, Mapping[int, Outcome]]:
 
 def _follow(job: Job, journal: Journal, done: Mapping[int, Outcome], tracker: Tracker) -> None:
     """Every frame that is looked at, to the tracker and to the file."""
-    from geocalib.cli import report
+    from geocalib import console
     from geocalib.video import stabilise
     from geocalib.video.frames import sampled
     from geocalib.video.turns import Watcher
@@ -242,12 +242,12 @@ def _follow(job: Job, journal: Journal, done: Mapping[int, Outcome], tracker: Tr
         share = 1 / job.every if job.every else min(1.0, (job.fps or 1) / float(source.rate))
         total = round(source.count * share)
         if done:
-            report.note(f"{report.count(len(done), 'frame')} already in {journal.path}: going on")
+            console.note(f"{console.count(len(done), 'frame')} already in {journal.path}: going on")
         turned = None
         if job.live and job.upright is not None:
             turned = stack.enter_context(stabilise.writing(job.upright, source.rate))
         append = stack.enter_context(journal.appending())
-        advance = stack.enter_context(report.progress(total, "calibrating"))
+        advance = stack.enter_context(console.progress(total, "calibrating"))
         if job.live:
             # Here Ctrl-C is how it ends.
             stack.enter_context(suppress(KeyboardInterrupt))
@@ -333,7 +333,7 @@ def _focal(request: Request, height: int) -> float | None:
 
 
 def _plot(job: Job, frames: Sequence[Tracked], file: Path) -> None:
-    from geocalib.draw import save_figure
+    from geocalib.overlay.draw import save_figure
     from geocalib.video import plot
 
     save_figure(plot.draw(frames, job.file or f"camera {job.camera}"), file, dpi=100)
@@ -341,7 +341,7 @@ def _plot(job: Job, frames: Sequence[Tracked], file: Path) -> None:
 
 def _turn(job: Job, frames: Sequence[Tracked]) -> None:
     """The upright video: all frames of the file, also those between the ones looked at."""
-    from geocalib.cli import report
+    from geocalib import console
     from geocalib.video import stabilise
 
     assert job.upright is not None
@@ -349,7 +349,7 @@ def _turn(job: Job, frames: Sequence[Tracked]) -> None:
     with (
         job.opened() as source,
         stabilise.writing(job.upright, source.rate) as write,
-        report.progress(source.count, "turning upright") as advance,
+        console.progress(source.count, "turning upright") as advance,
     ):
         try:
             for frame in source.frames:
@@ -362,18 +362,18 @@ def _turn(job: Job, frames: Sequence[Tracked]) -> None:
 
 
 def _summarise(job: Job, frames: Sequence[Tracked]) -> None:
-    from geocalib.cli import report
+    from geocalib import console
 
     counts = {status: sum(f.status == status for f in frames) for status in ("outlier", "failed")}
-    parts = [report.count(len(frames), "frame")]
+    parts = [console.count(len(frames), "frame")]
     parts += [f"{number} {STATUS_WORDS[status]}" for status, number in counts.items() if number]
-    report.note(", ".join(parts))
+    console.note(", ".join(parts))
     for before, frame in pairwise((None, *frames)):
         answer = frame.smoothed if frame is not None else None
         if frame is None or answer is None:
             continue
         if before is None or before.segment != frame.segment:
             sigma = answer.sigma.vfov_deg
-            report.note(f"vFoV {answer.vfov_deg:.1f} ± {sigma:.1f}° from {frame.time:.1f} s on")
+            console.note(f"vFoV {answer.vfov_deg:.1f} ± {sigma:.1f}° from {frame.time:.1f} s on")
     written = [str(path) for path in (job.output, job.upright, job.plot) if path is not None]
-    report.note(f"see {', '.join(written)}")
+    console.note(f"see {', '.join(written)}")

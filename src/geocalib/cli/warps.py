@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Literal
 
-from geocalib.calibration import Failure, Outcome
-from geocalib.cli import report
+from geocalib import console
 from geocalib.cli.pictures import save
 from geocalib.errors import GeoCalibError
+from geocalib.result.calibration import Failure, Outcome
 
 Warp = Literal["undistort", "upright", "rectify"]
 """The methods of ``Calibration`` that make another picture."""
@@ -24,7 +24,7 @@ def run(
     """
     failures: list[Failure] = []
     try:
-        with report.progress(len(files), warp) as advance:
+        with console.progress(len(files), warp) as advance:
             for image, outcome in zip(files, outcomes, strict=True):
                 if isinstance(outcome, Failure):
                     failures.append(outcome)
@@ -35,9 +35,9 @@ def run(
                         failures.append(Failure(image, None, None, str(error)))
                 advance()
     finally:
-        report.failures(failures)
+        console.failures(failures)
     written = len(files) - len(failures)
     if written:
         where = str(next(iter(files.values()))) if len(files) == 1 else output
-        report.note(f"{report.count(written, 'picture')} written to {where}")
+        console.note(f"{console.count(written, 'picture')} written to {where}")
     return not failures

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from geocalib.cli.report import fail
+from geocalib.console import fail
 from geocalib.errors import GeoCalibError
 from geocalib.evaluation import commands
 from geocalib.evaluation.datasets import table_of

@@ -5,11 +5,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from geocalib.calibration import Calibration
 from geocalib.cameras import Camera
 from geocalib.evaluation.datasets import Sample
+from geocalib.result.calibration import Calibration
+from geocalib.result.uncertainty import Uncertainty
 from geocalib.solver import Status
-from geocalib.uncertainty import Uncertainty
 
 
 def without_sigmas(image: str | None, camera: Camera, gravity: Tensor) -> Calibration:

@@ -9,9 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from geocalib.calibration import Failure
-from geocalib.calibrator import Calibrator, LinesMode
-from geocalib.cli import report as people
+from geocalib import console
 from geocalib.errors import ConfigError
 from geocalib.evaluation import tables
 from geocalib.evaluation.datasets import Sample, dataset_name, read_dataset, table_of
@@ -27,8 +25,10 @@ from geocalib.evaluation.uncertainty import deviations, pooled, recalibrate, sig
 from geocalib.evaluation.worst import worst_cases
 from geocalib.files import sha256_of, write_text
 from geocalib.formats import json_lines
-from geocalib.journal import Journal, request_of
 from geocalib.nets.weights import WeightCard, read_weights
+from geocalib.pipeline.calibrator import Calibrator, LinesMode
+from geocalib.pipeline.journal import Journal, request_of
+from geocalib.result.calibration import Failure
 from geocalib.solver.options import Initial
 
 PAGE = "report.html"
@@ -127,7 +127,7 @@ def run(
     plain = Setting(lines=plan.lines)
     reports = [asked.about(name, samples, plain) for name, samples in sets.items()]
     for report in reports:
-        people.failures(o for o in report.outcomes if isinstance(o, Failure))
+        console.failures(o for o in report.outcomes if isinstance(o, Failure))
     shown = tables.error_tables(reports, plan.split_by)
     if plan.blur is not None:
         blurred = replace(plain, blur=plan.blur)
@@ -170,7 +170,7 @@ class _Asked:
         self, name: str, samples: Sequence[Sample], setting: Setting = PLAIN
     ) -> AbstractContextManager[Callable[[], None]]:
         how = "" if setting == PLAIN else f", {setting}"
-        return people.progress(len(samples), f"{name}{how}")
+        return console.progress(len(samples), f"{name}{how}")
 
     def _journal(self, name: str, count: int, setting: Setting) -> Journal | None:
         """The journal of the answers that these weights give for so many photographs."""

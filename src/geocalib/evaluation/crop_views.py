@@ -17,9 +17,9 @@ from torch import Tensor
 from geocalib.cameras import Camera
 from geocalib.errors import ConfigError
 from geocalib.localize.rotation import to_quaternion
+from geocalib.panoramas.panorama import PanoramaBank
+from geocalib.panoramas.views import ViewConfig, Views, sample_views
 from geocalib.rig import RigDescription
-from geocalib.training.panorama import PanoramaBank
-from geocalib.training.views import ViewConfig, Views, sample_views
 
 PER_PANORAMA = 16
 SIZE = (640, 640)

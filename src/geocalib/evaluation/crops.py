@@ -18,11 +18,10 @@ from PIL import Image
 from geocalib.errors import PanoramaError
 from geocalib.evaluation.crop_views import Crop, CropConfig, draw_crops
 from geocalib.files import write_bytes
-from geocalib.gravity import to_roll_pitch
-from geocalib.training.augment import black_share
-from geocalib.training.batches import MOST_BLACK
-from geocalib.training.panorama import PanoramaBank, read_scenes, render
-from geocalib.training.pictures import find_panoramas, read_panorama
+from geocalib.geometry.gravity import to_roll_pitch
+from geocalib.panoramas.holes import MOST_BLACK, black_share
+from geocalib.panoramas.panorama import PanoramaBank, read_scenes, render
+from geocalib.panoramas.pictures import find_panoramas, read_panorama
 
 QUALITY = 95
 """Of the JPEG files."""

@@ -31,7 +31,7 @@ from torch import Tensor
 
 from geocalib.cameras.camera import Camera
 from geocalib.errors import FormatError
-from geocalib.gravity import from_roll_pitch
+from geocalib.geometry.gravity import from_roll_pitch
 
 TABLES = ("gt.csv", "images.csv", "train.csv", "val.csv", "test.csv")
 PICTURES = "images"

@@ -9,14 +9,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from geocalib.calibration import Calibration
 from geocalib.cameras import Camera
 from geocalib.errors import ConfigError, PanoramaError
 from geocalib.evaluation.run import Calibrates
-from geocalib.gravity import from_roll_pitch, world_from_camera
-from geocalib.training.levelness import FEWEST, Level, estimate_level
-from geocalib.training.panorama import PanoramaBank, render
-from geocalib.training.pictures import read_panorama
+from geocalib.geometry.gravity import from_roll_pitch, world_from_camera
+from geocalib.panoramas.levelness import FEWEST, Level, estimate_level
+from geocalib.panoramas.panorama import PanoramaBank, render
+from geocalib.panoramas.pictures import read_panorama
+from geocalib.result.calibration import Calibration
 
 VIEWS = 24
 """Of a panorama."""

@@ -13,10 +13,10 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from geocalib import gravity as sphere
 from geocalib.cameras.camera import Camera
 from geocalib.cameras.registry import get_model
-from geocalib.fields import pixel_grid
+from geocalib.geometry import gravity as sphere
+from geocalib.geometry.fields import pixel_grid
 
 THRESHOLDS = (1.0, 5.0, 10.0)
 """Degrees, up to which the recall curve is integrated."""

@@ -11,8 +11,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from geocalib.calibration import Calibration
-from geocalib.draw import save_figure
 from geocalib.evaluation.metrics import median
 from geocalib.evaluation.ranking import (
     Stated,
@@ -24,6 +22,8 @@ from geocalib.evaluation.ranking import (
 from geocalib.evaluation.report import Report
 from geocalib.evaluation.studies import Study
 from geocalib.evaluation.uncertainty import Deviations, deviations
+from geocalib.overlay.draw import save_figure
+from geocalib.result.calibration import Calibration
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

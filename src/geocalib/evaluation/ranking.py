@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from geocalib.calibration import Calibration
 from geocalib.evaluation.report import Report
+from geocalib.result.calibration import Calibration
 
 Array = NDArray[np.float64]
 

@@ -10,7 +10,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from geocalib.calibration import Calibration, Outcome
 from geocalib.errors import ConfigError
 from geocalib.evaluation.datasets import Sample
 from geocalib.evaluation.metrics import (
@@ -23,6 +22,7 @@ from geocalib.evaluation.metrics import (
     vfov_error,
 )
 from geocalib.nets.weights import WeightCard
+from geocalib.result.calibration import Calibration, Outcome
 
 ANGLES = ("roll", "pitch", "gravity", "vfov")
 """Errors in degrees."""

@@ -8,7 +8,6 @@ from itertools import chain
 import numpy as np
 import torch
 
-from geocalib.calibration import Outcome
 from geocalib.errors import ConfigError
 from geocalib.evaluation.datasets import Sample
 from geocalib.evaluation.report import Report
@@ -16,6 +15,7 @@ from geocalib.evaluation.run import Calibrates
 from geocalib.evaluation.studies import Study
 from geocalib.imaging import ImageSource
 from geocalib.localize.rotation import from_quaternion
+from geocalib.result.calibration import Outcome
 from geocalib.solver import Rig
 
 GRAVITY, LENSES = "gravity shared", "gravity and lenses shared"
@@ -98,4 +98,4 @@ def _fit(
     )
     images: list[ImageSource] = [samples[i].image for i in part]
     shared = [words.index(lenses[i]) for i in part]
-    return calibrator.calibrate(images, model, rig=rig, shared_intrinsics=shared)
+    return calibrator.calibrate(images, model, rig=rig, shared_intrinsics=shared, exif=False)

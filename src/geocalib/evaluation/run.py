@@ -11,15 +11,15 @@ from typing import Literal, Protocol, TypeVar, Unpack
 import torch
 from PIL import Image
 
-from geocalib.calibration import Calibration, Outcome
-from geocalib.calibrator import LinesMode, Options
 from geocalib.cameras import get_model
 from geocalib.errors import ConfigError, GeoCalibError
 from geocalib.evaluation.datasets import Sample, picture_size
 from geocalib.evaluation.report import Report
 from geocalib.imaging import ImageSource, read_photo
-from geocalib.journal import Journal
 from geocalib.nets.weights import WeightCard
+from geocalib.pipeline.calibrator import LinesMode, Options
+from geocalib.pipeline.journal import Journal
+from geocalib.result.calibration import Calibration, Outcome
 
 T = TypeVar("T")
 
@@ -141,7 +141,7 @@ def _ask(
     images: list[ImageSource] = [sample.image for sample in samples]
     if setting.blur is not None:
         images = [_blurred_or_broken(sample.image, setting.blur) for sample in samples]
-    options = Options(lines=setting.lines)
+    options = Options(lines=setting.lines, exif=False)
     if setting.told == "gravity":
         options["gravity"] = torch.stack([_known(sample, sample.gravity) for sample in samples])
     elif setting.told == "focal":

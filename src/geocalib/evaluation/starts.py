@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from geocalib.calibration import Calibration, Failure, Outcome
 from geocalib.cameras import Camera, get_model
 from geocalib.cameras.simple_radial import SimpleRadial
 from geocalib.errors import ConfigError
@@ -19,11 +18,13 @@ from geocalib.evaluation.datasets import Sample
 from geocalib.evaluation.report import Report
 from geocalib.evaluation.run import CHUNK, Calibrates, default_model
 from geocalib.evaluation.studies import Study
-from geocalib.fields import Fields
-from geocalib.imaging import InputSpec, View, prepare, read_photo
-from geocalib.known import Mapping, centres
+from geocalib.geometry.fields import Fields
+from geocalib.geometry.view import View
+from geocalib.imaging import InputSpec, prepare, read_photo
 from geocalib.nets.weights import WeightCard
+from geocalib.result.calibration import Calibration, Failure, Outcome
 from geocalib.solver import FitOptions, fit
+from geocalib.solver.given import Mapping, centres
 from geocalib.solver.initial import heuristic, trivial
 from geocalib.solver.minimal import Guess, ransac
 from geocalib.solver.observations import observe
@@ -47,7 +48,7 @@ def starts_study(
     found: dict[str, list[Outcome]] = {label: [] for label in labels}
     for first in range(0, len(samples), CHUNK):
         paths = [sample.image for sample in samples[first : first + CHUNK]]
-        for outcome in calibrator.calibrate(paths, model, keep_fields=True):
+        for outcome in calibrator.calibrate(paths, model, exif=False, keep_fields=True):
             answers = dict.fromkeys(labels, outcome)
             if isinstance(outcome, Calibration):
                 answers = _answers(outcome, kinds, calibrator.card)

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field, replace
 
 import torch
 
-from geocalib.calibration import Calibration, Outcome
 from geocalib.errors import ConfigError
 from geocalib.evaluation.datasets import Sample, picture_size
 from geocalib.evaluation.report import Report
 from geocalib.evaluation.run import Setting, Told
+from geocalib.result.calibration import Calibration, Outcome
 
 TELLS: dict[Told, tuple[str, ...]] = {
     "nothing": (),

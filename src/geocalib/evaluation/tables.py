@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from geocalib.calibration import Calibration
 from geocalib.evaluation.metrics import THRESHOLDS
 from geocalib.evaluation.report import (
     ANGLES,
@@ -25,6 +24,7 @@ from geocalib.evaluation.table import Table
 from geocalib.evaluation.uncertainty import deviations, sigma_factors
 from geocalib.files import write_text
 from geocalib.formats.cells import escape, write_rows
+from geocalib.result.calibration import Calibration
 
 TITLES = {"roll": "roll °", "pitch": "pitch °", "gravity": "gravity °", "vfov": "vFoV °"}
 

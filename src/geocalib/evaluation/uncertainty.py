@@ -18,11 +18,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from geocalib.calibration import Calibration, Outcome
 from geocalib.errors import ConfigError
 from geocalib.evaluation.datasets import Sample
 from geocalib.evaluation.report import K1_MODELS
 from geocalib.nets.weights import SIGMAS, WeightCard, read_weights, save_weights
+from geocalib.result.calibration import Calibration, Outcome
 
 ONE_SIGMA = math.erf(1 / math.sqrt(2))
 """The share of a normal variable within one sigma, 0.683."""

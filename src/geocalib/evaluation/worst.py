@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from PIL import Image
 
-from geocalib.calibration import Calibration
 from geocalib.errors import GeoCalibError
 from geocalib.evaluation.answers import truth_of
 from geocalib.evaluation.report import Report
+from geocalib.result.calibration import Calibration
 
 PAIR_WIDTH = 1100
 """Pixels across both drawings of a photograph."""

@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from geocalib.calibration import Outcome
 from geocalib.formats import colmap, csv_table, json_lines, nerfstudio, opencv, ros
 from geocalib.formats.outputs import destination, one_each
+from geocalib.result.calibration import Outcome
 
 FORMATS: dict[str, Callable[[Iterable[Outcome], str | Path], list[Path]]] = {
     "json": json_lines.write,

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import torch
 
-from geocalib.calibration import Outcome
 from geocalib.cameras import Camera, from_colmap, to_colmap
 from geocalib.errors import CameraError, FormatError
 from geocalib.files import write_text
 from geocalib.formats.outputs import calibrated, convert, destination, image_names
+from geocalib.result.calibration import Outcome
 
 FILE = "cameras.txt"
 

@@ -15,12 +15,12 @@ from typing import Any
 
 import torch
 
-from geocalib.calibration import Calibration, Outcome
 from geocalib.cameras import to_opencv
 from geocalib.errors import FormatError
 from geocalib.files import write_text
 from geocalib.formats.outputs import calibrated, convert, destination, image_names
-from geocalib.gravity import world_from_camera
+from geocalib.geometry.gravity import world_from_camera
+from geocalib.result.calibration import Calibration, Outcome
 
 FILE = "transforms.json"
 

@@ -13,12 +13,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from geocalib.calibration import Calibration, Outcome
 from geocalib.cameras import Camera, from_opencv, to_opencv
 from geocalib.cameras.exchange import Module
 from geocalib.errors import CameraError, FormatError
 from geocalib.formats.outputs import convert, write_one_each
 from geocalib.formats.yaml_text import load_yaml
+from geocalib.result.calibration import Calibration, Outcome
 
 SUFFIX = ".yaml"
 

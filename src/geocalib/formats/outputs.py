@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from geocalib.calibration import Calibration, Failure, Outcome
 from geocalib.cameras import Camera
 from geocalib.errors import CameraError, FormatError
 from geocalib.files import is_special, write_text
+from geocalib.result.calibration import Calibration, Failure, Outcome
 
 Converted = TypeVar("Converted")
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from geocalib.calibration import Calibration, Outcome
 from geocalib.cameras import to_opencv
 from geocalib.formats.outputs import convert, write_one_each
+from geocalib.result.calibration import Calibration, Outcome
 
 SUFFIX = ".yaml"
 

@@ -3,19 +3,17 @@
 ``geocalib.imaging.warp`` needs OpenCV and is imported by its own name.
 """
 
-from geocalib.imaging.exif import FocalHint, Metadata
-from geocalib.imaging.prepare import PUBLISHED, InputSpec, NetworkInput, View, prepare
+from geocalib.imaging.metadata import Metadata
+from geocalib.imaging.prepare import PUBLISHED, InputSpec, NetworkInput, prepare
 from geocalib.imaging.read import ImageSource, Photo, is_blank, read_photo, read_size
 
 __all__ = [
     "PUBLISHED",
-    "FocalHint",
     "ImageSource",
     "InputSpec",
     "Metadata",
     "NetworkInput",
     "Photo",
-    "View",
     "is_blank",
     "prepare",
     "read_photo",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch.nn.functional import grid_sample, normalize
 
-from geocalib.fields import Fields, pixel_grid
-from geocalib.imaging.prepare import View
+from geocalib.geometry.fields import Fields, pixel_grid
+from geocalib.geometry.view import View
 
 
 def enlarge(fields: Fields, view: View, size: tuple[int, int]) -> Fields:

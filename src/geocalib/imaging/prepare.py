@@ -6,12 +6,11 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import torch
+import numpy.typing as npt
 from PIL import Image
-from torch import Tensor
 
-from geocalib.cameras.camera import Camera
 from geocalib.errors import ImageError
+from geocalib.geometry.view import View
 from geocalib.imaging.read import Photo
 
 
@@ -43,29 +42,11 @@ PUBLISHED = InputSpec(320, 32, math.inf)
 
 
 @dataclass(frozen=True)
-class View:
-    """A window of the original image, in its pixels."""
-
-    left: float
-    top: float
-    width: float
-    height: float
-
-    def to_original(self, camera: Camera, size: tuple[int, int]) -> Camera:
-        """The cameras of whole originals of (width, height), given those of inputs."""
-        return camera.resize(self.width, self.height).crop(-self.left, -self.top, *size)
-
-    def to_input(self, camera: Camera, size: tuple[int, int]) -> Camera:
-        """The cameras of inputs of (width, height), given those of whole originals."""
-        return camera.crop(self.left, self.top, self.width, self.height).resize(*size)
-
-
-@dataclass(frozen=True)
 class NetworkInput:
     """One image, ready for a network."""
 
-    image: Tensor
-    """(3, h, w) float32 RGB in [0, 1]."""
+    image: npt.NDArray[np.float32]
+    """(3, h, w) RGB in [0, 1]."""
     view: View
     """What of the original it shows, exactly."""
     notes: tuple[str, ...] = ()
@@ -117,7 +98,7 @@ def prepare(photo: Photo, spec: InputSpec | None = None) -> NetworkInput:
     )
     whole = _resize(Image.fromarray(photo.pixels), box, resized, spec)
     picture = np.array(whole)[lost[1] : lost[1] + kept[1], lost[0] : lost[0] + kept[0]]
-    image = torch.from_numpy(picture).permute(2, 0, 1).to(torch.float32).contiguous() / 255
+    image = np.ascontiguousarray(picture.transpose(2, 0, 1), dtype=np.float32) / np.float32(255)
 
     step_x, step_y = width / resized[0], height / resized[1]
     view = View(left + lost[0] * step_x, top + lost[1] * step_y, kept[0] * step_x, kept[1] * step_y)

@@ -17,9 +17,9 @@ from PIL.ExifTags import Base
 from torch import Tensor
 
 from geocalib.errors import ImageError
-from geocalib.image_files import EXPORT, is_raw, why_not_a_file
-from geocalib.imaging.exif import Metadata, focal_hint, read_tags
+from geocalib.files.image_files import EXPORT, is_raw, why_not_a_file
 from geocalib.imaging.measured import Measured
+from geocalib.imaging.metadata import Metadata, read_tags
 from geocalib.imaging.quiet import quiet
 from geocalib.imaging.sixteen import SHALLOW, add_low_bytes, eight_bits, has_low_bytes
 from geocalib.imaging.webp import webp_size
@@ -298,9 +298,7 @@ def _photo(
         shown = (shown[0] / factor, shown[1] / factor)
     pixels, box = _upright(np.asarray(image), shown, orientation)
     size = size[::-1] if orientation > 4 else size
-    _, focal_notes = focal_hint(tags, size)
-    told = (*notes, *colour_notes, *exif_notes, *focal_notes)
-    return Photo(pixels, size, box, name, told, metadata)
+    return Photo(pixels, size, box, name, (*notes, *colour_notes, *exif_notes), metadata)
 
 
 def _upright(

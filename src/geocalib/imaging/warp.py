@@ -27,8 +27,8 @@ from torch import Tensor
 
 from geocalib.cameras.camera import Camera
 from geocalib.errors import CameraError, ImageError
-from geocalib.fields import pixel_grid
-from geocalib.gravity import to_roll_pitch, world_from_camera
+from geocalib.geometry.fields import pixel_grid
+from geocalib.geometry.gravity import to_roll_pitch, world_from_camera
 from geocalib.imaging.read import ImageSource, read_photo
 
 LARGEST_GROWTH = 4.0

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from geocalib.lines.segments import Segments
+from geocalib.geometry.segments import Segments
 from geocalib.lines.unknowns import Array
 
 

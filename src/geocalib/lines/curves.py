@@ -6,21 +6,18 @@ stretches along it. The arc that they form is the bend: one number, the sagitta.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
 
+from geocalib.geometry.segments import STRETCHES, Curves
 from geocalib.lines.chains import Indices, chains
 from geocalib.lines.edges import Array, profiles, steepest
 from geocalib.lines.opencv import opencv
 
-STRETCHES = 12
-"""Along an edge, in which its points are averaged."""
 STEP = 2.5
 """Pixels between points."""
 REACH = 4
@@ -38,41 +35,6 @@ LEAST_KEPT = 0.6
 FEWEST_STRETCHES = 6
 MOST_WEIGHT = 5.0
 """Points of a stretch that count as independent."""
-
-
-@dataclass(frozen=True)
-class Curves:
-    """J edges of one picture."""
-
-    points: Tensor
-    """(J, K, 2) float64: K places along each, pixels of the original. The first and the last one
-    are always measured."""
-    comb: Tensor
-    """(J, K) what the deviations of the places from a line, in pixels, are multiplied by to sum up
-    to the sagitta; 0 for places that were not measured. Neither a shift nor a turn of the line
-    changes the sum."""
-    sigma: Tensor
-    """(J,) one sigma of the sagitta by how rough the edge is, pixels."""
-
-    def __len__(self) -> int:
-        return len(self.points)
-
-    @classmethod
-    def none(cls) -> Curves:
-        """Of a picture without long edges."""
-        points = torch.zeros(0, STRETCHES, 2, dtype=torch.float64)
-        return cls(points, points[..., 0], points[:, 0, 0])
-
-    @classmethod
-    def joined(cls, parts: Sequence[Curves]) -> Curves:
-        """Of several pictures of one camera."""
-        columns = zip(*(vars(part).values() for part in parts), strict=True)
-        return cls(*(torch.cat(column) for column in columns))
-
-    def turned(self, width: float) -> Curves:
-        """Of the picture, so wide, turned counter-clockwise by a quarter."""
-        x, y = self.points.unbind(-1)
-        return Curves(torch.stack([y, width - x], -1), self.comb, self.sigma)
 
 
 def trace(grey: npt.NDArray[Any], ends: Array, scale: Array, corner: Array) -> Curves:

@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from geocalib.geometry.segments import Segments
 from geocalib.imaging.read import Photo
 from geocalib.lines.curves import trace
 from geocalib.lines.edges import along_their_edges, profiles
 from geocalib.lines.opencv import opencv
-from geocalib.lines.segments import Segments
 
 Ends = npt.NDArray[np.float64]
 """(N, 2, 2) pixels: both ends, x and y."""

@@ -18,10 +18,10 @@ from geocalib.lines.covariance import covariance, information
 from geocalib.lines.descent import CAUTION, REPEATS, WAYWARDNESS, Modes, afresh, settled, support_of
 from geocalib.lines.minimise import Problem
 from geocalib.lines.prior import Prior
-from geocalib.lines.result import Verdict
 from geocalib.lines.system import Arrow
 from geocalib.lines.unknowns import Array, Guess, Layout
 from geocalib.lines.worlds import THIRD, unlocked, with_extra
+from geocalib.result.lines import Verdict
 
 # Fitted to crops of the validation panoramas and to the first half of photographs (``evaluation.
 # halves``), where they make the truth likeliest under the mixture of all explanations, and rounded.

@@ -19,12 +19,12 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from geocalib.calibration import Calibration
 from geocalib.cameras.camera import Camera
-from geocalib.fields import Free
-from geocalib.lines.curves import Curves
+from geocalib.geometry.fields import Free
+from geocalib.geometry.segments import Curves
 from geocalib.lines.prior import FREEDOM, free_of
 from geocalib.lines.sagitta import bend
+from geocalib.result.calibration import Calibration
 from geocalib.solver.coupling import Coupling
 
 REPEATS = 3.0

@@ -18,11 +18,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from geocalib import gravity as sphere
-from geocalib.calibration import Calibration
-from geocalib.fields import Free
+from geocalib.geometry import gravity as sphere
+from geocalib.geometry.fields import Free
 from geocalib.lines.system import Arrow
 from geocalib.lines.unknowns import Array, Guess, Layout, powers, tangent_basis, times
+from geocalib.result.calibration import Calibration
 from geocalib.solver import coupling as solver
 from geocalib.solver.coupling import Coupling
 from geocalib.solver.state import Frame

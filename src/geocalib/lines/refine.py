@@ -13,8 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from geocalib import gravity as sphere
-from geocalib.calibration import Calibration
+from geocalib.geometry import gravity as sphere
+from geocalib.geometry.segments import Segments
 from geocalib.lines.bundle import Bundle
 from geocalib.lines.descent import (
     REPEATS,
@@ -29,11 +29,11 @@ from geocalib.lines.minimise import Problem
 from geocalib.lines.mixture import weigh
 from geocalib.lines.plumb import firm, loose, straightened
 from geocalib.lines.prior import Prior, network_prior, sobered
-from geocalib.lines.result import CLUTTER, Lines, Traces, Verdict
 from geocalib.lines.search import survey
-from geocalib.lines.segments import Segments
 from geocalib.lines.straightness import bendable, pinhole_again
 from geocalib.lines.unknowns import Array, Guess, Layout
+from geocalib.result.calibration import Calibration
+from geocalib.result.lines import CLUTTER, Lines, Traces, Verdict
 from geocalib.solver.coupling import Coupling, Rig, couple
 
 FEWEST = 6

@@ -5,7 +5,7 @@ rays N1, N2 of the segment's ends: n . d = 0 with n = N1 x N2. In the picture th
 segment's middle the direction d is seen along the segment, just as the up-vector is the direction
 in which -gravity is seen. The residual is the sine of the angle between the two.
 
-What is seen of d at a ray N = (m, z) is linear in it (``geocalib.fields``, with z' = dz/ds):
+What is seen of d at a ray N = (m, z) is linear in it (``geometry.fields``, with z' = dz/ds):
 
     v = diag(aspect, 1) (h m - q d_xy),  h = d_z - 2 z' m . d_xy,  q = z - 2 s z'.
 
@@ -25,7 +25,7 @@ import torch
 from torch import Tensor
 
 from geocalib.cameras.base import CameraModel
-from geocalib.fields import Free
+from geocalib.geometry.fields import Free
 from geocalib.lines.bundle import Bundle
 from geocalib.lines.unknowns import Array, Flags, Images, cross
 

@@ -19,8 +19,8 @@ from torch import Tensor
 
 from geocalib.cameras.base import DepthJet
 from geocalib.cameras.camera import Camera
-from geocalib.fields import Free
-from geocalib.lines.curves import Curves
+from geocalib.geometry.fields import Free
+from geocalib.geometry.segments import Curves
 
 
 @dataclass(frozen=True)

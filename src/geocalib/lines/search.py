@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from geocalib.fields import Free
+from geocalib.geometry.fields import Free
 from geocalib.lines.bundle import Bundle
 from geocalib.lines.mixture import CLUTTER, noise_model, weigh
 from geocalib.lines.prior import Prior, given_log_f, log_f_sigma, student_cost, student_weight

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import torch
 
-from geocalib.calibration import Calibration
 from geocalib.cameras import get_model
+from geocalib.result.calibration import Calibration
 
 DISTORTION = 0.05
 """One sigma of the distortion in units of the image's height: k = that times (f / H)^2."""

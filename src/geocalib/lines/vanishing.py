@@ -11,18 +11,18 @@ import math
 import numpy as np
 import torch
 
-from geocalib.calibration import Calibration
 from geocalib.cameras import Camera
 from geocalib.cameras.base import CameraModel
-from geocalib.conventions import TRIVIAL_FOCAL
+from geocalib.geometry.conventions import TRIVIAL_FOCAL
+from geocalib.geometry.segments import Segments
 from geocalib.lines.bundle import Bundle
 from geocalib.lines.mixture import CLUTTER
 from geocalib.lines.refine import FEWEST, refined_from
 from geocalib.lines.search import likelihood_ratios
-from geocalib.lines.segments import Segments
 from geocalib.lines.unknowns import Guess, Images, cross, unit
+from geocalib.result.calibration import Calibration
+from geocalib.result.uncertainty import Uncertainty
 from geocalib.solver import Status
-from geocalib.uncertainty import Uncertainty
 
 TOO_FEW = "too few straight lines to tell the camera from; let the network look (lines auto)"
 

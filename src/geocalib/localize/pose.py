@@ -9,9 +9,9 @@ from enum import StrEnum
 import numpy as np
 import numpy.typing as npt
 
-from geocalib.calibration import Calibration
 from geocalib.errors import PriorError
 from geocalib.localize.rotation import to_quaternion
+from geocalib.result.calibration import Calibration
 
 Array = npt.NDArray[np.float64]
 

@@ -11,20 +11,17 @@ from typing import TYPE_CHECKING
 from PIL import Image
 
 if TYPE_CHECKING:
-    from geocalib.calibration import Calibration
     from geocalib.imaging.read import ImageSource
+    from geocalib.result.calibration import Calibration
 
-__all__ = ["LONGEST_SIDE", "overlay", "show"]
-
-LONGEST_SIDE = 1600
-"""Pixels of a picture's longer side, at most."""
+__all__ = ["overlay", "show"]
 
 
 def overlay(photo: ImageSource, calibration: Calibration) -> Image.Image:
     """The photo, at its own resolution up to 1600 pixels, with the horizon, lines of equal
     latitude and up-vectors. Where the horizon is out of view, a mark at the border points to it.
     """
-    from geocalib.overlay.photo import annotate, load
+    from geocalib.overlay.photo import LONGEST_SIDE, annotate, load
 
     width, height = calibration.width, calibration.height
     scale = min(1.0, LONGEST_SIDE / max(width, height))

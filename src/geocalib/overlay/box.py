@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from geocalib.cameras import Camera
-from geocalib.draw import Array, array
-from geocalib.gravity import world_from_camera
+from geocalib.geometry.gravity import world_from_camera
+from geocalib.overlay.draw import Array, array
 
 GOOD_SIZE = 0.32
 """How large the box should appear, as a share of the image's shorter side."""

@@ -14,8 +14,8 @@ from matplotlib import font_manager
 from matplotlib.axes import Axes
 from PIL import Image
 
-from geocalib.calibration import Calibration
-from geocalib.draw import (
+from geocalib.geometry.fields import Fields
+from geocalib.overlay.draw import (
     ARROW,
     HORIZON,
     draw_confidence,
@@ -24,10 +24,9 @@ from geocalib.draw import (
     latitude_colours,
     with_sigma,
 )
-from geocalib.fields import Fields
-from geocalib.overlay import LONGEST_SIDE
 from geocalib.overlay.lines import colours as line_colours
-from geocalib.overlay.photo import BOX, FONT, blank, rendered, write
+from geocalib.overlay.photo import BOX, FONT, LONGEST_SIDE, blank, rendered, write
+from geocalib.result.calibration import Calibration
 
 PAPER = "#fafaf8"
 INK = "#1b1f27"
@@ -131,6 +130,9 @@ def _title(calibration: Calibration) -> Image.Image:
     if calibration.lines is not None:
         told = _wrapped(str(calibration.lines), SMALL)
         lines += [(line, SMALL, GREY, "normal") for line in told]
+    agreed = [str(prior) for prior in calibration.priors if not prior.contradicts]
+    for text in agreed:
+        lines += [(line, SMALL, GREY, "normal") for line in _wrapped(text, SMALL)]
     warnings = [line for text in calibration.warnings for line in _wrapped(f"⚠ {text}", SMALL)]
     if len(warnings) > MOST_LINES:
         warnings = [*warnings[: MOST_LINES - 1], "…"]

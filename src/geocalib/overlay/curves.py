@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from geocalib.cameras import Camera
-from geocalib.draw import Array, array
-from geocalib.fields import perspective_field
-from geocalib.gravity import world_from_camera
+from geocalib.geometry.fields import perspective_field
+from geocalib.geometry.gravity import world_from_camera
+from geocalib.overlay.draw import Array, array
 
 STEPS_DEG = (1, 2, 5, 10, 15)
 """Degrees from one line of equal latitude to the next: the first with few enough lines."""

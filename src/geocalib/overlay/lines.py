@@ -7,8 +7,8 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 
 from geocalib.cameras import Camera
-from geocalib.draw import Array, array
-from geocalib.lines.result import CLUTTER, Traces
+from geocalib.overlay.draw import Array, array
+from geocalib.result.lines import CLUTTER, Traces
 
 VERTICAL = "#00a5ff"
 LEVEL = ("#ff6d00", "#00b34a", "#9c27b0")

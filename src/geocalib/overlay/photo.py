@@ -15,17 +15,19 @@ from matplotlib.patheffects import withStroke
 from PIL import Image
 from torch import Tensor
 
-from geocalib.calibration import Calibration
 from geocalib.cameras import Camera
-from geocalib.draw import HORIZON, Array, array, draw_arrows, latitude_colours, signed
 from geocalib.errors import ImageError
-from geocalib.horizon_curve import horizon
+from geocalib.geometry.horizon import horizon
 from geocalib.imaging.read import ImageSource, read_photo
-from geocalib.lines.result import Traces
 from geocalib.overlay import curves
 from geocalib.overlay.box import Box
+from geocalib.overlay.draw import HORIZON, Array, array, draw_arrows, latitude_colours, signed
 from geocalib.overlay.lines import draw_lines
+from geocalib.result.calibration import Calibration
+from geocalib.result.lines import Traces
 
+LONGEST_SIDE = 1600
+"""Pixels of a picture's longer side, at most."""
 FONT = "DejaVu Sans"
 """Comes with matplotlib, so that the pictures are the same everywhere."""
 BOX = "#ffc400"

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from geocalib.errors import FormatError
-from geocalib.gravity import from_roll_pitch, world_from_camera
+from geocalib.geometry.gravity import from_roll_pitch, world_from_camera
 from geocalib.localize.rotation import from_quaternion, has_direction
 
 LARGEST_FAULT = 0.01

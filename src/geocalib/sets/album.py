@@ -9,31 +9,32 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 import torch
 from torch import Tensor
 
-from geocalib.calibration import OUTLIER, Calibration, Failure, Outcome
 from geocalib.cameras.base import CameraModel
-from geocalib.cameras.legacy import LegacySimpleRadial, without_legacy
-from geocalib.clues import File
-from geocalib.fields import Fields
-from geocalib.imaging.prepare import View
-from geocalib.known import Given
-from geocalib.known import Mapping as PixelMapping
-from geocalib.lines.segments import Segments
-from geocalib.sets.joint import Evidence, Opinions, fit_from, opinions
+from geocalib.geometry.fields import LOG_F, Fields
+from geocalib.geometry.segments import Segments
+from geocalib.geometry.view import View
+from geocalib.lines.turned import sharpened
+from geocalib.priors.clues import File
+from geocalib.priors.weigh import Answer
+from geocalib.result.calibration import OUTLIER, Calibration, Failure, Outcome
 from geocalib.sets.leaf import Leaf
-from geocalib.sets.lines import refine_turned
 from geocalib.sets.outliers import FEWEST, Verdict, judge, silent
-from geocalib.sets.plane import Plane, alike
 from geocalib.sets.store import Store
+from geocalib.solver.field_errors import FieldErrors
 from geocalib.solver.fit import clean_fields
+from geocalib.solver.given import Given
+from geocalib.solver.given import Mapping as PixelMapping
+from geocalib.solver.joint import Evidence, Opinions, fit_from, opinions
 from geocalib.solver.observations import observe
 from geocalib.solver.options import FitOptions
+from geocalib.solver.plane import Plane, alike
 from geocalib.solver.result import FitResult
 
 MANY = 1000
@@ -67,10 +68,9 @@ class Method:
     """How the pictures of a set are fitted."""
 
     model: CameraModel
-    confidence_scale: float | None
-    """s^2 of the network."""
-    sigma_scale: Mapping[str, float]
-    """Factors on the sigmas, as ``FitResult.with_sigmas_scaled`` takes them."""
+    """As ``FieldErrors.fitted`` has it."""
+    errors: FieldErrors
+    """Of the network that saw the pictures."""
     warnings: tuple[str, ...]
     """What is to be said of every answer."""
     keep_fields: bool
@@ -128,8 +128,8 @@ class Album:
             Page(index, leaf.file, leaf.down, leaf.notes, leaf.segments, fields, heard)
         )
 
-    def outcomes(self, known: Given, silent_ones: Collection[int] = ()) -> list[Outcome]:
-        """The outcome of each picture, given what is known of them in their pixels.
+    def answers(self, known: Given, silent_ones: Collection[int] = ()) -> list[Answer]:
+        """The answer for each picture, given what is known of them in their pixels.
 
         silent_ones: indices of those that are silent among the pictures of all cameras.
         """
@@ -137,14 +137,14 @@ class Album:
         evidence = Evidence(
             self._store.load(),
             plane.shape,
-            plane.known(known),
+            plane.known(self.method.errors.foreseen(known)),
             self.method.model,
-            FitOptions(cells=self._cells, confidence_scale=self.method.confidence_scale),
+            FitOptions(cells=self._cells, confidence_scale=self.method.errors.confidence_scale),
         )
         misshapen, usual = _misshapen([page.file.size for page in self.pages])
         evidence.leave_out(misshapen)
         said = opinions(evidence)
-        verdict = judge(*_scaled(said, self.method.sigma_scale, misshapen))
+        verdict = judge(*_scaled(said, self.method.errors.sigma_scale, misshapen))
         mute = self._mute(silent_ones) & ~misshapen
         odd = verdict.outlier | misshapen | mute
         evidence.leave_out(odd)
@@ -170,7 +170,7 @@ class Album:
                 answers.append(
                     Calibration.from_fit(result, row, own, file.path, fields=page.fields)
                 )
-        return self._sharpened(answers)
+        return list(map(Answer, answers, self._sharpened(list(answers))))
 
     def _mute(self, silent_ones: Collection[int]) -> Tensor:
         """(B,) who is silent beside the others of this camera, or of all where these are few."""
@@ -180,9 +180,7 @@ class Album:
 
     def _joint(self, evidence: Evidence, said: Opinions, verdict: Verdict) -> FitResult:
         result = fit_from(evidence, said.gravity, verdict.consensus)
-        if isinstance(result.camera.model, LegacySimpleRadial):
-            result = replace(result, camera=without_legacy(result.camera))
-        result = result.with_sigmas_scaled(**self.method.sigma_scale)
+        result = self.method.errors.corrected(result)
         # Pictures that disagree more than their sigmas allow are less sure of what they share.
         wider = max(1.0, verdict.spread)
         return result.with_sigmas_scaled(focal=wider, distortion=wider)
@@ -190,19 +188,15 @@ class Album:
     def _sharpened(self, answers: list[Outcome]) -> list[Outcome]:
         """With what straight lines say, where segments were asked for and the pictures are few
         and not resized."""
-        found = {
-            row: (answer, segments)
-            for row, answer in enumerate(answers)
-            if isinstance(answer, Calibration)
-            and (segments := self.pages[row].segments) is not None
-        }
-        one_size = len({max(size := self.pages[row].file.size, size[::-1]) for row in found}) == 1
-        if one_size and len(found) <= MOST_WITH_LINES:
-            calibrations, every = zip(*found.values(), strict=True)
-            refined = refine_turned(calibrations, every, [0] * len(found))
-            for row, answer in zip(found, refined, strict=True):
-                answers[row] = answer
-        return answers
+        calibrated = [
+            page.file.size
+            for page, answer in zip(self.pages, answers, strict=True)
+            if isinstance(answer, Calibration) and page.segments is not None
+        ]
+        one_size = len({max(size, size[::-1]) for size in calibrated}) == 1
+        if not one_size or len(calibrated) > MOST_WITH_LINES:
+            return answers
+        return sharpened(answers, [page.segments for page in self.pages], [0] * len(answers))
 
 
 def _misshapen(sizes: Sequence[tuple[int, int]]) -> tuple[Tensor, tuple[int, int]]:
@@ -214,7 +208,7 @@ def _misshapen(sizes: Sequence[tuple[int, int]]) -> tuple[Tensor, tuple[int, int
 
 def _scaled(said: Opinions, scale: Mapping[str, float], unheard: Tensor) -> tuple[Tensor, Tensor]:
     """Opinions (B, P) and their covariances (B, P, P) with calibrated sigmas; NaN if unheard."""
-    kinds = ["focal" if name == "log f" else "distortion" for name in said.parameters]
+    kinds = ["focal" if name == LOG_F else "distortion" for name in said.parameters]
     factor = torch.tensor([scale.get(kind, 1.0) for kind in kinds], dtype=torch.float64)
     opinion = torch.where(unheard[:, None], torch.nan, said.intrinsics)
     return opinion, factor[:, None] * said.covariance * factor
@@ -228,7 +222,7 @@ def _disagreement(row: int, said: Opinions, verdict: Verdict, plane: Plane, othe
     """Why a picture is an outlier, in words."""
     off = f"{verdict.distance[row].item():.1f} sigmas off"
     own, usual = said.intrinsics[row].tolist(), verdict.consensus.tolist()
-    if said.parameters[0] != "log f":
+    if said.parameters[0] != LOG_F:
         return f"looks as if the lens bent it otherwise than the {others} others ({off})"
     pixels = [plane.unit[row].item() * math.exp(log_f[0]) for log_f in (own, usual)]
     return (

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import torch
 from torch import Tensor
 
-from geocalib.calibration import Calibration, Failure, Outcome
-from geocalib.clues import Clues, pulled, started
-from geocalib.known import Given
-from geocalib.sensors.check import check
+from geocalib.priors.clues import Clues, started
+from geocalib.priors.inform import informed
+from geocalib.result.calibration import Failure, Outcome
 from geocalib.sets.album import Album, Method, Sight
 from geocalib.sets.leaf import Leaf
 from geocalib.sets.outliers import silent
 from geocalib.sets.shelf import Shelf
-from geocalib.trust import doubts
+from geocalib.solver.given import Given
 
 
 def fit_set(
@@ -90,17 +88,14 @@ def _fitted(
     files = [page.file for page in album.pages]
     clues, given = clues[rows], given[rows]
     given = clues.placed(given, files)
-    readings = clues.readings(given, files)
-    informed = pulled(given, readings, files, [0] * len(files))
     start = [page.down for page in album.pages]
-    answers = album.outcomes(started(informed, start), mute)
-    # Whether sensors agree with the pictures is seen without them.
-    alone = answers if informed is given else album.outcomes(started(given, start), mute)
-    for row, (page, answer, blind) in enumerate(zip(album.pages, answers, alone, strict=True)):
-        if isinstance(answer, Calibration):
-            checks = check(readings[row], blind) if isinstance(blind, Calibration) else ()
-            notes = (*clues.notes(page.notes, row), *readings[row].notes)
-            wrong = (str(prior) for prior in checks if prior.contradicts)
-            told = (*album.method.warnings, *notes, *wrong, *doubts(answer))
-            answer = replace(answer, warnings=told, priors=checks)
-        yield page.index, answer
+    answers = informed(
+        lambda known, _: album.answers(started(known, start), mute),
+        given,
+        clues,
+        files,
+        [0] * len(files),
+        [(*album.method.warnings, *page.notes) for page in album.pages],
+        together=True,
+    )
+    yield from zip(rows, answers, strict=True)

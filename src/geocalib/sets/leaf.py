@@ -10,14 +10,14 @@ from typing import Any
 
 from torch import Tensor
 
-from geocalib.clues import File
 from geocalib.errors import FormatError
-from geocalib.imaging.exif import Metadata
-from geocalib.known import Mapping as PixelMapping
-from geocalib.lines.curves import Curves
-from geocalib.lines.segments import Segments
-from geocalib.sets.plane import Plane
+from geocalib.geometry.segments import Curves, Segments
+from geocalib.geometry.tensors import named_tensors
+from geocalib.imaging.metadata import Metadata
+from geocalib.priors.clues import File
+from geocalib.solver.given import Mapping as PixelMapping
 from geocalib.solver.observations import Observations
+from geocalib.solver.plane import Plane
 
 HEADER = "leaf"
 """Name of what is no tensor, as JSON, in a file's metadata."""
@@ -41,7 +41,10 @@ class Leaf:
         from safetensors.torch import save
 
         plane, segments, metadata = self.plane, self.segments, self.file.metadata
-        tensors = {f"observations.{name}": value for name, value in vars(self.observations).items()}
+        tensors = {
+            f"observations.{name}": value
+            for name, value in named_tensors(self.observations).items()
+        }
         tensors |= {
             "plane.scale": plane.mapping.scale,
             "plane.corner": plane.mapping.corner,
@@ -52,7 +55,9 @@ class Leaf:
             tensors["down"] = self.down
         if segments is not None:
             tensors["segments.ends"] = segments.ends
-            tensors |= {f"curves.{name}": value for name, value in vars(segments.curves).items()}
+            tensors |= {
+                f"curves.{name}": value for name, value in named_tensors(segments.curves).items()
+            }
         header = {
             "path": self.file.path,
             "name": self.file.name,

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from geocalib.geometry.tensors import named_tensors
 from geocalib.solver.observations import Observations
 
 PLANES = 9
@@ -41,7 +42,7 @@ class Store:
         if observations.count > self.places:
             self._widen(observations.count)
         o = observations.padded(self.places).map(lambda value: value.detach().cpu())
-        rows = torch.cat(list(vars(o).values()), 1).numpy().astype(self.kind, copy=False)
+        rows = torch.cat(list(named_tensors(o).values()), 1).numpy().astype(self.kind, copy=False)
         with self.path.open("ab") as file:
             rows.tofile(file)
         self.images += len(rows)

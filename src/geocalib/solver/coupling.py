@@ -30,6 +30,11 @@ class Rig:
     time: Sequence[int] | Tensor
     """For each image, an integer that is equal for images taken at once."""
 
+    def __getitem__(self, rows: Sequence[int]) -> Rig:
+        """As some of the images see it."""
+        camera, time = torch.as_tensor(self.camera), torch.as_tensor(self.time)
+        return Rig(self.camera_from_rig, camera[list(rows)], time[list(rows)])
+
 
 @dataclass(frozen=True)
 class Coupling:

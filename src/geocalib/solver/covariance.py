@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from geocalib import gravity as sphere
+from geocalib.geometry import gravity as sphere
 from geocalib.solver.coupling import Arrow, Coupling
 from geocalib.solver.objective import Problem, estimated_scale
 from geocalib.solver.residuals import information

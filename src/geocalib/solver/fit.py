@@ -8,12 +8,12 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from geocalib import gravity as sphere
 from geocalib.cameras.base import CameraModel
 from geocalib.cameras.camera import Camera
 from geocalib.cameras.registry import get_model
 from geocalib.errors import CouplingError, FieldError
-from geocalib.fields import Fields, Free
+from geocalib.geometry import gravity as sphere
+from geocalib.geometry.fields import Fields, Free
 from geocalib.solver.coupling import Coupling, Rig, couple
 from geocalib.solver.covariance import Uncertainty, estimate_uncertainty
 from geocalib.solver.initial import initial_state

@@ -12,7 +12,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from geocalib import gravity as sphere
+from geocalib.geometry import gravity as sphere
 from geocalib.solver.coupling import to_cameras
 from geocalib.solver.objective import Evaluation, Problem
 from geocalib.solver.residuals import Normal, normal_equations

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from geocalib.conventions import TRIVIAL_FOCAL
-from geocalib.fields import Fields
+from geocalib.geometry.conventions import TRIVIAL_FOCAL
+from geocalib.geometry.fields import Fields
 from geocalib.solver.coupling import Coupling
 from geocalib.solver.minimal import Guess, ransac
 from geocalib.solver.observations import Observations

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from geocalib.geometry.tensors import map_tensors
 from geocalib.solver.coupling import to_cameras
 from geocalib.solver.objective import Evaluation, Problem
 from geocalib.solver.observations import Observations
 from geocalib.solver.state import State
-from geocalib.tensors import map_tensors
 
 DAMPING_START, DAMPING_FACTOR = 0.1, 10.0
 DAMPING_MOST = 1e2

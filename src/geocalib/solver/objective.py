@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from geocalib import gravity as sphere
+from geocalib.geometry import gravity as sphere
 from geocalib.solver.coupling import Arrow, Coupling, assemble_vector
 from geocalib.solver.observations import Observations
 from geocalib.solver.priors import Knowledge, Priors

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from geocalib.fields import Fields, pixel_grid
-from geocalib.tensors import map_tensors
+from geocalib.geometry.fields import Fields, pixel_grid
+from geocalib.geometry.tensors import map_tensors
 
 STRAY = 0.15
 """Latitudes further than this (radians) from their cell's mean are strays that hardly count."""

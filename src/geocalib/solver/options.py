@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from geocalib.conventions import HUBER_THRESHOLD
 from geocalib.errors import ConfigError
+from geocalib.geometry.conventions import HUBER_THRESHOLD
 
 Initial = Literal["trivial", "heuristic", "ransac"]
 Gradient = Literal["none", "unrolled", "implicit"]

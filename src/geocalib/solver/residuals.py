@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from geocalib.cameras.camera import Camera
-from geocalib.fields import (
+from geocalib.geometry.fields import (
     Free,
     cast_rays,
     latitude_field,

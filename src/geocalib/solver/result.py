@@ -8,9 +8,9 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from geocalib import gravity as sphere
 from geocalib.cameras.camera import Camera
-from geocalib.fields import ALONG_PITCH, ALONG_ROLL, LOG_F
+from geocalib.geometry import gravity as sphere
+from geocalib.geometry.fields import ALONG_PITCH, ALONG_ROLL, LOG_F
 from geocalib.solver.sigmas import Sigma, sigmas_of
 from geocalib.solver.status import Status
 

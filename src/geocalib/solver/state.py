@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from geocalib import gravity as sphere
 from geocalib.cameras.base import CameraModel
 from geocalib.cameras.camera import Camera
-from geocalib.conventions import VFOV_RANGE_DEG
-from geocalib.fields import Free
+from geocalib.geometry import gravity as sphere
+from geocalib.geometry.conventions import VFOV_RANGE_DEG
+from geocalib.geometry.fields import Free
+from geocalib.geometry.tensors import map_tensors
 from geocalib.solver.coupling import Coupling
-from geocalib.tensors import map_tensors
 
 WIDE_RADIUS = (0.02, 6.0)
 """H / 2f that a fit of a wide model stays within."""

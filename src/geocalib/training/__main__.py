@@ -16,15 +16,15 @@ from torch import distributed
 from geocalib.errors import GeoCalibError
 from geocalib.files import Guard, locked
 from geocalib.nets.encoders import Encoder, load_pretrained
+from geocalib.panoramas.decode import DECODED, decode_folder, is_decoded
+from geocalib.panoramas.panorama import PanoramaBank
+from geocalib.panoramas.pictures import find_panoramas
 from geocalib.training import checkpoint
 from geocalib.training.ablation import build_network, keep_owners
 from geocalib.training.batches import make_draw, validation_pictures
 from geocalib.training.cleaning import level_bank
 from geocalib.training.config import TrainingConfig, WorldConfig, read_config
-from geocalib.training.decode import DECODED, decode_folder, is_decoded
 from geocalib.training.loop import LIGHT, TABLES, Budget, Places, train
-from geocalib.training.panorama import PanoramaBank
-from geocalib.training.pictures import find_panoramas
 from geocalib.training.processes import Process, join
 from geocalib.training.trainer import Trainer
 from geocalib.training.worlds import panoramas

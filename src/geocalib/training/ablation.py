@@ -14,7 +14,7 @@ from geocalib.nets.encoders import Encoder
 from geocalib.nets.lean import LeanConfig, LeanNetwork
 from geocalib.nets.prediction import Prediction
 from geocalib.nets.published import SINE_LIMIT, Decoder
-from geocalib.training.panorama import owner_of
+from geocalib.panoramas.panorama import owner_of
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,6 @@ from geocalib.cameras.camera import Camera
 from geocalib.training import photometry
 from geocalib.training.jpeg import jpeg
 
-BLACK = 2 / 255
-"""A pixel is black where no channel exceeds this: lossy compression lifts black a little."""
 NADIR_DEG = 12.0
 """How far around the nadir logos and tripods reach."""
 
@@ -221,11 +219,6 @@ def hide_nadir(
     colour = torch.rand((len(images), 3, 1, 1), generator=generator, device=images.device)
     hidden = (draw.uniform(len(images)) < probability)[:, None, None, None]
     return torch.where(hidden & (latitude < math.radians(NADIR_DEG - 90)), colour, images)
-
-
-def black_share(images: Tensor) -> Tensor:
-    """(B,) part of the pixels of pictures (B, 3, H, W) that are black: holes, or no ray."""
-    return (images.amax(1) <= BLACK).float().mean((1, 2))
 
 
 def flip(

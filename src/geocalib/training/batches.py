@@ -13,15 +13,13 @@ from torch import Tensor
 from torch.nn import functional
 
 from geocalib.cameras.camera import Camera
-from geocalib.fields import perspective_field, pixel_grid
-from geocalib.training.augment import augment, black_share, flip, hide_nadir
+from geocalib.geometry.fields import perspective_field, pixel_grid
+from geocalib.panoramas.holes import MOST_BLACK, black_share
+from geocalib.panoramas.panorama import PanoramaBank, render
+from geocalib.panoramas.views import ViewConfig, Views, sample_views
+from geocalib.training.augment import augment, flip, hide_nadir
 from geocalib.training.config import TrainingConfig
-from geocalib.training.panorama import PanoramaBank, render
 from geocalib.training.validate import Pictures
-from geocalib.training.views import ViewConfig, Views, sample_views
-
-MOST_BLACK = 0.01
-"""Share of black pixels at which a picture is dropped."""
 
 VALIDATION_SEED = 20
 """Of the views that validation looks at."""

@@ -8,14 +8,14 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from geocalib.fields import Fields
+from geocalib.geometry.fields import Fields
 from geocalib.nets.prediction import Prediction
+from geocalib.panoramas.levelness import Level, estimate_level, read_levels, write_levels
+from geocalib.panoramas.panorama import PanoramaBank
+from geocalib.panoramas.views import sample_views
 from geocalib.solver.fit import fit
 from geocalib.training.batches import enlarge, photograph, seen_size
 from geocalib.training.config import TrainingConfig
-from geocalib.training.levelness import Level, estimate_level, read_levels, write_levels
-from geocalib.training.panorama import PanoramaBank
-from geocalib.training.views import sample_views
 
 VIEWS = 32
 """Of each panorama."""
@@ -71,4 +71,4 @@ def measure_levels(
 def _gravity(network: nn.Module, images: Tensor) -> Tensor:
     """(B, 3) fitted to what the network sees."""
     prediction = Prediction(*(value.float() for value in network(images)))
-    return fit(Fields(*prediction), "pinhole").gravity
+    return fit(Fields(**prediction._asdict()), "pinhole").gravity

@@ -11,11 +11,11 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 
 from geocalib.errors import ConfigError
 from geocalib.nets.lean import LeanConfig
+from geocalib.panoramas.views import ViewConfig
 from geocalib.training.ablation import AblationConfig
 from geocalib.training.augment import AugmentConfig
 from geocalib.training.losses import LossConfig
 from geocalib.training.schedule import ScheduleConfig
-from geocalib.training.views import ViewConfig
 
 T = TypeVar("T")
 

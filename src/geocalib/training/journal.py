@@ -100,7 +100,7 @@ def plot(folder: Path, picture: Path) -> None:
     """Draw the curves of the tables that a run has left in a folder."""
     from matplotlib.figure import Figure
 
-    from geocalib.draw import save_figure
+    from geocalib.overlay.draw import save_figure
 
     training, validation = (_read(folder / name) for name in ("training.csv", "validation.csv"))
     medians = [name for name in validation if name.endswith(("gravity_median", "vfov_median"))]

@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from geocalib.cameras.camera import Camera
-from geocalib.fields import Fields, perspective_field, pixel_grid
+from geocalib.geometry.fields import Fields, perspective_field, pixel_grid
+from geocalib.geometry.tensors import named_tensors
 from geocalib.nets.prediction import Prediction
 from geocalib.training.optimum import find_optimum
 
@@ -83,7 +84,7 @@ def training_loss(
     parts = {"up": (weight * up).sum(), "latitude": (weight * latitude).sum()}
     total = config.up * parts["up"] + config.latitude * parts["latitude"]
     if with_fit:
-        fields = _guarded(Fields(*prediction), config.largest_pull)
+        fields = _guarded(Fields(**prediction._asdict()), config.largest_pull)
         losses = fit_losses(fields, camera, gravity, bends, config)
         for name in ("gravity", "vfov", "distortion"):
             parts[name] = (weight * getattr(losses, name)).sum()
@@ -169,14 +170,14 @@ def fit_losses(
 
 def _guarded(fields: Fields, largest_pull: float) -> Fields:
     """The same fields, whose gradients are finite and of bounded length image by image."""
-    flat = torch.cat([value.flatten(1) for value in vars(fields).values()], 1)
+    held = named_tensors(fields)
+    flat = torch.cat([value.flatten(1) for value in held.values()], 1)
     flat = flat.view_as(flat)
     if flat.requires_grad:
         flat.register_hook(lambda pull: bounded(pull, largest_pull))  # type: ignore[no-untyped-call]
-    sizes = [value[0].numel() for value in vars(fields).values()]
-    parts = torch.split(flat, sizes, 1)
-    shapes = [value.shape for value in vars(fields).values()]
-    return Fields(*(part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)))
+    parts = torch.split(flat, [value[0].numel() for value in held.values()], 1)
+    named = zip(held.items(), parts, strict=True)
+    return Fields(**{name: part.reshape(value.shape) for (name, value), part in named})
 
 
 def bounded(pull: Tensor, largest_pull: float) -> Tensor:

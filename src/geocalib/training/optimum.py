@@ -18,12 +18,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from geocalib import gravity as sphere
 from geocalib.cameras import polynomial
 from geocalib.cameras.base import Parameters
 from geocalib.cameras.camera import Camera
 from geocalib.cameras.simple_radial import SimpleRadial
-from geocalib.fields import Fields, Free
+from geocalib.geometry import gravity as sphere
+from geocalib.geometry.fields import Fields, Free
 from geocalib.solver.lm import DAMPING_FACTOR, DAMPING_LEAST, DAMPING_MOST
 from geocalib.solver.observations import Observations, observe
 from geocalib.solver.residuals import Normal, normal_equations

@@ -17,12 +17,12 @@ from torch import Tensor
 from torch.nn import functional
 
 from geocalib.errors import ConfigError, GeoCalibError
-from geocalib.eye import find_device
 from geocalib.files import replacing
 from geocalib.imaging import InputSpec, prepare, read_photo
 from geocalib.nets.lean import LeanNetwork
 from geocalib.nets.upright import TURNS, WEIGHTS_KEY, features
 from geocalib.nets.weights import LoadedNetwork, load_network
+from geocalib.pipeline.torch_engine import find_device
 
 PENALTY = 0.15
 """On half the squared weights of standardised features."""
@@ -71,7 +71,8 @@ def gather(loaded: LoadedNetwork, photos: Sequence[Path], device: torch.device) 
     spec = InputSpec(card.short_side, network.multiple, card.largest_aspect, card.detail)
     rows = []
     for photo in photos:
-        image = prepare(read_photo(photo, spec.short_side), spec).image[None].to(device)
+        given = prepare(read_photo(photo, spec.short_side), spec)
+        image = torch.from_numpy(given.image)[None].to(device)
         with torch.inference_mode():
             turned = [features(network, torch.rot90(image, k, (-2, -1))) for k in TURNS]
         rows.append(torch.cat(turned).cpu())

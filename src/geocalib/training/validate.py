@@ -17,7 +17,7 @@ from geocalib.evaluation.metrics import (
     summarise,
     vfov_error,
 )
-from geocalib.fields import Fields, perspective_field, pixel_grid
+from geocalib.geometry.fields import Fields, perspective_field, pixel_grid
 from geocalib.nets.prediction import Prediction
 from geocalib.solver.fit import fit
 
@@ -67,7 +67,7 @@ def _errors(network: nn.Module, pictures: Pictures, part: slice) -> dict[str, Te
     prediction = Prediction(*(v.float() for v in network(images)))
     height, width = prediction.latitude.shape[-2:]
     camera, gravity = pictures.camera[part].resize(width, height), pictures.gravity[part]
-    result = fit(Fields(*prediction), pictures.model, aspect=camera.aspect)
+    result = fit(Fields(**prediction._asdict()), pictures.model, aspect=camera.aspect)
     errors = gravity_errors(result.gravity, gravity)
     errors["vfov"] = vfov_error(result.camera, camera)
     if result.camera.distortion.shape[1]:

@@ -29,7 +29,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from geocalib import gravity as sphere
+from geocalib.geometry import gravity as sphere
 from geocalib.localize.rotation import cross_matrix
 from geocalib.video.heading import Heading
 from geocalib.video.noise import START, WHITE, Noise

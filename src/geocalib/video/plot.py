@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from geocalib.calibration import Calibration, Outcome
+from geocalib.result.calibration import Calibration, Outcome
 from geocalib.video.track import Tracked
 
 if TYPE_CHECKING:

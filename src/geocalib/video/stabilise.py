@@ -14,10 +14,10 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from geocalib import gravity as sphere
-from geocalib.calibration import Calibration
 from geocalib.errors import ConfigError, VideoError
 from geocalib.files import replacing
+from geocalib.geometry import gravity as sphere
+from geocalib.result.calibration import Calibration
 from geocalib.video.frames import Frame
 from geocalib.video.track import Tracked
 

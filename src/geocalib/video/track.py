@@ -10,10 +10,10 @@ from typing import Literal
 
 import torch
 
-from geocalib.calibration import Calibration, Failure, Outcome
 from geocalib.cameras import Camera
-from geocalib.fields import LOG_F
-from geocalib.uncertainty import Uncertainty
+from geocalib.geometry.fields import LOG_F
+from geocalib.result.calibration import Calibration, Failure, Outcome
+from geocalib.result.uncertainty import Uncertainty
 from geocalib.video.heading import Heading, Turn
 from geocalib.video.intrinsics import Lens, LensFilter, Stretch
 from geocalib.video.motion import Moment, MotionFilter, Pose, Sight, smooth

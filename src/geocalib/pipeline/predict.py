@@ -1,0 +1,110 @@
+"""The second stage: prepared images through a network, a batch in, fields out."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from geocalib.geometry.fields import Fields
+from geocalib.geometry.segments import Segments
+from geocalib.geometry.view import View
+from geocalib.imaging import ImageSource, InputSpec
+from geocalib.pipeline.prepare import Prepared, prepare
+from geocalib.pipeline.rotation import Look, Mode, look_all_ways, look_upright
+from geocalib.priors.clues import File
+from geocalib.result.calibration import Failure
+from geocalib.result.trust import BLANK
+
+
+class Engine(Protocol):
+    """A network, wherever it runs."""
+
+    @property
+    def spec(self) -> InputSpec:
+        """What it wants to see."""
+
+    @property
+    def batch(self) -> int:
+        """Images that it takes at once, at most."""
+
+    @property
+    def confidence_scale(self) -> float | None:
+        """As ``FitOptions`` takes it."""
+
+    @property
+    def knows_upright(self) -> bool:
+        """Whether it can glance."""
+
+    def predict(self, images: Tensor) -> Fields:
+        """The fields of (B, 3, H, W) images, where the fit runs."""
+
+    def glance(self, images: Tensor) -> Tensor:
+        """(B, 4) log probability of each side to be up, as ``Upright.glance``, on the CPU."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One image after the network. Its pixels are gone: there may be many of these."""
+
+    file: File
+    view: View
+    """What of the original the fields show."""
+    fields: Fields
+    down: Tensor | None
+    """(3,) where to look for gravity first, where another side may be up."""
+    notes: tuple[str, ...]
+    segments: Segments | None
+    """Straight ones at full resolution, where they were asked for."""
+
+
+def see(
+    engine: Engine, sources: Sequence[ImageSource], with_lines: bool, any_rotation: Mode
+) -> Iterator[Seen | Failure]:
+    """Each image through the network, or why not; a few at a time."""
+    for start in range(0, len(sources), engine.batch):
+        few = sources[start : start + engine.batch]
+        yield from predict(
+            engine, [prepare(source, engine.spec, with_lines) for source in few], any_rotation
+        )
+
+
+def predict(
+    engine: Engine, images: Sequence[Prepared | Failure], any_rotation: Mode
+) -> list[Seen | Failure]:
+    """What the network sees in a few images; those that failed are handed on."""
+    outcomes: dict[int, Seen | Failure] = {}
+    same_size: dict[tuple[int, int], dict[int, Prepared]] = defaultdict(dict)
+    for index, image in enumerate(images):
+        if isinstance(image, Failure):
+            outcomes[index] = image
+        else:
+            same_size[image.size][index] = image
+    for batch in same_size.values():
+        look = _look(engine, list(batch.values()), any_rotation)
+        for row, (index, image) in enumerate(batch.items()):
+            outcomes[index] = Seen(
+                image.file,
+                image.view,
+                look.fields[row : row + 1],
+                look.down[row],
+                (*image.notes, *((BLANK,) if image.blank else look.notes[row])),
+                image.segments,
+            )
+    return [outcomes[index] for index in range(len(images))]
+
+
+def _look(engine: Engine, inputs: Sequence[Prepared], any_rotation: Mode) -> Look:
+    """What is seen in inputs of one size."""
+    images = torch.from_numpy(np.stack([given.image for given in inputs]))
+    if any_rotation != "off" and engine.knows_upright:
+        return look_upright(images, engine.predict, engine.glance, any_rotation == "auto")
+    if any_rotation == "on":
+        aspect = [given.aspect for given in inputs]
+        return look_all_ways(images, aspect, engine.predict, engine.confidence_scale)
+    return Look(engine.predict(images), [None] * len(inputs), [()] * len(inputs))

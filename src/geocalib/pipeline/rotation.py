@@ -1,0 +1,163 @@
+"""Which side of a picture is up, where nothing says so.
+
+The network has learnt from pictures that are within 45 degrees of upright, and answers any other as
+if it were. So a picture that lies on a side has to be found out before: by a classifier on what the
+network's encoder sees (``geocalib.nets.upright``). Networks that have none look at all four turns,
+and keep the one that leaves the camera least uncertain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+
+from geocalib.errors import ConfigError
+from geocalib.geometry import gravity as sphere
+from geocalib.geometry.fields import Fields
+from geocalib.geometry.tensors import map_tensors
+from geocalib.nets.upright import TURNS, standing
+from geocalib.priors.clues import LEVEL
+from geocalib.solver import FitOptions, fit
+
+Mode = Literal["auto", "on", "off"]
+AnyRotation = bool | Mode
+"""True is "on", False "off"."""
+
+SUSPECT = 0.5
+"""Probability, by the first glance, that another side is up, from which on all sides are glanced
+at."""
+CLEAR = 0.995
+"""Probability from which on another side is taken to be up: an upright picture must not be turned,
+so many that do lie on a side are left as they are."""
+LIKELY = 0.9
+"""Probability from which on a warning says that another side may be up."""
+CLOSE = 0.3
+"""Difference of two entropies, in nats, that does not tell which turn is the right one."""
+
+UNSURE = "which side is up is uncertain: the picture turned another way is almost as likely"
+MAY_LIE = "another side of the picture may be up; if so, turn it, or set any rotation to on"
+LIES = "taken as lying on a side or upside down; if it is upright, set any rotation to off"
+
+
+@dataclass(frozen=True)
+class Look:
+    """What the network saw in B pictures."""
+
+    fields: Fields
+    down: Sequence[Tensor | None]
+    """Of each, (3,) a rough direction of gravity, where it was looked for."""
+    notes: Sequence[tuple[str, ...]]
+    """Of each, what its user should know."""
+
+
+def mode_of(any_rotation: AnyRotation) -> Mode:
+    """What was asked for."""
+    if isinstance(any_rotation, bool):
+        return "on" if any_rotation else "off"
+    if any_rotation not in get_args(Mode):
+        raise ConfigError(f"any_rotation is {any_rotation!r}; known: {', '.join(get_args(Mode))}")
+    return any_rotation
+
+
+def turned(fields: Fields, turns: int) -> Fields:
+    """The fields of the pictures turned counter-clockwise by that many quarter turns."""
+    x, y = fields.up.unbind(1)
+    for _ in range(turns % 4):
+        x, y = y, -x
+    rotated = replace(fields, up=torch.stack([x, y], 1))
+    return map_tensors(lambda value: torch.rot90(value, turns, (-2, -1)).contiguous(), rotated)
+
+
+def look_upright(
+    images: Tensor,
+    predict: Callable[[Tensor], Fields],
+    glance: Callable[[Tensor], Tensor],
+    certain: bool,
+) -> Look:
+    """The fields of images (B, 3, H, W), each seen as it stands, and turned back.
+
+    glance: as ``Upright.glance``. certain: an image is taken as it is, unless another side of it is
+    clearly up; else the likeliest side is.
+    """
+    stands, notes = judge(images, glance, certain)
+    parts: dict[int, Fields] = {}
+    for turns in set(stands):
+        those = (torch.tensor(stands) == turns).nonzero()[:, 0]
+        seen = turned(predict(torch.rot90(images[those], -turns, (-2, -1))), turns)
+        parts |= {row: seen[at : at + 1] for at, row in enumerate(those.tolist())}
+    level = torch.tensor(LEVEL, dtype=torch.float64)
+    return Look(
+        Fields.concatenate([parts[row] for row in range(len(images))]),
+        [sphere.rotate90(level, turns) if turns else None for turns in stands],
+        notes,
+    )
+
+
+def judge(
+    images: Tensor, glance: Callable[[Tensor], Tensor], certain: bool
+) -> tuple[list[int], list[tuple[str, ...]]]:
+    """How many quarters each image (B, 3, H, W) is taken to stand turned by, and what to say of it.
+
+    Everything as in ``look_upright``.
+    """
+    chance = glance(images)
+    rows = torch.arange(len(images))
+    if certain:
+        rows = rows[chance[:, 1:].exp().sum(1) >= SUSPECT]
+    if len(rows):
+        chance[rows] = standing(images[rows], chance[rows], glance)
+    probability, best = chance.exp().max(1)
+    stands = best if not certain else torch.where(probability >= CLEAR, best, 0)
+    verdicts = zip(stands.tolist(), best.tolist(), probability.tolist(), strict=True)
+    return stands.tolist(), [_notes(*verdict, certain) for verdict in verdicts]
+
+
+def _notes(stands: int, best: int, probability: float, certain: bool) -> tuple[str, ...]:
+    if not certain:
+        return (UNSURE,) if probability < LIKELY else ()
+    if stands:
+        return (LIES,)
+    return (MAY_LIE,) if best and probability >= LIKELY else ()
+
+
+def look_all_ways(
+    images: Tensor,
+    aspect: Sequence[float],
+    predict: Callable[[Tensor], Fields],
+    confidence_scale: float | None,
+) -> Look:
+    """The fields of images (B, 3, H, W), each seen with that side up that leaves its camera least
+    uncertain, and turned back.
+
+    The uncertainty is the entropy of gravity and focal length given the fields: half the
+    logarithm of the determinant of their covariance, but for a constant. aspect: fx / fy of each.
+    """
+    every: list[Fields] = []
+    entropies, downs = [], []
+    for turns in TURNS:
+        fields = predict(torch.rot90(images, turns, (-2, -1)))
+        ratio = torch.tensor(aspect, dtype=torch.float64)
+        result = fit(
+            fields.to(torch.float64),
+            aspect=1 / ratio if turns % 2 else ratio,
+            options=FitOptions(confidence_scale=confidence_scale),
+        )
+        entropy = 0.5 * torch.linalg.slogdet(result.covariance)[1]
+        # NaN where the fit failed.
+        entropies.append(torch.where(torch.isfinite(entropy), entropy, torch.inf))
+        downs.append(sphere.rotate90(result.gravity, -turns))
+        every.append(turned(fields, -turns))
+    entropy = torch.stack(entropies, 1)
+    best, order = entropy.sort(1)
+    rows = torch.arange(len(images))
+    chosen = [every[turns][row : row + 1] for row, turns in enumerate(order[:, 0].tolist())]
+    close = (best[:, 1] - best[:, 0] < CLOSE).tolist()
+    return Look(
+        Fields.concatenate(chosen),
+        list(torch.stack(downs, 1)[rows, order[:, 0]]),
+        [(UNSURE,) if one else () for one in close],
+    )

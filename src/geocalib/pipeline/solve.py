@@ -1,0 +1,171 @@
+"""The third stage: fields, lines and priors to outcomes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from geocalib.cameras.base import CameraModel
+from geocalib.errors import CouplingError
+from geocalib.geometry.fields import Fields
+from geocalib.imaging.enlarge import enlarge
+from geocalib.lines.turned import sharpened
+from geocalib.pipeline.predict import Seen
+from geocalib.priors.clues import Clues, File, started
+from geocalib.priors.inform import informed
+from geocalib.priors.weigh import Answer
+from geocalib.result.calibration import Calibration, Failure, Outcome
+from geocalib.solver import FitOptions, FitResult, Rig, fit
+from geocalib.solver.field_errors import FieldErrors
+from geocalib.solver.given import Given, Mapping
+from geocalib.solver.joint import fit_turned
+from geocalib.solver.plane import Plane
+
+KeepFields = bool | Literal["full"]
+
+
+@dataclass(frozen=True)
+class Task:
+    """B images to fit together: what is known of them, and of the network that saw them."""
+
+    model: CameraModel
+    given: Given
+    camera: Tensor
+    """(B,) integers, equal for images of one camera."""
+    rig: Rig | None
+    clues: Clues
+    errors: FieldErrors
+    warnings: tuple[str, ...] = ()
+    """What is to be said of every answer."""
+    keep_fields: KeepFields = False
+
+    def __getitem__(self, index: Sequence[int]) -> Task:
+        """A part of it."""
+        rows = list(index)
+        return replace(
+            self,
+            given=self.given[rows],
+            camera=self.camera[rows],
+            rig=None if self.rig is None else self.rig[rows],
+            clues=self.clues[rows],
+        )
+
+
+def solve(task: Task, sights: Sequence[Seen | Failure]) -> list[Outcome]:
+    """The outcome of each image of a task."""
+    outcomes: dict[int, Outcome] = {}
+    seen: dict[int, Seen] = {}
+    for index, sight in enumerate(sights):
+        if not isinstance(sight, Seen):
+            outcomes[index] = sight
+        elif misfit := task.given.misfit(index, task.model, (file := sight.file).size):
+            outcomes[index] = Failure(file.path, *file.size, f"{file.name}: {misfit}")
+        else:
+            seen[index] = sight
+    # Fields of one size are fitted as one batch.
+    order = sorted(seen, key=lambda index: seen[index].fields.size)
+    if order:
+        answers = _solve_seen(task[order], [seen[index] for index in order])
+        outcomes.update(zip(order, answers, strict=True))
+    return [outcomes[index] for index in range(len(sights))]
+
+
+def _solve_seen(task: Task, sights: Sequence[Seen]) -> list[Outcome]:
+    """The outcomes of images that the network has seen, sorted by the size of their fields."""
+    files, cameras = [sight.file for sight in sights], task.camera.tolist()
+    given = task.clues.placed(task.given, files)
+    _check_sizes(files, cameras, given, task.rig is not None)
+    return informed(
+        lambda known, rows: _answers(task[rows], [sights[row] for row in rows], known[rows]),
+        given,
+        task.clues,
+        files,
+        cameras,
+        [(*task.warnings, *sight.notes) for sight in sights],
+        together=task.rig is not None or len(set(cameras)) < len(cameras),
+    )
+
+
+def _answers(task: Task, sights: Sequence[Seen], given: Given) -> list[Answer]:
+    """The outcomes without their warnings, by what is given."""
+    given = started(given, [sight.down for sight in sights])
+    result = _fit(task, sights, given)
+    outcomes: list[Outcome] = []
+    for row, sight in enumerate(sights):
+        file = sight.file
+        if result.status[row].failed:
+            error = f"{file.name}: {result.status[row]}"
+            outcomes.append(Failure(file.path, *file.size, error))
+            continue
+        camera = given.restored(sight.view.to_original(result.camera[row], file.size), row)
+        kept = _kept(sight, task.keep_fields)
+        outcomes.append(Calibration.from_fit(result, row, camera, file.path, fields=kept))
+    segments = [sight.segments for sight in sights]
+    sharp = sharpened(outcomes, segments, task.camera.tolist(), task.rig)
+    return list(map(Answer, outcomes, sharp))
+
+
+def _kept(sight: Seen, keep_fields: KeepFields) -> Fields | None:
+    """What an answer holds of what the network saw."""
+    if not keep_fields:
+        return None
+    fields = sight.fields.to("cpu")
+    return enlarge(fields, sight.view, sight.file.size) if keep_fields == "full" else fields
+
+
+def _fit(task: Task, sights: Sequence[Seen], given: Given) -> FitResult:
+    """Cameras, in pixels of the fields, and gravity, with calibrated sigmas."""
+    fields = [sight.fields for sight in sights]
+    sizes = [sight.file.size for sight in sights]
+    mapping = Mapping.create([sight.view for sight in sights], [part.size for part in fields])
+    model = task.errors.fitted(task.model)
+    options = FitOptions(confidence_scale=task.errors.confidence_scale)
+    given = task.errors.foreseen(given)
+    if _some_turned(sizes, task.camera.tolist()):
+        assert isinstance(given.principal_point, Tensor)
+        plane = Plane.create(mapping, sizes, given.principal_point)
+        turned = fit_turned(fields, plane, given, model, task.camera, options)
+        return task.errors.corrected(turned)
+    known = mapping.to_fields(given)
+    # In double precision the fit takes fewer steps and no longer.
+    batches = [
+        Fields.concatenate(list(batch)).to(torch.float64)
+        for _, batch in groupby(fields, lambda part: part.size)
+    ]
+    result = fit(
+        batches,
+        model,
+        known.focal,
+        known.gravity,
+        known.distortion,
+        known.principal_point,
+        task.camera,
+        task.rig,
+        aspect=mapping.aspect_of(given),
+        options=options,
+    )
+    return task.errors.corrected(result)
+
+
+def _check_sizes(files: Sequence[File], cameras: Sequence[int], given: Given, rig: bool) -> None:
+    """One camera takes pictures of one size; turned by a quarter, if nothing else turns along."""
+    may_turn = isinstance(given.principal_point, Tensor) and given.aspect is None and not rig
+    first: dict[int, File] = {}
+    for file, camera in zip(files, cameras, strict=True):
+        other = first.setdefault(camera, file)
+        if file.size != other.size and not (may_turn and file.size == other.size[::-1]):
+            sizes = ["x".join(map(str, seen.size)) for seen in (file, other)]
+            raise CouplingError(
+                f"{file.name} is {sizes[0]} pixels, but {other.name}, of the same camera, "
+                f"{sizes[1]}; resize them alike, or give them cameras of their own"
+            )
+
+
+def _some_turned(sizes: Sequence[tuple[int, int]], cameras: Sequence[int]) -> bool:
+    """Whether a camera took both portrait and landscape pictures."""
+    return len(set(zip(cameras, sizes, strict=True))) > len(set(cameras))

@@ -1,0 +1,95 @@
+"""``TorchEngine``: a network in torch, on a device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor
+from torch.nn.utils import convert_conv2d_weight_memory_format
+
+from geocalib.errors import ConfigError
+from geocalib.geometry.fields import Fields
+from geocalib.imaging import InputSpec
+from geocalib.imaging.quiet import quiet
+from geocalib.nets.upright import find_upright
+from geocalib.nets.weights import LoadedNetwork
+
+BATCH = {"cpu": 4}
+"""Images through the network at once, by device: a processor gains nothing from more."""
+LARGEST_BATCH = 32
+"""Images at once on other devices."""
+
+
+class TorchEngine:
+    """A network on a device. See ``geocalib.pipeline.predict.Engine``."""
+
+    def __init__(
+        self, loaded: LoadedNetwork, device: torch.device, *, half: bool, compile: bool
+    ) -> None:
+        """half: the network in bfloat16. compile: with torch.compile."""
+        network, card = loaded.network.to(device), loaded.card
+        convert_conv2d_weight_memory_format(network, torch.channels_last)
+        self.device = device
+        self.network = torch.compile(network) if compile else network
+        self.spec = InputSpec(card.short_side, network.multiple, card.largest_aspect, card.detail)
+        self.batch = BATCH.get(device.type, LARGEST_BATCH)
+        self.confidence_scale = card.confidence_scale
+        self._half = half
+        self._upright = find_upright(loaded)
+
+    @property
+    def knows_upright(self) -> bool:
+        """Whether it can glance."""
+        return self._upright is not None
+
+    def predict(self, images: Tensor) -> Fields:
+        """The fields of (B, 3, H, W) images, where the fit runs."""
+        with self._running():
+            seen = self.network(self._moved(images))
+        # The fit needs double precision, which mps does not have.
+        place = torch.device("cpu") if self.device.type == "mps" else self.device
+        fields = {name: value.float().to(place).clone() for name, value in seen._asdict().items()}
+        return Fields(**fields)
+
+    def glance(self, images: Tensor) -> Tensor:
+        """(B, 4) log probability of each side to be up, on the CPU."""
+        assert self._upright is not None
+        with self._running():
+            chance = self._upright.glance(self._moved(images))
+        return chance.float().cpu().clone()
+
+    def _moved(self, images: Tensor) -> Tensor:
+        return images.to(self.device, memory_format=torch.channels_last)
+
+    @contextmanager
+    def _running(self) -> Iterator[None]:
+        """As networks run: without gradients, in the precision that was asked for.
+
+        Processors without bfloat16 are slower at it, and torch's word on that helps nobody.
+        """
+        half = torch.autocast(self.device.type, torch.bfloat16, enabled=self._half)
+        with torch.inference_mode(), half, quiet():
+            yield
+
+
+def find_device(name: str) -> torch.device:
+    """The device of a name; "auto" is the fastest kind there is."""
+    counts = {
+        "cuda": torch.cuda.device_count() if torch.cuda.is_available() else 0,
+        "mps": int(torch.backends.mps.is_available()),
+        "cpu": 1,
+    }
+    there = [kind for kind, count in counts.items() if count]
+    if name == "auto":
+        return torch.device(there[0])
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        device = None
+    if device is None or (device.index or 0) >= counts.get(device.type, 0):
+        raise ConfigError(
+            f"there is no device {name!r} here; use auto or one of: {', '.join(there)}"
+        )
+    return device

@@ -1,0 +1,146 @@
+"""What may speak beside the pictures: their EXIF data, sensors, and how they were cropped."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from geocalib.errors import ConfigError
+from geocalib.imaging.metadata import Metadata
+from geocalib.priors.crop import Crop, CropLike, crops_of
+from geocalib.priors.exif import focal_hint, focal_prior
+from geocalib.priors.readings import Readings, read_gravity
+from geocalib.solver.given import Given
+from geocalib.solver.priors import Prior
+
+VAGUE_RADIANS = 1e3
+"""Sigma of a gravity of which nothing is known but where to start."""
+LEVEL = (0.0, 1.0, 0.0)
+
+
+@dataclass(frozen=True)
+class File:
+    """An image as far as it matters here."""
+
+    path: str | None
+    name: str
+    size: tuple[int, int]
+    """(width, height), upright."""
+    metadata: Metadata
+
+
+@dataclass(frozen=True)
+class Clues:
+    """What is let speak of B images."""
+
+    exif: bool
+    """About focal lengths."""
+    sensors: bool
+    """About gravity."""
+    crops: tuple[Crop | None, ...]
+    point_share: float | None
+    """One sigma of the principal point, in units of the longer side of the full picture."""
+
+    @classmethod
+    def create(
+        cls, count: int, exif: bool, sensors: bool, crop: CropLike, point_share: float | None
+    ) -> Clues:
+        """From the arguments of a calibration of so many images."""
+        if point_share is not None and not 0 < point_share < math.inf:
+            raise ConfigError(
+                f"free_principal_point is one sigma in units of the longer side, such as 0.05; "
+                f"got {point_share:g}"
+            )
+        return cls(exif or sensors, sensors, crops_of(crop, count), point_share)
+
+    def __getitem__(self, index: Sequence[int]) -> Clues:
+        """Those about some of the images."""
+        return replace(self, crops=tuple(self.crops[row] for row in index))
+
+    def placed(self, given: Given, files: Sequence[File]) -> Given:
+        """With the principal points, where none are given: the middles of the full pictures, fixed
+        or free; and with the focal lengths, where the fields of view are given."""
+        given = given.sized([file.size for file in files])
+        if given.principal_point is not None:
+            return given
+        points, sigmas = [], []
+        for file, crop in zip(files, self.crops, strict=True):
+            full = Crop(0, 0, *file.size, *file.size) if crop is None else crop
+            full.check(file.size, file.name)
+            points.append(full.principal_point(file.size))
+            longest = max(
+                full.full_width * file.size[0] / full.width,
+                full.full_height * file.size[1] / full.height,
+            )
+            sigmas.append([longest * (self.point_share or 0.0)] * 2)
+        point = torch.tensor(points, dtype=torch.float64)
+        if self.point_share is None:
+            return replace(given, principal_point=point)
+        return replace(given, principal_point=Prior(point, torch.tensor(sigmas).to(point)))
+
+    def readings(self, given: Given, files: Sequence[File]) -> list[Readings]:
+        """What the sensors say of each image that nothing is given for."""
+        return [
+            self._reading(given, file, crop) for file, crop in zip(files, self.crops, strict=True)
+        ]
+
+    def _reading(self, given: Given, file: File, crop: Crop | None) -> Readings:
+        told = Readings()
+        if self.sensors and given.gravity is None:
+            told = read_gravity(file.path, file.metadata)
+        hint, notes = focal_hint(file.metadata.tags, crop.full_size if crop else file.size)
+        if self.exif and given.focal is None:
+            if hint is not None and crop is not None:
+                hint = crop.focal(hint, file.size)
+            told = replace(told, focal=hint)
+        return replace(told, notes=(*notes, *told.notes))
+
+
+def pulled(
+    given: Given, readings: Sequence[Readings], files: Sequence[File], cameras: Sequence[int]
+) -> Given:
+    """With soft priors where the sensors say something; the same if they are silent.
+
+    cameras: equal integers for images of one camera.
+    """
+    hints = [reading.gravity for reading in readings]
+    if any(hints):
+        down = [None if hint is None else torch.tensor(hint.gravity) for hint in hints]
+        sigmas = [VAGUE_RADIANS if hint is None else math.radians(hint.sigma_deg) for hint in hints]
+        given = replace(given, gravity=_gravity(down, sigmas))
+    focals = [reading.focal for reading in readings]
+    if any(focals):
+        prior = focal_prior(focals, [file.size for file in files], cameras)
+        given = replace(given, focal=prior)
+    return given
+
+
+def started(given: Given, down: Sequence[Tensor | None]) -> Given:
+    """With the search for gravity started at down (3,), where that is known and gravity is not:
+    a fit starts at its priors, and these weigh nothing."""
+    if not any(start is not None for start in down):
+        return given
+    known = given.gravity
+    if isinstance(known, Prior):  # Sensors tell of some images, and of the others nothing.
+        vague = (known.sigma == VAGUE_RADIANS).all(1).tolist()
+        starts = [
+            start.to(value) if unknown and start is not None else value
+            for start, unknown, value in zip(down, vague, known.value, strict=True)
+        ]
+        return replace(given, gravity=Prior(torch.stack(starts), known.sigma))
+    if known is not None:
+        return given
+    return replace(given, gravity=_gravity(down, [VAGUE_RADIANS] * len(down)))
+
+
+def _gravity(down: Sequence[Tensor | None], sigmas: Sequence[float]) -> Prior:
+    """The prior (B, 3) with sigmas (B, 1)."""
+    values = [torch.tensor(LEVEL) if value is None else value for value in down]
+    return Prior(
+        torch.stack([value.to("cpu", torch.float64) for value in values]),
+        torch.tensor(sigmas, dtype=torch.float64)[:, None],
+    )

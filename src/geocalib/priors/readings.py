@@ -1,0 +1,51 @@
+"""All that the sensors say of one photo."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from geocalib.errors import FormatError
+from geocalib.imaging.metadata import Metadata
+from geocalib.priors.exif import FocalHint
+from geocalib.priors.frames import upright
+from geocalib.priors.hint import GravityHint
+from geocalib.priors.sidecar import read_sidecar, sidecar_path
+from geocalib.priors.xmp import gimbal_gravity
+
+GIMBAL_SIGMA_DEG = 1.0
+"""Gimbals drift, and their angles are those of the horizon that the drone believes in."""
+
+
+@dataclass(frozen=True)
+class Readings:
+    """What is known of one photo beside its pixels."""
+
+    focal: FocalHint | None = None
+    gravity: GravityHint | None = None
+    """The surest, if there are several."""
+    notes: tuple[str, ...] = ()
+    """What could not be used, and why."""
+
+
+def read_gravity(path: str | None, metadata: Metadata) -> Readings:
+    """Gravity by the file beside an image of that path, if it has one, and by its metadata."""
+    hints: list[GravityHint] = []
+    notes: list[str] = []
+    if metadata.xmp is not None:
+        try:
+            gravity = gimbal_gravity(metadata.xmp)
+        except FormatError as error:
+            notes.append(f"{error}; it was ignored")
+        else:
+            if gravity is not None:
+                turned = upright(gravity, metadata.orientation)
+                hints.append(GravityHint(turned, GIMBAL_SIGMA_DEG, "gimbal in XMP"))
+    if path is not None:
+        try:
+            beside = read_sidecar(sidecar_path(path), metadata.orientation)
+        except FormatError as error:
+            notes.append(f"{error}; it was ignored")
+        else:
+            hints.extend([beside] if beside is not None else [])
+    surest = min(hints, key=lambda hint: hint.sigma_deg, default=None)
+    return Readings(gravity=surest, notes=tuple(notes))

@@ -1,0 +1,79 @@
+"""The angles of a drone's gimbal, out of the XMP packet of its photo.
+
+DJI writes them as attributes of one description, other programs rewrite them as elements. Names
+are compared with their prefix: newer drones use another namespace under the same one.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NoReturn
+from xml.parsers import expat
+
+from geocalib.errors import FormatError
+from geocalib.priors.frames import Vector, from_gimbal
+
+ROLL, PITCH = "drone-dji:GimbalRollDegree", "drone-dji:GimbalPitchDegree"
+YAW = "drone-dji:GimbalYawDegree"
+NAMES = (ROLL, PITCH, YAW)
+
+LARGEST_PACKET = 1 << 20
+"""Bytes: JPEG has room for 64 kB of XMP, and no camera needs more."""
+
+
+def gimbal_gravity(packet: bytes) -> Vector | None:
+    """Gravity in the stored picture's frame; None if the packet tells of no gimbal."""
+    found = _values(packet)
+    if ROLL not in found or PITCH not in found:
+        return None
+    roll, pitch = _degrees(ROLL, found[ROLL]), _degrees(PITCH, found[PITCH])
+    if roll == pitch == 0 and YAW in found and _degrees(YAW, found[YAW]) == 0:
+        # A gimbal is hardly ever level and due north to a hundredth of a degree.
+        raise FormatError(
+            "the XMP angles of the gimbal are all 0, as of drones that leave them out"
+        )
+    return from_gimbal(roll, pitch)
+
+
+def _values(packet: bytes) -> dict[str, str]:
+    """The texts under the names of interest."""
+    if len(packet) > LARGEST_PACKET:
+        raise FormatError(f"an XMP packet of {len(packet)} bytes is larger than any camera's")
+    found: dict[str, str] = {}
+    inside: list[str] = []
+
+    def start(name: str, attributes: dict[str, str]) -> None:
+        found.update((key, attributes[key]) for key in NAMES if key in attributes)
+        inside.append(name)
+
+    def text(data: str) -> None:
+        if inside and inside[-1] in NAMES:
+            found[inside[-1]] = found.get(inside[-1], "") + data
+
+    def end(name: str) -> None:
+        inside.pop()
+
+    def refuse(*_: object) -> NoReturn:
+        # XMP has no document type; one that declares entities may expand to gigabytes.
+        raise FormatError("an XMP packet must not declare a document type")
+
+    parser = expat.ParserCreate()
+    parser.StartElementHandler = start
+    parser.CharacterDataHandler = text
+    parser.EndElementHandler = end
+    parser.StartDoctypeDeclHandler = refuse
+    try:
+        parser.Parse(packet.strip(b"\0 \t\r\n"), True)
+    except expat.ExpatError as error:
+        raise FormatError(f"the XMP packet is damaged: {error}") from None
+    return found
+
+
+def _degrees(name: str, text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not -180 <= value <= 180:
+        raise FormatError(f"XMP {name} must be an angle within 180 degrees, got {text!r:.40}")
+    return value

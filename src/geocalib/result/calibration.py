@@ -1,0 +1,334 @@
+"""What calibrating one image gives: its camera, gravity and how sure they are, or why not.
+
+Both outcomes travel as one record of plain JSON values, laid out in ``geocalib.result.schema``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from geocalib.cameras import Camera
+from geocalib.errors import CameraError, FormatError
+from geocalib.geometry import gravity as sphere
+from geocalib.geometry.fields import ALONG_PITCH, CX, CY, LOG_F, Fields
+from geocalib.geometry.horizon import horizon as horizon_points
+from geocalib.result.layout import write
+from geocalib.result.lines import Lines
+from geocalib.result.prior_check import PriorCheck
+from geocalib.result.record import Values, parse, to_text
+from geocalib.result.schema import RECORD, SCHEMA
+from geocalib.result.uncertainty import Uncertainty
+from geocalib.solver import FitResult, Status
+
+if TYPE_CHECKING:
+    from geocalib.imaging.read import ImageSource
+    from geocalib.imaging.warp import Warped
+
+OUTLIER = "outlier"
+"""The status of an image that does not show the camera which the others of its group show."""
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """The camera and gravity of one image. Two are equal if their records are."""
+
+    ok: ClassVar[Literal[True]] = True
+    """Whether there is an answer; ``trusted`` tells whether it is a good one."""
+    image: str | None
+    """The path as it was given, if there was one."""
+    camera: Camera
+    """Of the original image: a batch of 1, in float64 on the CPU."""
+    gravity: Tensor
+    """(3,) float64 unit vector in the camera frame, pointing down."""
+    sigma: Uncertainty
+    covariance: Tensor
+    """(P, P) float64 of the free parameters."""
+    parameters: tuple[str, ...]
+    """Names of the free parameters, as in ``FitResult``."""
+    status: str
+    """How the fit ended, in the words of ``geocalib.Status``."""
+    warnings: tuple[str, ...] = ()
+    """Reasons to doubt the answer."""
+    fields: Fields | None = field(default=None, repr=False)
+    """What the network saw, at its resolution or at that of the image, where it was asked for; not
+    in the record."""
+    lines: Lines | None = field(default=None, repr=False)
+    """What became of straight lines, where they were looked for."""
+    priors: tuple[PriorCheck, ...] = ()
+    """What sensors said, against the picture alone, where they were asked."""
+
+    def __post_init__(self) -> None:
+        camera, free = self.camera, len(self.parameters)
+        tensors = (camera.f, camera.c, camera.distortion, self.gravity, self.covariance)
+        if any(t.dtype != torch.float64 or t.device.type != "cpu" for t in tensors):
+            raise CameraError("a calibration holds float64 on the CPU: .to('cpu', torch.float64)")
+        if len(camera) != 1 or self.gravity.shape != (3,):
+            raise CameraError(
+                f"a calibration holds one camera and a gravity (3,), got {len(camera)} cameras "
+                f"and {tuple(self.gravity.shape)}"
+            )
+        if self.covariance.shape != (free, free):
+            raise CameraError(
+                f"covariance must be ({free}, {free}) to go with the parameters "
+                f"({', '.join(self.parameters)}), got {tuple(self.covariance.shape)}"
+            )
+        if not all(bool(torch.isfinite(t).all()) for t in tensors[:4]):
+            raise CameraError(f"{self.image}: the camera or gravity is not finite: it is a Failure")
+
+    @classmethod
+    @torch.inference_mode(False)
+    def from_fit(
+        cls,
+        fit: FitResult,
+        index: int,
+        camera: Camera,
+        image: str | None = None,
+        warnings: Sequence[str] = (),
+        fields: Fields | None = None,
+    ) -> Calibration:
+        """The calibration of one image of a fit.
+
+        camera: a batch of 1, the fitted camera carried over to the original image (its resizing
+        and cropping undone). What the fit says in pixels is scaled along, and the sigmas of the
+        fields of view are those of the original image.
+        """
+        camera = _own_camera(camera)
+        scale = (camera.focal / _own_camera(fit.camera[index]).focal)[0].tolist()
+        units = torch.ones(len(fit.parameters), dtype=torch.float64)
+        for name, factor in zip((CX, CY), scale, strict=True):
+            if name in fit.parameters:
+                units[fit.parameters.index(name)] = factor
+        covariance = units[:, None] * _own(fit.covariance[index]) * units
+        gravity = _own(fit.gravity[index])
+        # A unit vector in single precision is not quite one in double precision.
+        gravity = gravity / torch.linalg.vector_norm(gravity)
+        return cls(
+            image=image,
+            camera=camera,
+            gravity=gravity,
+            sigma=Uncertainty.of(camera, gravity, covariance, fit.parameters),
+            covariance=covariance,
+            parameters=fit.parameters,
+            status=str(fit.status[index]),
+            warnings=tuple(warnings),
+            fields=fields,
+        )
+
+    @torch.inference_mode(False)
+    def moved(
+        self, camera: Camera, gravity: Tensor, covariance: Tensor, lines: Lines | None = None
+    ) -> Calibration:
+        """The same image's with a better estimate of the same free parameters.
+
+        camera: a batch of 1; gravity (3,); covariance (P, P). All sigmas follow from it. What is
+        not free stays exactly as it was.
+        """
+        camera, covariance = _own_camera(camera), _own(covariance)
+        gravity = _own(gravity)
+        names = self.parameters
+        if ALONG_PITCH not in names:
+            gravity = self.gravity
+        if LOG_F not in names:
+            camera = replace(camera, f=self.camera.f)
+        if CX not in names:
+            camera = replace(camera, c=self.camera.c)
+        gravity = gravity / torch.linalg.vector_norm(gravity)
+        sigma = Uncertainty.of(camera, gravity, covariance, names)
+        return replace(
+            self, camera=camera, gravity=gravity, sigma=sigma, covariance=covariance, lines=lines
+        )
+
+    @property
+    def width(self) -> int:
+        """Pixels."""
+        return round(self.camera.size[0, 0].item())
+
+    @property
+    def height(self) -> int:
+        """Pixels."""
+        return round(self.camera.size[0, 1].item())
+
+    @property
+    def camera_model(self) -> str:
+        return self.camera.model.name
+
+    @property
+    def fx(self) -> float:
+        """Pixels."""
+        return self.camera.focal[0, 0].item()
+
+    @property
+    def fy(self) -> float:
+        """Pixels."""
+        return self.camera.f.item()
+
+    @property
+    def cx(self) -> float:
+        """Pixels; the centre of the first pixel is at 0.5."""
+        return self.camera.c[0, 0].item()
+
+    @property
+    def cy(self) -> float:
+        """Pixels; the centre of the first pixel is at 0.5."""
+        return self.camera.c[0, 1].item()
+
+    @property
+    def K(self) -> Tensor:
+        """(3, 3) calibration matrix."""
+        return self.camera.K[0]
+
+    @property
+    def distortion(self) -> tuple[float, ...]:
+        """In the order of the camera model."""
+        return tuple(self.camera.distortion[0].tolist())
+
+    @property
+    def roll_deg(self) -> float:
+        return math.degrees(sphere.to_roll_pitch(self.gravity)[0].item())
+
+    @property
+    def pitch_deg(self) -> float:
+        return math.degrees(sphere.to_roll_pitch(self.gravity)[1].item())
+
+    @property
+    def vfov_deg(self) -> float:
+        """NaN where the image of a wide lens reaches beyond what the lens shows."""
+        return math.degrees(self.camera.vfov.item())
+
+    @property
+    def hfov_deg(self) -> float:
+        """NaN where the image of a wide lens reaches beyond what the lens shows."""
+        return math.degrees(self.camera.hfov.item())
+
+    @property
+    def trusted(self) -> bool:
+        """Whether the fit converged and nothing speaks against its answer."""
+        return self.status == Status.CONVERGED and not self.warnings
+
+    def horizon(self, samples: int = 256) -> Tensor:
+        """(N, 2) pixels of the horizon from left to right, N <= samples; none if out of view."""
+        pixels, valid = horizon_points(self.camera, self.gravity[None], samples)
+        return pixels[valid]
+
+    def undistort(self, image: ImageSource, border: str = "keep") -> Warped:
+        """The image as a pinhole camera takes it (``geocalib.imaging.warp``)."""
+        from geocalib.imaging import warp
+
+        return warp.undistort(image, self.camera, border)
+
+    def upright(self, image: ImageSource, border: str = "keep") -> Warped:
+        """The image turned in its plane until its roll is 0 (``geocalib.imaging.warp``)."""
+        from geocalib.imaging import warp
+
+        return warp.upright(image, self.camera, self.gravity, border)
+
+    def rectify(self, image: ImageSource, border: str = "keep") -> Warped:
+        """The image as a level pinhole camera takes it (``geocalib.imaging.warp``)."""
+        from geocalib.imaging import warp
+
+        return warp.rectify(image, self.camera, self.gravity, border)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The record; what is not known is None."""
+        return _record(self)
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any], source: str = "record") -> Calibration:
+        """The calibration of a record; errors name the source. Exact: ``to_dict`` gives it back."""
+        values = Values.of(record, source)
+        if values.failed:
+            raise FormatError(f"{source}: holds no calibration: {values['error']}")
+        return cls(
+            image=values["image"],
+            camera=values.camera(),
+            gravity=values.gravity(),
+            sigma=values.sigma(),
+            covariance=values.covariance(),
+            parameters=values["parameters"],
+            status=values["status"],
+            warnings=values["warnings"],
+            lines=values.lines(),
+            priors=values.priors(),
+        )
+
+    def to_json(self) -> str:
+        """The record on one line of ASCII."""
+        return to_text(self.to_dict())
+
+    @classmethod
+    def from_json(cls, text: str, source: str = "record") -> Calibration:
+        """The inverse of ``to_json``."""
+        return cls.from_dict(parse(text, source), source)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Calibration):
+            return NotImplemented
+        return self.to_dict() == other.to_dict()
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An image without an answer."""
+
+    ok: ClassVar[Literal[False]] = False
+    """Whether there is an answer."""
+    image: str | None
+    """The path as it was given, if there was one."""
+    width: int | None
+    """Pixels, if the image could be read."""
+    height: int | None
+    """Pixels, if the image could be read."""
+    error: str
+    """Why, in one line."""
+    status: str | None = None
+    """``OUTLIER`` if the image was left out, as it does not show the camera of its group."""
+
+    def __post_init__(self) -> None:
+        if not self.error:
+            raise FormatError(f"{self.image}: a failure needs an error, got an empty one")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The record; what is not known is None, and lists are empty."""
+        return _record(self)
+
+    def to_json(self) -> str:
+        """The record on one line of ASCII."""
+        return to_text(self.to_dict())
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any], source: str = "record") -> Failure:
+        """The failure of a record; errors name the source."""
+        values = Values.of(record, source)
+        if not values.failed:
+            raise FormatError(f"{source}: holds a calibration, not a failure")
+        width, height = values.pixels("width"), values.pixels("height")
+        return cls(values["image"], width, height, values["error"], values["status"])
+
+
+Outcome = Calibration | Failure
+"""What there is for each image."""
+
+
+def read_outcome(record: Mapping[str, Any], source: str) -> Outcome:
+    """The calibration or failure of a record; errors name the source."""
+    kind = Calibration if record.get("error") is None else Failure
+    return kind.from_dict(record, source)
+
+
+def _own(value: Tensor) -> Tensor:
+    """A copy in float64 on the CPU that no computation hangs on to."""
+    return value.detach().to("cpu", torch.float64, copy=True)
+
+
+def _own_camera(camera: Camera) -> Camera:
+    return camera.map(_own)
+
+
+def _record(outcome: Outcome) -> dict[str, Any]:
+    return {**write(outcome, RECORD), "schema": SCHEMA}

@@ -1,0 +1,128 @@
+"""What the lines of one photo told, and why if they told nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from geocalib.geometry.segments import Segments
+
+CLUTTER = -1
+"""The kind of a segment that belongs to no direction."""
+
+
+class Verdict(StrEnum):
+    """What became of the lines of a photo; its value is the sentence to show."""
+
+    CROSSED = "used as vertical and level edges at right angles"
+    TURNED = "used as vertical and level edges, not all at right angles"
+    UPRIGHT = "used as vertical edges; what else runs parallel is not believed to be level"
+    TOO_FEW = "not used: there are too few straight segments"
+    NO_DIRECTION = "not used: too few of the segments run parallel in space"
+    UNLIKELY = "not used: they fit an upright world worse than the network's answer fits the photo"
+    NOTHING_FREE = "not used: gravity and focal length are given"
+
+    @property
+    def used(self) -> bool:
+        """Whether lines changed the answer."""
+        return not self.value.startswith("not used")
+
+
+@dataclass(frozen=True)
+class Traces:
+    """N segments of one photo, and the K directions in space that they follow."""
+
+    segments: Segments
+    kind: Tensor
+    """(N,) index of each segment's direction, or ``CLUTTER``."""
+    directions: Tensor
+    """(K, 3) unit vectors in the camera frame."""
+    vertical: Tensor
+    """(K,) whether a direction is the vertical; the others are level."""
+    support: Tensor
+    """(K,) by how much each raises the log likelihood, in independent segments."""
+
+    @classmethod
+    def astray(cls, segments: Segments) -> Traces:
+        """Segments that follow nothing."""
+        nothing = torch.zeros(0, dtype=torch.float64)
+        kind = torch.full((len(segments),), CLUTTER)
+        return cls(segments, kind, torch.zeros(0, 3).double(), nothing.bool(), nothing)
+
+    def along(self) -> list[int]:
+        """(K,) how many segments follow each direction."""
+        return [int((self.kind == index).sum()) for index in range(len(self.directions))]
+
+
+class Angles(Protocol):
+    """An answer, as far as lines move it."""
+
+    @property
+    def roll_deg(self) -> float: ...
+    @property
+    def pitch_deg(self) -> float: ...
+    @property
+    def vfov_deg(self) -> float: ...
+
+
+@dataclass(frozen=True)
+class Lines:
+    """What was made of the straight segments of one photo."""
+
+    verdict: Verdict
+    vertical: int = 0
+    """Segments that are used as vertical ones."""
+    level: tuple[int, ...] = ()
+    """Segments that are used along each level direction."""
+    unused: int = 0
+    """All others."""
+    probability: float = 1.0
+    """Of the verdict, among all that the segments may mean."""
+    roll_deg: float = 0.0
+    """By how much they moved the answer."""
+    pitch_deg: float = 0.0
+    vfov_deg: float = 0.0
+    traces: Traces | None = field(default=None, repr=False, compare=False)
+    """The segments themselves; not in the record."""
+
+    @classmethod
+    def create(
+        cls,
+        verdict: Verdict,
+        traces: Traces,
+        probability: float,
+        before: Angles,
+        after: Angles,
+    ) -> Lines:
+        """Of answers before and after lines were looked at."""
+        upright, counts = traces.vertical.tolist(), traces.along()
+        return cls(
+            verdict,
+            sum(n for n, vertical in zip(counts, upright, strict=True) if vertical),
+            tuple(n for n, vertical in zip(counts, upright, strict=True) if not vertical),
+            len(traces.segments) - sum(counts),
+            probability,
+            (after.roll_deg - before.roll_deg + 180) % 360 - 180,
+            after.pitch_deg - before.pitch_deg,
+            after.vfov_deg - before.vfov_deg,
+            traces,
+        )
+
+    def turned_back(self, segments: Segments, directions: Tensor) -> Lines:
+        """Of the photo itself, where a turned one was looked at."""
+        assert self.traces is not None
+        return replace(self, traces=replace(self.traces, segments=segments, directions=directions))
+
+    def __str__(self) -> str:
+        """One sentence."""
+        if not self.verdict.used:
+            return f"lines {self.verdict}"
+        level = " + ".join(map(str, self.level)) or "no"
+        return (
+            f"lines {self.verdict} ({self.vertical} vertical, {level} level): "
+            f"roll {self.roll_deg:+.2f}°, pitch {self.pitch_deg:+.2f}°, vFoV {self.vfov_deg:+.2f}°"
+        )

@@ -1,0 +1,43 @@
+"""What a sensor said beside what the picture alone shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+CONTRADICTION = 3.0
+"""Sigmas: of good sensors and good pictures one pair in 370 is further apart."""
+
+
+@dataclass(frozen=True)
+class PriorCheck:
+    """A prior beside the estimate of the same quantity without any sensor."""
+
+    quantity: Literal["focal", "gravity"]
+    source: str
+    prior: tuple[float, ...]
+    """The focal length (fy) in pixels, or the three components of gravity."""
+    prior_sigma: float
+    """Pixels, or degrees."""
+    estimate: tuple[float, ...]
+    """As the prior."""
+    estimate_sigma: float
+    """Pixels, or degrees along the most uncertain direction; NaN if not known."""
+    tension: float
+    """How far apart they are, in sigmas of one normal variable; NaN if not known."""
+    used: bool = True
+    """Whether the answer makes use of the prior."""
+
+    @property
+    def contradicts(self) -> bool:
+        """Whether one of the two is most likely wrong."""
+        return self.tension > CONTRADICTION
+
+    def __str__(self) -> str:
+        """What is known, and whether it agrees; if not, what was done."""
+        what = "focal length" if self.quantity == "focal" else "gravity"
+        said = f"{what}: {self.source}"
+        if not self.contradicts:
+            return f"{said}, agrees" if self.used else f"{said}, was left out"
+        done = "kept" if self.used else "left out"
+        return f"{said}, contradicts the picture by {self.tension:.1f} sigma and was {done}"

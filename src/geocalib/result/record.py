@@ -1,0 +1,168 @@
+"""The record of an image, read back: every value is checked, and every error says where."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import torch
+
+from geocalib.cameras import Camera, get_model
+from geocalib.cameras.exchange import LONGEST_SIDE
+from geocalib.errors import CameraError, FormatError
+from geocalib.result.layout import Place, read
+from geocalib.result.lines import Lines, Verdict
+from geocalib.result.older import upgraded
+from geocalib.result.prior_check import PriorCheck
+from geocalib.result.schema import OLDER, RECORD, SCHEMA
+from geocalib.result.uncertainty import Uncertainty
+
+FOCAL_RANGE = (1e-6, 1e6)
+"""Focal lengths in units of the longer side, beyond which a record is damaged."""
+
+UNIT_TOLERANCE = 1e-6
+"""How far from 1 the length of a gravity vector may be."""
+
+
+def parse(text: str | bytes, source: str) -> dict[str, Any]:
+    """The record that a piece of JSON holds, unchecked but for its schema."""
+    try:
+        record = json.loads(text, parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f"{source}: this is not JSON: {error}") from None
+    if not isinstance(record, dict):
+        raise FormatError(f"{source}: a record is a JSON object, got {record!r:.40}")
+    _check_schema(record, source)
+    return record
+
+
+def to_text(record: Mapping[str, Any]) -> str:
+    """A record on one line of ASCII, the inverse of ``parse``."""
+    # ASCII, so that file names of any bytes pass and no character is taken for a line's end.
+    return json.dumps(record, allow_nan=False)
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not a JSON number; what is not known is null")
+
+
+def _check_schema(record: Mapping[str, Any], source: str) -> None:
+    schema = record.get("schema")
+    if schema not in (SCHEMA, OLDER):
+        raise FormatError(
+            f"{source}: unknown schema {schema!r}; this version reads {OLDER!r} and {SCHEMA!r}"
+        )
+
+
+@dataclass(frozen=True)
+class Values:
+    """The values of a record, each of the kind that it should be, and what they stand for."""
+
+    values: Mapping[str, Any]
+    """As ``layout.read`` gives them."""
+    record: Mapping[str, Any]
+    """As they were."""
+    place: Place
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any], source: str) -> Values:
+        """Those of a record of any version that is known."""
+        _check_schema(record, source)
+        if record["schema"] == OLDER:
+            record = upgraded(record)
+        place = Place(source, failed=record.get("error") is not None)
+        return cls(read(record, RECORD, place), record, place)
+
+    def __getitem__(self, key: str) -> Any:
+        return self.values[key]
+
+    @property
+    def failed(self) -> bool:
+        """Whether there is no answer."""
+        return self.place.failed
+
+    def _fail(self, key: str, wanted: str) -> NoReturn:
+        self.place.key(key).fail(wanted, self.record[key])
+
+    def pixels(self, key: str) -> int | None:
+        """The width or height; None where a failure does not know it."""
+        value: int | None = self[key]
+        if value is not None and not 0 < value <= LONGEST_SIDE:
+            self._fail(key, "a positive whole number of pixels")
+        return value
+
+    def camera(self) -> Camera:
+        """In float64, a batch of 1."""
+        try:
+            model = get_model(self["camera_model"])
+        except CameraError as error:
+            raise FormatError(f"{self.place.source}: {error}") from None
+        size = [self.pixels(key) or 0 for key in ("width", "height")]
+        low, high = (share * max(size) for share in FOCAL_RANGE)
+        for key in ("fx", "fy"):
+            if not low <= self[key] <= high:
+                self._fail(key, f"positive, between {low:g} and {high:g} pixels")
+        count = len(model.parameters)
+        if len(self["distortion"]) != count:
+            names = ", ".join(model.parameters) or "none"
+            self._fail("distortion", f"a list of {count} numbers ({names}) for {model.name}")
+        return Camera.create(
+            model,
+            f=torch.tensor(self["fy"], dtype=torch.float64),
+            size=size,
+            distortion=list(self["distortion"]),
+            c=(self["cx"], self["cy"]),
+            aspect=_aspect(self["fx"], self["fy"]),
+        )
+
+    def gravity(self) -> torch.Tensor:
+        """(3,) float64 unit vector."""
+        if abs(math.hypot(*self["gravity"]) - 1) > UNIT_TOLERANCE:
+            self._fail("gravity", "a unit vector")
+        return torch.tensor(self["gravity"], dtype=torch.float64)
+
+    def sigma(self) -> Uncertainty:
+        sigma, count = Uncertainty(**self["sigma"]), len(self["distortion"])
+        if len(sigma.distortion) != count:
+            wanted = f"a list of {count} numbers or nulls, one for each of distortion"
+            self.place.key("sigma.distortion").fail(wanted, self.record["sigma"]["distortion"])
+        return sigma
+
+    def covariance(self) -> torch.Tensor:
+        """(P, P) float64 of the free parameters."""
+        rows, size = self["covariance"], len(self["parameters"])
+        if len(rows) != size or any(len(row) != size for row in rows):
+            self._fail("covariance", f"{size} rows of {size}, one for each of parameters")
+        return torch.tensor(rows, dtype=torch.float64).reshape(size, size)
+
+    def lines(self) -> Lines | None:
+        """What became of straight lines; None if they were not looked for."""
+        if self["lines"] is None:
+            return None
+        try:
+            return Lines(**{**self["lines"], "verdict": Verdict(self["lines"]["verdict"])})
+        except ValueError:
+            wanted = f"one of {', '.join(map(repr, map(str, Verdict)))}"
+            self.place.key("lines.verdict").fail(wanted, self["lines"]["verdict"])
+
+    def priors(self) -> tuple[PriorCheck, ...]:
+        """What sensors said."""
+        for index, prior in enumerate(self["priors"]):
+            place = self.place.key("priors").item(index)
+            count = {"focal": 1, "gravity": 3}.get(prior["quantity"])
+            if count is None:
+                place.key("quantity").fail("focal or gravity", prior["quantity"])
+            for key in ("prior", "estimate"):
+                if len(prior[key]) != count:
+                    place.key(key).fail(f"a list of {count} numbers", list(prior[key]))
+        return tuple(PriorCheck(**prior) for prior in self["priors"])
+
+
+def _aspect(fx: float, fy: float) -> float:
+    """The ratio that gives exactly fx when multiplied by fy, if there is one."""
+    ratio = fx / fy
+    near = (ratio, math.nextafter(ratio, 0), math.nextafter(ratio, math.inf))
+    return next((a for a in near if fy * a == fx), ratio)

@@ -1,0 +1,58 @@
+"""How sure an answer is: one sigma of everything people ask for, from one covariance."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from geocalib.cameras import Camera
+from geocalib.solver.sigmas import sigmas_of
+
+
+@dataclass(frozen=True)
+class Uncertainty:
+    """One sigma of each quantity: 0 for what was held fixed, NaN for what is not known."""
+
+    roll_deg: float
+    pitch_deg: float
+    gravity_deg: float
+    """Along the most uncertain direction."""
+    vfov_deg: float
+    hfov_deg: float
+    focal: float
+    """Of fy, pixels."""
+    aspect: float
+    """Of fx / fy."""
+    distortion: tuple[float, ...]
+    """In the unit of each parameter."""
+    principal_point: tuple[float, float]
+    """Pixels."""
+
+    @classmethod
+    def of(
+        cls, camera: Camera, gravity: Tensor, covariance: Tensor, parameters: Sequence[str]
+    ) -> Uncertainty:
+        """That of one camera (a batch of 1) and gravity (3,), given the covariance (P, P) of their
+        free parameters, named as in ``FitResult``; all float64 on the CPU."""
+        sigma = sigmas_of(camera, gravity[None], covariance[None], parameters)
+        cx, cy = sigma.principal_point[0].tolist()
+        return cls(
+            roll_deg=sigma.roll_deg.item(),
+            pitch_deg=sigma.pitch_deg.item(),
+            gravity_deg=sigma.gravity_deg.item(),
+            vfov_deg=sigma.vfov_deg.item(),
+            hfov_deg=sigma.hfov_deg.item(),
+            focal=sigma.focal.item(),
+            aspect=sigma.aspect.item(),
+            distortion=tuple(sigma.distortion[0].tolist()),
+            principal_point=(cx, cy),
+        )
+
+    @classmethod
+    def unknown(cls, camera: Camera) -> Uncertainty:
+        """Of an answer that nobody knows the sigmas of."""
+        each = (math.nan,) * len(camera.model.parameters)
+        return cls(*(math.nan,) * 7, each, (math.nan, math.nan))

@@ -1,0 +1,39 @@
+"""What is known of the errors that a network's fields have, beyond their confidences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from geocalib.cameras.base import CameraModel
+from geocalib.cameras.legacy import LegacySimpleRadial, without_legacy
+from geocalib.cameras.simple_radial import SimpleRadial
+from geocalib.solver.given import Given
+from geocalib.solver.result import FitResult
+
+
+@dataclass(frozen=True)
+class FieldErrors:
+    """As the card of the network's weights tells them."""
+
+    confidence_scale: float | None = None
+    """s^2, as ``FitOptions`` takes it."""
+    sigma_scale: Mapping[str, float] = field(default_factory=dict)
+    """Factors on the sigmas, as ``FitResult.with_sigmas_scaled`` takes them."""
+    legacy_up_field: bool = False
+    """Whether distortion bends up-vectors as ``cameras.legacy`` has it."""
+
+    def fitted(self, model: CameraModel) -> CameraModel:
+        """The model to fit to the fields where this one is asked for."""
+        legacy = self.legacy_up_field and isinstance(model, SimpleRadial)
+        return LegacySimpleRadial() if legacy else model
+
+    def foreseen(self, given: Given) -> Given:
+        """What is known as a fit has to be told it whose sigmas will be corrected."""
+        return given.before_scaling(**self.sigma_scale)
+
+    def corrected(self, result: FitResult) -> FitResult:
+        """A fit with calibrated sigmas, of a camera that users know."""
+        if isinstance(result.camera.model, LegacySimpleRadial):
+            result = replace(result, camera=without_legacy(result.camera))
+        return result.with_sigmas_scaled(**self.sigma_scale)

@@ -1,0 +1,105 @@
+"""Photographs through a network: each by itself, in order, and decoded once."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from geocalib.imaging import ImageSource
+from geocalib.nets.weights import LoadedNetwork
+from geocalib.pipeline.predict import Seen, see
+from geocalib.pipeline.prepare import path_of
+from geocalib.pipeline.torch_engine import TorchEngine
+from geocalib.result.calibration import Failure
+from geocalib.result.trust import BLANK
+from oracle_network import CARD, Oracle, picture, truth
+
+SIZES = [(480, 360), (320, 320), (640, 480)]
+"""The first and the last have inputs of one size."""
+
+
+@pytest.fixture
+def oracle() -> Oracle:
+    return Oracle([truth(size) for size in SIZES])
+
+
+@pytest.fixture
+def engine(oracle: Oracle) -> TorchEngine:
+    loaded = LoadedNetwork(oracle, CARD)  # type: ignore[arg-type]
+    return TorchEngine(loaded, torch.device("cpu"), half=False, compile=False)
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> list[ImageSource]:
+    paths = [tmp_path / f"{i}.png" for i in range(len(SIZES))]
+    for i, path in enumerate(paths):
+        Image.fromarray(picture(SIZES[i], i)).save(path)
+    return list(paths)
+
+
+def test_inputs_of_one_size_are_seen_together(
+    engine: TorchEngine, oracle: Oracle, photos: list[ImageSource]
+) -> None:
+    sights = list(see(engine, photos, with_lines=False, any_rotation="off"))
+    assert sorted(oracle.batches) == [1, 2]
+    for sight, size, path in zip(sights, SIZES, photos, strict=True):
+        assert isinstance(sight, Seen)
+        assert sight.file.size == size
+        assert sight.file.path == str(path)
+        width, height = sight.fields.size
+        assert (sight.view.width / width, len(sight.fields)) == (
+            pytest.approx(sight.view.height / height, rel=0.02),
+            1,
+        )
+        assert sight.segments is None
+        assert sight.down is None
+        assert sight.notes == ()
+        # The field is that of the camera: up where its roll says.
+        up = sight.fields.up[0, :, height // 2, width // 2]
+        assert math.degrees(math.atan2(-up[0], -up[1])) == pytest.approx(7, abs=0.2)
+
+
+def test_what_cannot_be_read_fails_alone(engine: TorchEngine, photos: list[ImageSource]) -> None:
+    blank = np.full((48, 64, 3), 8, np.uint8)
+    sources: list[ImageSource] = [photos[0], "gone.jpg", blank, photos[1]]
+    sights = list(see(engine, sources, with_lines=True, any_rotation="off"))
+    first, gone, empty, last = sights
+    assert isinstance(gone, Failure)
+    assert (gone.image, gone.width) == ("gone.jpg", None)
+    assert "does not exist" in gone.error
+    assert isinstance(empty, Seen)
+    assert empty.notes == (BLANK,)
+    assert empty.segments is not None
+    assert len(empty.segments) == 0
+    assert isinstance(first, Seen)
+    assert isinstance(last, Seen)
+    assert (first.file.size, last.file.size) == (SIZES[0], SIZES[1])
+
+
+def test_a_large_photo_is_decoded_once(
+    engine: TorchEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "large.jpg"
+    Image.fromarray(picture((2600, 1950), 2)).save(path, quality=95)
+    decoded = []
+
+    def load(image: Image.Image, name: str) -> None:
+        decoded.append(name)
+        image.load()
+
+    monkeypatch.setattr("geocalib.imaging.read._load", load)
+    (sight,) = see(engine, [path], with_lines=True, any_rotation="off")
+    assert isinstance(sight, Seen)
+    assert sight.segments is not None
+    assert decoded == [str(path)]
+
+
+def test_sources_that_have_a_path() -> None:
+    assert path_of("a.jpg") == path_of(Path("a.jpg")) == "a.jpg"
+    assert path_of(b"bytes") is None
+    assert path_of(np.zeros((4, 4))) is None

@@ -1,0 +1,211 @@
+"""Pictures that lie on a side, looked at all ways."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from torch import Tensor
+
+from geocalib import Calibration, Calibrator, Prior
+from geocalib.cameras import Camera
+from geocalib.errors import ConfigError
+from geocalib.geometry.fields import Fields, perspective_field
+from geocalib.geometry.gravity import angle_between, from_roll_pitch, rotate90
+from geocalib.pipeline.rotation import (
+    LIES,
+    MAY_LIE,
+    UNSURE,
+    look_all_ways,
+    look_upright,
+    mode_of,
+    turned,
+)
+from geocalib.synthetic import render_scene
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "town.jpg"
+SIZE = (64, 48)
+GRAVITY = from_roll_pitch(torch.tensor([0.2]).double(), torch.tensor([-0.3]).double())
+CAMERA = Camera.create("pinhole", f=torch.tensor(60.0).double(), size=SIZE, aspect=1.01)
+
+
+def fields(turns: int, confidence: float = 1.0) -> Fields:
+    """Of the camera's picture turned counter-clockwise."""
+    up, latitude, valid = perspective_field(CAMERA.rotate90(turns), rotate90(GRAVITY, turns))
+    sure = confidence * valid.double()
+    return Fields(up, latitude, sure, sure)
+
+
+def image(turns: int) -> Tensor:
+    """(3, H, W): bright at the top."""
+    rows = torch.linspace(1, 0, SIZE[1])[:, None].expand(SIZE[1], SIZE[0])
+    return torch.rot90(rows.expand(3, *rows.shape), turns, (-2, -1))
+
+
+def brightest(image: Tensor) -> int:
+    """By how many quarter turns the bright side has left the top."""
+    corners = [image[0, 0, 0], image[0, 0, -1], image[0, -1, -1], image[0, -1, 0]]
+    # The corner that was top left, with the next one clockwise just as bright.
+    pairs = [float(corners[i] + corners[(i + 1) % 4]) for i in range(4)]
+    return (4 - int(np.argmax(pairs))) % 4
+
+
+class Eye:
+    """Sees true fields however a picture is turned, and is sure of them where it is upright."""
+
+    def __init__(self, doubt: float) -> None:
+        self.doubt = doubt
+
+    def __call__(self, images: Tensor) -> Fields:
+        return Fields.concatenate([self._one(image) for image in images])
+
+    def _one(self, image: Tensor) -> Fields:
+        turns = brightest(image)
+        return fields(turns, 1.0 if turns == 0 else self.doubt)
+
+
+@pytest.mark.parametrize("turns", range(-1, 5))
+def test_fields_turn_with_their_cameras(turns: int) -> None:
+    found, expected = turned(fields(0), turns), fields(turns % 4)
+    for name, value in vars(expected).items():
+        torch.testing.assert_close(getattr(found, name), value, atol=1e-9, rtol=0, msg=name)
+
+
+@pytest.mark.parametrize("turns", range(4))
+def test_the_surest_side_is_up(turns: int) -> None:
+    images = torch.stack([image(turns)] * 2)
+    aspect = CAMERA.rotate90(turns).aspect.tolist() * 2
+    look = look_all_ways(images, aspect, Eye(0.5), 1.0)
+    assert look.notes == [(), ()]
+    for row, down in enumerate(look.down):
+        torch.testing.assert_close(look.fields[row : row + 1].up, fields(turns).up)
+        assert down is not None
+        assert angle_between(down, rotate90(GRAVITY, turns)[0]).item() < 1e-3
+
+
+def test_equally_sure_of_all_sides() -> None:
+    look = look_all_ways(image(0)[None], [1.01], Eye(1.0), 1.0)
+    assert look.notes == [(UNSURE,)]
+
+
+class Glance:
+    """Sees which side is bright, with a probability that it is up."""
+
+    def __init__(self, probability: float) -> None:
+        self.probability = probability
+        self.looks = 0
+
+    def __call__(self, images: Tensor) -> Tensor:
+        self.looks += len(images)
+        chances = torch.full((len(images), 4), (1 - self.probability) / 3)
+        for row, one in enumerate(images):
+            chances[row, brightest(one)] = self.probability
+        return chances.log()
+
+
+class TestAtAGlance:
+    @pytest.mark.parametrize("certain", [True, False])
+    @pytest.mark.parametrize("turns", range(4))
+    def test_the_side_that_is_up(self, turns: int, certain: bool) -> None:
+        look = look_upright(torch.stack([image(turns)] * 2), Eye(0.5), Glance(0.95), certain)
+        assert look.notes == 2 * [(LIES,) if turns and certain else ()]
+        for row, down in enumerate(look.down):
+            # Seen upright, and turned back.
+            torch.testing.assert_close(look.fields[row : row + 1].up, fields(turns).up)
+            assert bool((look.fields.up_confidence[row] == 1).all())
+            assert (down is None) == (turns == 0)
+            if down is not None:
+                assert angle_between(down, rotate90(GRAVITY, turns)[0]).item() < 0.5
+
+    def test_a_mixed_batch(self) -> None:
+        wide = torch.stack([image(0), image(2), image(0)])
+        look = look_upright(wide, Eye(0.5), Glance(0.95), True)
+        assert look.notes == [(), (LIES,), ()]
+        expected = Fields.concatenate([fields(0), fields(2), fields(0)])
+        torch.testing.assert_close(look.fields.latitude, expected.latitude)
+
+    def test_upright_pictures_cost_one_glance(self) -> None:
+        glance = Glance(0.6)
+        look_upright(torch.stack([image(0)] * 3), Eye(0.5), glance, True)
+        assert glance.looks == 3
+
+    def test_a_suspicion_is_a_warning_and_changes_nothing(self) -> None:
+        look = look_upright(image(1)[None], Eye(0.5), Glance(0.65), True)
+        assert look.notes == [(MAY_LIE,)]
+        assert look.down == [None]
+        assert bool((look.fields.up_confidence == 0.5).all())
+
+    def test_less_than_a_suspicion_is_not_told(self) -> None:
+        look = look_upright(image(1)[None], Eye(0.5), Glance(0.55), True)
+        assert look.notes == [()]
+        assert look.down == [None]
+
+    def test_who_asks_gets_the_likeliest_side(self) -> None:
+        look = look_upright(image(1)[None], Eye(0.5), Glance(0.4), False)
+        assert look.notes == [(UNSURE,)]
+        torch.testing.assert_close(look.fields.up, fields(1).up)
+
+
+def test_modes() -> None:
+    assert [mode_of(asked) for asked in (True, False, "auto", "on", "off")] == [
+        *("on", "off", "auto", "on", "off")
+    ]
+    with pytest.raises(ConfigError, match="any_rotation is 'yes'; known: auto, on, off"):
+        mode_of("yes")  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def calibrator() -> Calibrator:
+    return Calibrator(device="cpu")
+
+
+def test_photos_on_their_sides(calibrator: Calibrator) -> None:
+    camera = Camera.create("pinhole", f=235.0, size=(320, 240))
+    gravity = from_roll_pitch(torch.tensor([math.radians(4)]), torch.tensor([math.radians(5)]))
+    picture = render_scene(camera, gravity, 1, subpixels=1)[0].numpy()
+    sides = [np.ascontiguousarray(np.rot90(picture, turns)) for turns in (1, 2, 3)]
+    answers = calibrator.calibrate(sides, any_rotation=True, lines="off")
+    for turns, found in zip((1, 2, 3), answers, strict=True):
+        assert isinstance(found, Calibration)
+        expected = rotate90(gravity[0].double(), turns)
+        assert math.degrees(angle_between(found.gravity, expected).item()) < 5
+
+
+@pytest.fixture(scope="module")
+def lying() -> np.ndarray:
+    """The example, which has a roll of 6 degrees, turned by a quarter."""
+    with Image.open(EXAMPLE) as upright:
+        return np.ascontiguousarray(np.rot90(np.asarray(upright.convert("RGB"))))
+
+
+def test_a_photo_on_its_side_is_noticed_without_being_asked(
+    calibrator: Calibrator, lying: np.ndarray
+) -> None:
+    found = calibrator.calibrate(lying, lines="off")
+    assert found.roll_deg == pytest.approx(96, abs=1)
+    assert LIES in found.warnings
+    assert not found.trusted
+    believed = calibrator.calibrate(lying, lines="off", any_rotation=False)
+    assert abs(believed.roll_deg) < 45
+    upright = np.ascontiguousarray(np.rot90(lying, -1))
+    off, auto = (
+        calibrator.calibrate(upright, lines="off", any_rotation=mode) for mode in (False, "auto")
+    )
+    assert off == auto
+
+
+def test_who_knows_gravity_knows_which_side_is_up(
+    calibrator: Calibrator, lying: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calibrator._engine, "glance", lambda *_: pytest.fail("it glanced"))
+    found = calibrator.calibrate(lying, gravity=Prior([1.0, 0.0, 0.0], 0.1), lines="off")
+    assert LIES not in found.warnings
+
+
+def test_lines_alone_do_not_know_up(calibrator: Calibrator) -> None:
+    with pytest.raises(ConfigError, match="nothing else"):
+        calibrator.calibrate(np.zeros((64, 64, 3)), lines="only", any_rotation=True)
