@@ -10,7 +10,7 @@ import pytest
 from problems import street
 
 from geocalib.lines import covariance as module
-from geocalib.lines.covariance import covariance, information
+from geocalib.lines.covariance import CENTRE, covariance, information
 from geocalib.lines.descent import settled
 
 WIDTH = math.radians(0.2)
@@ -55,7 +55,7 @@ def test_a_centre_that_is_off_moves_the_answer_by_its_sigma(
     with_centre = covariance(problem, end, WIDTH)[0]
     monkeypatch.setattr(module, "CENTRE", 0.0)
     added = with_centre - covariance(problem, end, WIDTH)[0]
-    shift = 0.005 * problem.layout.size.max()
+    shift = CENTRE * problem.layout.size.max()
     moved = []
     for axis in (0, 1):
         c = end.c.copy()
