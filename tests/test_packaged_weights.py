@@ -62,7 +62,9 @@ def test_the_same_call_gives_the_same_bits(calibrator: Calibrator, photos: torch
         assert list(pool.map(calibrator.calibrate, [photos[1]] * 2)) == [alone] * 2
 
 
-@pytest.mark.usefixtures("bfloat16")
+@pytest.mark.skipif(
+    not torch.ops.mkldnn._is_mkldnn_bf16_supported(), reason="the processor has no bfloat16"
+)
 def test_bfloat16(photos: torch.Tensor, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of small inputs, as most processors are slow at it, and of the network alone."""
     lean = load_network("lean")

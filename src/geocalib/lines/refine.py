@@ -28,7 +28,7 @@ from geocalib.lines.explanations import Explanation, explanations, probabilities
 from geocalib.lines.minimise import Problem
 from geocalib.lines.mixture import weigh
 from geocalib.lines.plumb import firm, loose, straightened
-from geocalib.lines.prior import Prior, network_prior, usual
+from geocalib.lines.prior import Prior, network_prior, sobered
 from geocalib.lines.search import survey
 from geocalib.lines.straightness import bendable, pinhole_again
 from geocalib.lines.unknowns import Array, Guess, Layout
@@ -83,7 +83,7 @@ def refined_from(calibration: Calibration, segments: Segments, starts: Guess) ->
     problem = _problem(told, [segments], alone)
     bent = np.repeat(problem.prior.mean.distortion, len(starts), 0)
     modes = modes_from(problem, replace(starts, distortion=bent))
-    problem, guess = supported_minimum(problem, modes.best)
+    problem, guess, modes = supported_minimum(problem, modes)
     found = explanations(problem, guess, modes, problem.prior)
     if not found or found[0].support < LEAST_TOGETHER:
         return None
@@ -106,7 +106,7 @@ def _refined(
     told = straightened([bendable(each) for each in calibrations], curves, coupling)
     if all(len(part) < FEWEST for part in segments):
         return _left_alone(calibrations, told, segments, Verdict.TOO_FEW)
-    believed = list(map(usual, told, sure))
+    believed = list(map(sobered, told, sure))
     firmly = [firm(each) for each in believed] if any(map(len, curves)) else believed
     problem = _problem(firmly, segments, coupling)
     landscapes = [
@@ -114,7 +114,7 @@ def _refined(
         for i, own in enumerate(_priors_alone(problem, firmly))
     ]
     modes = modes_from(problem, starts_of(problem, landscapes))
-    problem, guess = supported_minimum(problem, modes.best)
+    problem, guess, modes = supported_minimum(problem, modes)
     honest = replace(problem, prior=network_prior(believed, coupling)[0])
     open_to = network_prior([loose(each) for each in believed], coupling)[0]
     found = explanations(honest, guess, modes, open_to)
