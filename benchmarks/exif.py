@@ -24,7 +24,7 @@ from PIL import Image
 from geocalib import Calibrator
 from geocalib.priors.belief import believed
 from geocalib.priors.check import focal_check
-from geocalib.priors.exif import FULL_FRAME_DIAGONAL, FocalHint, focal_hint
+from geocalib.priors.exif import FULL_FRAME_DIAGONAL, FocalReading, focal_reading
 from geocalib.priors.sizes import SENSORS
 from geocalib.result.prior_check import PriorCheck
 
@@ -90,7 +90,7 @@ def cameras(table: Path, calibrated: Path | None) -> None:
     if calibrated is not None:
         truth = next(csv.DictReader(calibrated.open()))
         size = int(truth["width"]), int(truth["height"])
-        hint, _ = focal_hint({EQUIVALENT: 32}, size)
+        hint, _ = focal_reading({EQUIVALENT: 32}, size)
         assert hint is not None
         off = float(truth["fy"]) / hint.focal_px - 1
         diagonal = 32 / FULL_FRAME_DIAGONAL * math.hypot(*size)
@@ -114,7 +114,7 @@ def crops(table: Path, every: int) -> None:
             left, top = (picture.width - width) // 2, (picture.height - height) // 2
             seen = calibrator.calibrate(picture.crop((left, top, left + width, top + height)))
             true = float(photo["focal"])
-            hint, _ = focal_hint({EQUIVALENT: float(photo["f35"])}, (width, height))
+            hint, _ = focal_reading({EQUIVALENT: float(photo["f35"])}, (width, height))
             if hint is None:
                 continue
             check = focal_check(hint, seen.fy, seen.sigma.focal)
@@ -136,7 +136,7 @@ def _used(policy: str, check: PriorCheck) -> bool:
     return believed(check) if policy == "if likelier right" else policy == "always"
 
 
-def _both(hint: FocalHint, check: PriorCheck) -> float:
+def _both(hint: FocalReading, check: PriorCheck) -> float:
     """Weighed by their sigmas, as the fit does."""
     told, seen = hint.relative**-2, (check.estimate[0] / check.estimate_sigma) ** 2
     step = math.log(check.estimate[0] / hint.focal_px) * seen / (seen + told)

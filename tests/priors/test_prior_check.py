@@ -16,8 +16,8 @@ from calibrations import one
 from geocalib.errors import FormatError
 from geocalib.geometry.gravity import move, tangent_basis
 from geocalib.priors.check import check
-from geocalib.priors.exif import FocalHint
-from geocalib.priors.hint import GravityHint
+from geocalib.priors.exif import FocalReading
+from geocalib.priors.gravity_reading import GravityReading
 from geocalib.priors.readings import Readings
 from geocalib.result.calibration import Calibration
 from geocalib.result.prior_check import PriorCheck
@@ -33,16 +33,18 @@ def alone(model: str = "pinhole") -> Calibration:
     return replace(calibration, covariance=covariance, sigma=sigma)
 
 
-def gravity_hint(step_deg: tuple[float, float], sigma_deg: float) -> GravityHint:
+def gravity_hint(step_deg: tuple[float, float], sigma_deg: float) -> GravityReading:
     """Off the estimate by a step along roll and pitch."""
     start = alone().gravity
     x, y, z = move(start, torch.tensor(step_deg).double().deg2rad(), tangent_basis(start)).tolist()
-    return GravityHint((x, y, z), sigma_deg, "gimbal in XMP")
+    return GravityReading((x, y, z), sigma_deg, "gimbal in XMP")
 
 
 def test_focal_lengths_differ_by_their_logarithms() -> None:
     calibration = alone()
-    hint = FocalHint(calibration.fy * math.exp(0.1), 0.04 * calibration.fy * math.exp(0.1), "tag")
+    hint = FocalReading(
+        calibration.fy * math.exp(0.1), 0.04 * calibration.fy * math.exp(0.1), "tag"
+    )
     (found,) = check(Readings(focal=hint), calibration)
     assert found.tension == pytest.approx(0.1 / 0.05)  # 3% and 4% make 5%.
     assert not found.contradicts

@@ -14,8 +14,8 @@ from calibrations import one
 from geocalib.imaging.metadata import Metadata
 from geocalib.priors.belief import believed
 from geocalib.priors.check import focal_check
-from geocalib.priors.clues import File
-from geocalib.priors.exif import FocalHint
+from geocalib.priors.enabled import File
+from geocalib.priors.exif import FocalReading
 from geocalib.priors.readings import Readings
 from geocalib.priors.weigh import Weighed, weigh
 from geocalib.result.calibration import Calibration, Outcome
@@ -58,11 +58,11 @@ def known(focal: float, sigma: float) -> Calibration:
     return replace(moved, sigma=replace(moved.sigma, focal=sigma * focal))
 
 
-def hint(focal: float, relative: float = 0.03) -> FocalHint:
-    return FocalHint(focal, relative * focal, "26 mm")
+def hint(focal: float, relative: float = 0.03) -> FocalReading:
+    return FocalReading(focal, relative * focal, "26 mm")
 
 
-def weighed(solve: Linear, hints: Sequence[FocalHint | None], **how: Any) -> list[Weighed]:
+def weighed(solve: Linear, hints: Sequence[FocalReading | None], **how: Any) -> list[Weighed]:
     files = [File(None, f"image {i}", (640, 480), Metadata()) for i in range(len(hints))]
     readings = [Readings(focal=hint) for hint in hints]
     cameras = how.pop("cameras", range(len(hints)))

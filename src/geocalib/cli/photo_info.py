@@ -15,8 +15,8 @@ from geocalib.errors import ImageError
 from geocalib.geometry.gravity import to_roll_pitch
 from geocalib.imaging import Photo, read_photo
 from geocalib.imaging.read import SMALLEST_SIDE
-from geocalib.priors.exif import FocalHint, focal_hint
-from geocalib.priors.hint import GravityHint
+from geocalib.priors.exif import FocalReading, focal_reading
+from geocalib.priors.gravity_reading import GravityReading
 from geocalib.priors.readings import read_gravity
 from geocalib.result.calibration import Failure
 
@@ -64,7 +64,7 @@ def _facts(image: str, photo: Photo) -> Iterator[tuple[str, str]]:
     for tag, (name, unit) in LENGTHS.items():
         if tag in metadata.tags:
             yield name, f"{_text(metadata.tags, tag)} {unit}".strip()
-    hint, notes = focal_hint(metadata.tags, photo.size)
+    hint, notes = focal_reading(metadata.tags, photo.size)
     yield from _focal(hint, height)
     told = read_gravity(image, metadata)
     yield "gravity", "not told" if told.gravity is None else _gravity(told.gravity)
@@ -72,7 +72,7 @@ def _facts(image: str, photo: Photo) -> Iterator[tuple[str, str]]:
         yield "note", console.printable(note)
 
 
-def _focal(hint: FocalHint | None, height: int) -> Iterator[tuple[str, str]]:
+def _focal(hint: FocalReading | None, height: int) -> Iterator[tuple[str, str]]:
     if hint is None:
         yield "fy", "not told"
         return
@@ -83,7 +83,7 @@ def _focal(hint: FocalHint | None, height: int) -> Iterator[tuple[str, str]]:
     yield "vFoV", f"{math.degrees(2 * half):.1f} ± {sigma:.1f}°"
 
 
-def _gravity(hint: GravityHint) -> str:
+def _gravity(hint: GravityReading) -> str:
     gravity = torch.tensor(hint.gravity, dtype=torch.float64)
     angles = torch.stack(to_roll_pitch(gravity)).rad2deg()
     # Adding 0 takes the sign off a rounded -0.

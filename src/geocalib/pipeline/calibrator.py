@@ -26,8 +26,8 @@ from geocalib.pipeline.prepare import path_of
 from geocalib.pipeline.rotation import AnyRotation, Mode, mode_of
 from geocalib.pipeline.solve import KeepFields, Task, solve
 from geocalib.pipeline.torch_engine import LARGEST_BATCH, TorchEngine, find_device
-from geocalib.priors.clues import Clues, UsualPrior
 from geocalib.priors.crop import CropLike
+from geocalib.priors.enabled import EnabledPriors, UsualPrior
 from geocalib.result.calibration import Calibration, Failure, Outcome
 from geocalib.result.trust import UNTRAINED, doubts
 from geocalib.solver import Rig
@@ -206,13 +206,13 @@ class Calibrator:
             )
         if prior != "none" and rig is not None:
             raise ConfigError("a rig takes no photographs as people do; drop prior")
-        clues = Clues.create(count, exif, sensors, crop, free_principal_point, prior)
+        enabled = EnabledPriors.create(count, exif, sensors, crop, free_principal_point, prior)
         task = Task(
             models[0],
             given,
             coupling.camera,
             rig,
-            clues,
+            enabled,
             self._errors,
             self._warnings,
             keep_fields,
@@ -281,15 +281,15 @@ class Calibrator:
         )
         if free_principal_point is not None:
             raise ConfigError("the principal point of a set is fixed; drop free_principal_point")
-        clues = Clues.create(count, exif, sensors, crop, None)
+        enabled = EnabledPriors.create(count, exif, sensors, crop, None)
         method = Method(self._errors.fitted(model), self._errors, self._warnings, keep_fields)
         rotation = _rotation(any_rotation, gravity, roll_deg)
         see = partial(self._see, with_lines=lines == "auto", any_rotation=rotation)
         cameras = coupling.camera.tolist()
         if resume_in is None or keep_fields:
-            return fit_set(see(images), cameras, given, clues, method)
+            return fit_set(see(images), cameras, given, enabled, method)
         shelf = Shelf(resume_in, repr((self.card, model.name, lines, rotation, crop)))
-        return fit_set(shelf.sights(images, see), cameras, given, clues, method, shelf)
+        return fit_set(shelf.sights(images, see), cameras, given, enabled, method, shelf)
 
     def _see(
         self, sources: Sequence[ImageSource], with_lines: bool, any_rotation: Mode

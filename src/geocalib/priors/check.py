@@ -10,8 +10,8 @@ from statistics import NormalDist
 import torch
 
 from geocalib.geometry import gravity as sphere
-from geocalib.priors.exif import FocalHint
-from geocalib.priors.hint import GravityHint
+from geocalib.priors.exif import FocalReading
+from geocalib.priors.gravity_reading import GravityReading
 from geocalib.priors.readings import Readings
 from geocalib.result.calibration import Calibration, Outcome
 from geocalib.result.prior_check import PriorCheck
@@ -45,7 +45,7 @@ def check(readings: Readings, alone: Calibration) -> tuple[PriorCheck, ...]:
     return tuple(checks)
 
 
-def focal_check(hint: FocalHint, focal_px: float, sigma_px: float) -> PriorCheck:
+def focal_check(hint: FocalReading, focal_px: float, sigma_px: float) -> PriorCheck:
     """Of a picture's own focal length. In log f, in which both are close to normal."""
     apart = math.log(focal_px / hint.focal_px)
     sigma = math.hypot(sigma_px / focal_px, hint.relative)
@@ -60,7 +60,7 @@ def focal_check(hint: FocalHint, focal_px: float, sigma_px: float) -> PriorCheck
     )
 
 
-def _gravity(hint: GravityHint, alone: Calibration) -> PriorCheck:
+def _gravity(hint: GravityReading, alone: Calibration) -> PriorCheck:
     """On the tangent plane at the estimate. Of two dimensions, the chance to be that far apart is
     told as the sigmas that have the same chance in one."""
     said = torch.tensor(hint.gravity, dtype=torch.float64)

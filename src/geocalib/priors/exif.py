@@ -59,7 +59,7 @@ STITCHED_NOTE = "stitched or cut to a strip, so its EXIF focal length was ignore
 
 
 @dataclass(frozen=True)
-class FocalHint:
+class FocalReading:
     """A focal length from EXIF, with what is known of its error.
 
     A picture that was cropped by a program which also rewrote the EXIF size escapes notice: the
@@ -79,9 +79,9 @@ class FocalHint:
         return self.sigma_px / self.focal_px
 
 
-def focal_hint(
+def focal_reading(
     tags: Mapping[int, Any], size: tuple[int, int]
-) -> tuple[FocalHint | None, tuple[str, ...]]:
+) -> tuple[FocalReading | None, tuple[str, ...]]:
     """The focal length that EXIF tags tell of an image of upright (width, height), and notes.
 
     FocalLengthIn35mmFilm counts by diagonals: f = diagonal / 43.27 mm. FocalLength with
@@ -93,7 +93,7 @@ def focal_hint(
     written = _written_size(tags)
     notes: list[str] = []
 
-    def checked(hint: FocalHint | None, tag: str) -> FocalHint | None:
+    def checked(hint: FocalReading | None, tag: str) -> FocalReading | None:
         if hint is None:
             return None
         vfov = math.degrees(2 * math.atan2(size[1], 2 * hint.focal_px))
@@ -119,12 +119,12 @@ def focal_hint(
     return min(told, key=lambda hint: hint.relative), tuple(notes)
 
 
-def _apart(one: FocalHint, other: FocalHint) -> float:
+def _apart(one: FocalReading, other: FocalReading) -> float:
     """In sigmas of both."""
     return abs(math.log(one.focal_px / other.focal_px)) / math.hypot(one.relative, other.relative)
 
 
-def _equivalent(tags: Mapping[int, Any], size: tuple[int, int]) -> FocalHint | None:
+def _equivalent(tags: Mapping[int, Any], size: tuple[int, int]) -> FocalReading | None:
     """By the 35 mm equivalent.
 
     Of a picture that is a part of its sensor, it is that of the picture by the definition, and that
@@ -139,7 +139,7 @@ def _equivalent(tags: Mapping[int, Any], size: tuple[int, int]) -> FocalHint | N
     focal = millimetres / FULL_FRAME_DIAGONAL * math.sqrt(own * whole * zoom)
     doubts = 0.5 * math.log(whole / own), 0.5 * math.log(zoom), ROUNDED / (millimetres or math.nan)
     sigma = math.hypot(LENS_SIGMA, MAKERS_SIGMA, *doubts)
-    return None if sigma > USELESS else FocalHint(focal, sigma * focal, f"{millimetres:g} mm")
+    return None if sigma > USELESS else FocalReading(focal, sigma * focal, f"{millimetres:g} mm")
 
 
 def _sensor_diagonal(size: tuple[int, int]) -> float:
@@ -153,7 +153,7 @@ def _sensor_diagonal(size: tuple[int, int]) -> float:
 
 def _focal_plane(
     tags: Mapping[int, Any], size: tuple[int, int], written: tuple[float, float] | None
-) -> FocalHint | None:
+) -> FocalReading | None:
     """By the pitch of the pixels on the sensor, None if unknown.
 
     A digital zoom enlarges the picture, and nothing says whether the pitch accounts for it.
@@ -169,7 +169,7 @@ def _focal_plane(
     return _engraved(focal, millimetres, "the pitch of the pixels")
 
 
-def _on_known_sensor(tags: Mapping[int, Any], size: tuple[int, int]) -> FocalHint | None:
+def _on_known_sensor(tags: Mapping[int, Any], size: tuple[int, int]) -> FocalReading | None:
     """By the size of the model's sensor, None if unknown.
 
     A picture of another shape than the sensor's is as large a part of it as can be; a digital zoom
@@ -182,11 +182,13 @@ def _on_known_sensor(tags: Mapping[int, Any], size: tuple[int, int]) -> FocalHin
     return _engraved(millimetres * scale * _zoom(tags), millimetres, "the size of the sensor")
 
 
-def _engraved(focal: float, millimetres: float, by: str) -> FocalHint:
+def _engraved(focal: float, millimetres: float, by: str) -> FocalReading:
     """A focal length in pixels by the one of the lens, rounded to its last digit."""
     digit = next((step for step in (1.0, 0.1) if _is_multiple(millimetres, step)), 0.01)
     rounding = ROUNDED * digit / (millimetres or math.nan)
-    return FocalHint(focal, math.hypot(LENS_SIGMA, rounding) * focal, f"{millimetres:g} mm by {by}")
+    return FocalReading(
+        focal, math.hypot(LENS_SIGMA, rounding) * focal, f"{millimetres:g} mm by {by}"
+    )
 
 
 def _is_multiple(value: float, step: float) -> bool:
@@ -225,7 +227,7 @@ def _number(tags: Mapping[int, Any], tag: int) -> float | None:
 
 
 def focal_prior(
-    hints: Sequence[FocalHint | None], sizes: Sequence[tuple[int, int]], cameras: Sequence[int]
+    hints: Sequence[FocalReading | None], sizes: Sequence[tuple[int, int]], cameras: Sequence[int]
 ) -> Prior | None:
     """The soft prior (B, 1) that EXIF gives, in pixels of the originals; None if it says nothing.
 

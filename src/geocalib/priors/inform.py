@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from geocalib.priors.check import annotated
-from geocalib.priors.clues import Clues, File
+from geocalib.priors.enabled import EnabledPriors, File
 from geocalib.priors.weigh import Solve, weigh
 from geocalib.result.calibration import Outcome
 from geocalib.solver.given import Given
@@ -14,7 +14,7 @@ from geocalib.solver.given import Given
 def informed(
     solve: Solve,
     placed: Given,
-    clues: Clues,
+    enabled: EnabledPriors,
     files: Sequence[File],
     cameras: Sequence[int],
     notes: Sequence[Sequence[str]],
@@ -22,11 +22,11 @@ def informed(
 ) -> list[Outcome]:
     """The outcome of each image, with its warnings.
 
-    solve: the answers by what is known of the images. placed: what is given, as ``Clues.placed``
-    makes it. cameras: equal integers for images of one camera. notes: what is to be said of each
-    image, before all else. together: whether the images share unknowns.
+    solve: the answers by what is known of the images. placed: what is given, as
+    ``EnabledPriors.placed`` makes it. cameras: equal integers for images of one camera. notes: what
+    is to be said of each image, before all else. together: whether the images share unknowns.
     """
-    readings = clues.readings(placed, files)
+    readings = enabled.readings(placed, files)
     weighed = weigh(placed, readings, files, cameras, solve, together)
     return [
         annotated(outcome, checks, reading, said)

@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 
 from geocalib.priors.belief import believed
 from geocalib.priors.check import check
-from geocalib.priors.clues import File, pulled
+from geocalib.priors.enabled import File, pulled
 from geocalib.priors.readings import Readings
 from geocalib.result.calibration import Calibration, Outcome
 from geocalib.result.lines import Verdict

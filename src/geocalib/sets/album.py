@@ -21,7 +21,7 @@ from geocalib.geometry.fields import LOG_F, Fields
 from geocalib.geometry.segments import Segments
 from geocalib.geometry.view import View
 from geocalib.lines.turned import sharpened
-from geocalib.priors.clues import File
+from geocalib.priors.enabled import File
 from geocalib.result.calibration import OUTLIER, Calibration, Failure, Outcome
 from geocalib.sets.leaf import Leaf
 from geocalib.sets.outliers import FEWEST, Verdict, judge, silent

@@ -16,7 +16,7 @@ from PIL.ExifTags import IFD, Base
 from geocalib import Calibration, Failure, Prior
 from geocalib.errors import ConfigError
 from geocalib.geometry.gravity import from_roll_pitch
-from geocalib.priors.clues import VAGUE_RADIANS, started
+from geocalib.priors.enabled import VAGUE_RADIANS, started
 from geocalib.solver.given import Given
 from oracle_network import check, knowing, picture, truth
 from views import gravity_error_deg

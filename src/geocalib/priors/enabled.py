@@ -1,4 +1,4 @@
-"""What may speak beside the pictures: their EXIF data, sensors, and how they were cropped."""
+"""Which priors are used: EXIF data, sensors, known crops, and what is usual of photographs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch import Tensor
 from geocalib.errors import ConfigError
 from geocalib.imaging.metadata import Metadata
 from geocalib.priors.crop import Crop, CropLike, crops_of
-from geocalib.priors.exif import focal_hint, focal_prior
+from geocalib.priors.exif import focal_prior, focal_reading
 from geocalib.priors.photos import as_people_take_them
 from geocalib.priors.readings import Readings, read_gravity
 from geocalib.result.calibration import Outcome
@@ -40,8 +40,8 @@ class File:
 
 
 @dataclass(frozen=True)
-class Clues:
-    """What is let speak of B images."""
+class EnabledPriors:
+    """Priors enabled for B images."""
 
     exif: bool
     """About focal lengths."""
@@ -62,7 +62,7 @@ class Clues:
         crop: CropLike,
         point_share: float | None,
         prior: UsualPrior = "none",
-    ) -> Clues:
+    ) -> EnabledPriors:
         """From the arguments of a calibration of so many images."""
         if prior not in get_args(UsualPrior):
             raise ConfigError(f"prior is {prior!r}; known: {', '.join(get_args(UsualPrior))}")
@@ -73,7 +73,7 @@ class Clues:
             )
         return cls(exif, sensors, crops_of(crop, count), point_share, prior == "photos")
 
-    def __getitem__(self, index: Sequence[int]) -> Clues:
+    def __getitem__(self, index: Sequence[int]) -> EnabledPriors:
         """Those about some of the images."""
         return replace(self, crops=tuple(self.crops[row] for row in index))
 
@@ -115,7 +115,7 @@ class Clues:
         told = Readings()
         if self.sensors and given.gravity is None:
             told = read_gravity(file.path, file.metadata)
-        hint, notes = focal_hint(file.metadata.tags, crop.full_size if crop else file.size)
+        hint, notes = focal_reading(file.metadata.tags, crop.full_size if crop else file.size)
         if self.exif and given.focal is None:
             if hint is not None and crop is not None:
                 hint = crop.focal(hint, file.size)
