@@ -32,6 +32,7 @@ from statistics import median
 import numpy as np
 import torch
 from PIL import Image
+from PIL.ExifTags import IFD, Base
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -51,14 +52,17 @@ PHOTOS = {SMALL: (640, 480), LARGE: (4000, 3000)}
 QUALITY = 90
 GRAIN = 7.0
 """Grey levels, one sigma: makes the JPEG of 12 megapixels as large as a phone's."""
+EQUIVALENT = 24
+"""Millimetres: of the camera that takes the photo, as its file tells it."""
 FOLDER = 16
 INPUTS = ((320, 320), (416, 320))
 """Pixels of the inputs whose cost is counted; the second is that of 4:3 photos."""
 STEPS = ("decode", "network", "fit")
+ANSWERS = ("calibrate, no lines", "with lines", "with lines and EXIF")
 WARM_UP = 2
 
 START = """
-import json, resource, sys, time
+import json, re, sys, time
 marks = [time.perf_counter()]
 def mark():
     marks.append(time.perf_counter())
@@ -69,7 +73,7 @@ from geocalib import Calibrator; mark()
 calibrator = Calibrator(device="cpu", engine=sys.argv[3]); mark()
 calibrator.calibrate(sys.argv[1]); mark()
 calibrator.calibrate(sys.argv[1]); mark()
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+peak = int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1])
 print(json.dumps([*(b - a for a, b in zip(marks, marks[1:])), peak / 1e6]))
 """
 STARTING = (
@@ -148,7 +152,9 @@ def take_photo(path: Path, size: tuple[int, int]) -> None:
     enlarged = np.asarray(Image.fromarray(scene).resize(size, Image.Resampling.BICUBIC))
     grain = np.random.default_rng(0).normal(0, GRAIN, (*enlarged.shape[:2], 1))
     grainy = np.rint(enlarged + grain).clip(0, 255).astype(np.uint8)
-    Image.fromarray(grainy).save(path, quality=QUALITY)
+    exif = Image.Exif()
+    exif.get_ifd(IFD.Exif)[Base.FocalLengthIn35mmFilm] = EQUIVALENT
+    Image.fromarray(grainy).save(path, quality=QUALITY, exif=exif)
 
 
 def time_lean(photo: Path, repeat: int) -> dict[str, Spent]:
@@ -160,8 +166,10 @@ def time_lean(photo: Path, repeat: int) -> dict[str, Spent]:
     clock = Clock()
     for _ in range(WARM_UP + repeat):
         with clock.timed("calibrate"):
-            calibrator.calibrate(photo, lines="off")
+            calibrator.calibrate(photo, lines="off", exif=False)
         with clock.timed("with lines"):
+            calibrator.calibrate(photo, exif=False)
+        with clock.timed("with EXIF"):
             calibrator.calibrate(photo)
         with clock.timed("decode"):
             given = prepare(read_photo(photo, spec.short_side), spec)
@@ -261,7 +269,7 @@ def cost_table() -> None:
 def image_table(photos: dict[str, Path], threads: list[int], repeat: int) -> None:
     sizes = (f"{name} of {path.stat().st_size / 1e6:.1f} MB" for name, path in photos.items())
     print(f"\nOne JPEG ({', '.join(sizes)}), wall / CPU in ms, median of {repeat}")
-    header("threads", "photo", "network", *STEPS, "sum", "calibrate, no lines", "with lines")
+    header("threads", "photo", "network", *STEPS, "sum", *ANSWERS)
     for count in threads:
         answers = []
         for name, photo in photos.items():
@@ -270,11 +278,12 @@ def image_table(photos: dict[str, Path], threads: list[int], repeat: int) -> Non
             ours, theirs = ([spent[step] for step in STEPS] for spent in (lean, published))
             for steps in (ours, theirs):
                 steps.append(steps[0] + steps[1] + steps[2])
-            row(count, name, "lean", *ours, lean["calibrate"], lean["with lines"])
-            row(count, name, "published", *theirs, "", "")
+            whole = [lean["calibrate"], lean["with lines"], lean["with EXIF"]]
+            row(count, name, "lean", *ours, *whole)
+            row(count, name, "published", *theirs, "", "", "")
             ratios = (a.over(b) for a, b in zip(ours, theirs, strict=True))
-            row(count, name, "lean / published", *ratios, "", "")
-            answers.append((lean["calibrate"], lean["with lines"]))
+            row(count, name, "lean / published", *ratios, "", "", "")
+            answers.append(whole)
         more = (large - small for small, large in zip(*answers, strict=True))
         row(count, f"{LARGE} - {SMALL}", "lean", "", "", "", "", *more)
 

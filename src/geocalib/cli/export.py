@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from geocalib.cli.options import Network, Overwrite, Weights
+from geocalib.cli.options import Overwrite, Weights
+from geocalib.pipeline.request import Network
 
 app = typer.Typer(
     help="Write the network for other programs.", no_args_is_help=True, rich_markup_mode=None

@@ -27,6 +27,8 @@ class Sigma:
     """(B,)."""
     focal: Tensor
     """(B,) pixels."""
+    aspect: Tensor
+    """(B,) of fx / fy."""
     distortion: Tensor
     """(B, D) in the unit of each parameter."""
     principal_point: Tensor
@@ -70,6 +72,7 @@ def sigmas_of(
         vfov_deg=vfov.rad2deg().to(dtype),
         hfov_deg=hfov.rad2deg().to(dtype),
         focal=(camera.f * sigma.get("log f", fixed)).to(dtype),
+        aspect=(camera.aspect * sigma.get("log aspect", fixed)).to(dtype),
         distortion=of_each(camera.model.parameters),
         principal_point=of_each(("cx", "cy")),
     )
