@@ -317,13 +317,10 @@ def _alone(
 ) -> dict[str, Spent]:
     """What the job returns in a new process with that many threads."""
     context = get_context("spawn")
-    with ProcessPoolExecutor(1, context, _take_threads, (threads,)) as pool:
+    # Some of the libraries read it once, when they are loaded.
+    os.environ["OMP_NUM_THREADS"] = str(threads)
+    with ProcessPoolExecutor(1, context, torch.set_num_threads, (threads,)) as pool:
         return pool.submit(job, photo, repeat).result()
-
-
-def _take_threads(count: int) -> None:
-    torch.set_num_threads(count)
-    os.environ["OMP_NUM_THREADS"] = str(count)
 
 
 def start_table(photo: Path, threads: int, repeat: int) -> None:

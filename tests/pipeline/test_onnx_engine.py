@@ -67,6 +67,17 @@ def test_engines_agree(engine: OnnxEngine, in_torch: TorchEngine, size: tuple[in
     assert engine.confidence_scale == in_torch.confidence_scale
 
 
+def test_confidences_near_zero_agree(engine: OnnxEngine, in_torch: TorchEngine) -> None:
+    """Relative to themselves: they are the weights of a fit."""
+    noise = torch.rand(1, 3, 64, 96, generator=torch.Generator().manual_seed(0))
+    found, expected = engine.predict(noise), in_torch.predict(noise)
+    for name in ("up_confidence", "latitude_confidence"):
+        assert getattr(expected, name).min() < 1e-5, name
+        torch.testing.assert_close(
+            getattr(found, name), getattr(expected, name), rtol=1e-3, atol=0, msg=name
+        )
+
+
 @pytest.mark.parametrize("size", [(96, 64), (320, 256)])
 def test_glances_agree(engine: OnnxEngine, in_torch: TorchEngine, size: tuple[int, int]) -> None:
     assert engine.knows_upright

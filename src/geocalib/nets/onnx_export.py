@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,6 +61,7 @@ def export_onnx(weights: str | Path, output: str | Path) -> None:
         stored = read_weights(path)[0].state_dict()
     model = _traced(loaded.network, find_upright(loaded))
     _compact(model.graph, stored)
+    _spell_out_sigmoid(model.graph)
     _tidy(model)
     if any(output.name == STANDING for output in model.graph.output):
         _decode_on_demand(model.graph)
@@ -142,9 +143,7 @@ def _compact(graph: GraphProto, stored: Mapping[str, Tensor]) -> None:
                 _pad_unevenly(graph, tensor.name)
             makers.extend(_makers(graph, tensor, parts))
     # Nodes come in the order of their use.
-    rest = list(graph.node)
-    del graph.node[:]
-    graph.node.extend([*makers, *rest])
+    _replace(graph.node, [*makers, *graph.node])
 
 
 @dataclass(frozen=True)
@@ -206,6 +205,28 @@ def _pad_unevenly(graph: GraphProto, weight: str) -> None:
             attribute.ints[:] = [side - 1 for side in attribute.ints]
 
 
+def _spell_out_sigmoid(graph: GraphProto) -> None:
+    """As 1 / (1 + exp(-x)): ONNX Runtime rounds its own to 1e-7, which is coarse for confidences of
+    1e-6, and these are the weights of a fit."""
+    from onnx import helper, numpy_helper
+
+    one = "sigmoid.one"
+    graph.initializer.append(numpy_helper.from_array(np.array(1, np.float32), one))
+    nodes: list[NodeProto] = []
+    for node in graph.node:
+        if node.op_type != "Sigmoid":
+            nodes.append(node)
+            continue
+        (x,), (y,) = node.input, node.output
+        nodes += [
+            helper.make_node("Neg", [x], [f"{y}.minus"]),
+            helper.make_node("Exp", [f"{y}.minus"], [f"{y}.exp"]),
+            helper.make_node("Add", [f"{y}.exp", one], [f"{y}.sum"]),
+            helper.make_node("Reciprocal", [f"{y}.sum"], [y]),
+        ]
+    _replace(graph.node, nodes)
+
+
 def _decode_on_demand(graph: GraphProto) -> None:
     """All that only the fields need goes into a branch, which a glance does not take."""
     from onnx import TensorProto, helper, numpy_helper
@@ -240,10 +261,15 @@ def _decode_on_demand(graph: GraphProto) -> None:
     graph.input.append(helper.make_tensor_value_info(WANTED, TensorProto.BOOL, []))
     # A number under the name of an input is what that is by default.
     numbers.append(numpy_helper.from_array(np.array(True), WANTED))
-    for place, content in ((graph.initializer, numbers), (graph.node, [*early, choice])):
-        kept = list(content)
-        del place[:]
-        place.extend(kept)
+    _replace(graph.initializer, numbers)
+    _replace(graph.node, [*early, choice])
+
+
+def _replace(place: Any, content: Sequence[Any]) -> None:
+    """What a list in a graph holds."""
+    kept = list(content)
+    del place[:]
+    place.extend(kept)
 
 
 def _ancestors(graph: GraphProto, name: str) -> set[str]:
