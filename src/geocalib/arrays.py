@@ -1,0 +1,285 @@
+"""Arrays of NumPy and tensors of torch, handled alike: mathematics is written once for both.
+
+It is made of three things: what arrays of both libraries do by themselves (operators, indexing,
+``reshape``, ``sum(axis)``, ``all()``, ``any()``, ``mT``), the functions of the array API standard,
+which ``namespace`` finds, and the few below that the standard lacks or that are slow there.
+
+torch is imported by nobody here before somebody brings something of it along.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import cache
+from importlib.util import find_spec
+from typing import Any, TypeAlias
+
+import numpy as np
+from array_api_compat import is_array_api_obj
+from array_api_compat import numpy as numpy_namespace
+
+Array: TypeAlias = Any
+"""An array of NumPy or a tensor of torch."""
+DType: TypeAlias = Any
+Device: TypeAlias = Any
+Namespace: TypeAlias = Any
+"""A library's functions, by the names of the array API standard."""
+
+quiet = np.errstate(all="ignore")
+"""Decorates what divides by 0 and the like on purpose: NumPy is not to warn of it."""
+
+
+# Which library -----------------------------------------------------------------------------------
+
+
+def is_array(thing: object) -> bool:
+    return is_array_api_obj(thing)
+
+
+def is_tensor(thing: object) -> bool:
+    """Whether it is torch's: a tensor, a dtype, a device."""
+    return namespace(thing) is not numpy_namespace
+
+
+def namespace(thing: object) -> Namespace:
+    """The library of an array, a dtype or a device: torch's is torch, that of all else NumPy."""
+    return _library(type(thing))  # type: ignore[arg-type]  # types are hashable
+
+
+@cache
+def _library(kind: type) -> Namespace:
+    if any(base.__module__.partition(".")[0] == "torch" for base in kind.__mro__):
+        return _torch_namespace()
+    return numpy_namespace
+
+
+def _torch_namespace() -> Namespace:
+    from array_api_compat import torch as torch_namespace
+
+    return torch_namespace
+
+
+def common_namespace(*things: object) -> Namespace:
+    """The library of several things: torch if one of them is torch's, NumPy if one is NumPy's.
+    Numbers alone become tensors where torch is installed."""
+    if any(map(is_tensor, things)):
+        return _torch_namespace()
+    numpys = any(isinstance(thing, np.ndarray | np.generic | np.dtype) for thing in things)
+    if numpys or any(isinstance(thing, type) for thing in things) or not find_spec("torch"):
+        return numpy_namespace
+    return _torch_namespace()
+
+
+# Making arrays, and their kinds of number --------------------------------------------------------
+
+
+def as_array(value: Any, like: Array, dtype: DType | None = None) -> Array:
+    """Numbers or an array in the library and on the device of ``like``; of its dtype, too, where
+    none is given. Gradients are kept."""
+    dtype = like.dtype if dtype is None else dtype
+    if is_tensor(like):
+        return namespace(like).as_tensor(value, dtype=dtype, device=like.device)
+    return np.asarray(value, dtype=dtype)
+
+
+def as_floats(value: Any, xp: Namespace, dtype: DType | None = None) -> Array:
+    """Numbers or an array in that library: of that dtype; or of their own if that is a floating
+    one, and of the library's default if not."""
+    make = np.asarray if xp is numpy_namespace else xp.as_tensor
+    array = make(value, dtype=dtype)
+    if xp.isdtype(array.dtype, "real floating"):
+        return array
+    return cast(array, xp.__array_namespace_info__().default_dtypes()["real floating"])
+
+
+def zeros(shape: Sequence[int], like: Array) -> Array:
+    """With the dtype and device of ``like``."""
+    return namespace(like).zeros(tuple(shape), dtype=like.dtype, device=like.device)
+
+
+def counting(count: int, like: Array, dtype: DType | None = None) -> Array:
+    """0, 1, ..., count - 1: integers, or of that dtype."""
+    xp = namespace(like)
+    return xp.arange(count, dtype=xp.int64 if dtype is None else dtype, device=like.device)
+
+
+def cast(x: Array, dtype: DType) -> Array:
+    """With that kind of number; the same array where it has it already."""
+    return x.to(dtype) if is_tensor(x) else x.astype(dtype, copy=False)
+
+
+def cast_like(x: Array, like: Array) -> Array:
+    """With the dtype and device of ``like``."""
+    return x.to(like) if is_tensor(x) else x.astype(like.dtype, copy=False)
+
+
+def double(x: Array) -> Array:
+    """In double precision."""
+    return cast(x, namespace(x).float64)
+
+
+def eps(x: Array) -> float:
+    """Relative rounding of its kind of number."""
+    return float(namespace(x).finfo(x.dtype).eps)
+
+
+def tiny(x: Array) -> float:
+    """Smallest normal number of its kind."""
+    return float(namespace(x).finfo(x.dtype).smallest_normal)
+
+
+# Elements and axes -------------------------------------------------------------------------------
+
+
+def clip(x: Array, low: float | None = None, high: float | None = None) -> Array:
+    """Held between two numbers."""
+    if is_tensor(x):
+        return x.clamp(low, high)
+    if low is not None:
+        x = np.maximum(x, low)
+    return x if high is None else np.minimum(x, high)
+
+
+def inverse_root(x: Array) -> Array:
+    """1 / sqrt(x)."""
+    return x.rsqrt() if is_tensor(x) else 1 / np.sqrt(x)
+
+
+def unstack(x: Array, axis: int = -1) -> tuple[Array, ...]:
+    """The slices along an axis."""
+    return tuple(x.unbind(axis)) if is_tensor(x) else tuple(np.moveaxis(x, axis, 0))
+
+
+def flatten(x: Array, start: int) -> Array:
+    """All axes from ``start`` on as one."""
+    return x.reshape(*x.shape[:start], -1)
+
+
+def fill_up(x: Array, count: int, axis: int) -> Array:
+    """With zeros behind it along an axis, so many in all."""
+    shape = list(x.shape)
+    shape[axis] = count - shape[axis]
+    return namespace(x).concat([x, zeros(shape, x)], axis=axis) if shape[axis] else x
+
+
+# Rows by index -----------------------------------------------------------------------------------
+
+
+def sum_rows(values: Array, index: Array, count: int) -> Array:
+    """Rows of values (n, ...) summed by index (n,) into ``count`` rows."""
+    total = zeros((count, *values.shape[1:]), values)
+    if is_tensor(values):
+        return total.index_add(0, index, values)
+    np.add.at(total, index, values)
+    return total
+
+
+def mean_rows(values: Array, index: Array, count: int) -> Array:
+    """Likewise, their means."""
+    ones = namespace(values).ones_like(values[:, ...].reshape(len(values), -1)[:, :1])
+    number = sum_rows(ones, index, count)
+    return sum_rows(values, index, count) / number.reshape(-1, *(1,) * (values.ndim - 1))
+
+
+def max_rows(start: Array, index: Array, values: Array) -> Array:
+    """(count,) the largest of the start and of all values (n,) with that index (n,)."""
+    if is_tensor(start):
+        return start.scatter_reduce(0, index, values, "amax")
+    largest = start.copy()
+    np.maximum.at(largest, index, values)
+    return largest
+
+
+def min_rows(start: Array, index: Array, values: Array) -> Array:
+    """(count,) the smallest of the start and of all values (n,) with that index (n,)."""
+    return -max_rows(-start, index, -values)
+
+
+def replace_rows(x: Array, index: Array, rows: Array) -> Array:
+    """With the rows of that index (n,) taken from ``rows`` (n, ...)."""
+    if is_tensor(x):
+        return x.index_copy(0, index, rows)
+    x = x.copy()
+    x[index] = rows
+    return x
+
+
+# Matrices ----------------------------------------------------------------------------------------
+
+
+def diagonal(matrices: Array) -> Array:
+    """(..., n) of (..., n, n)."""
+    return namespace(matrices).linalg.diagonal(matrices)
+
+
+def diagonal_matrices(diagonals: Array) -> Array:
+    """(..., n, n) with these diagonals (..., n)."""
+    if is_tensor(diagonals):
+        return diagonals.diag_embed()
+    places = np.arange(diagonals.shape[-1])
+    matrices = zeros((*diagonals.shape, len(places)), diagonals)
+    matrices[..., places, places] = diagonals
+    return matrices
+
+
+def inverse(matrices: Array) -> Array:
+    """Of (n, p, p); what comes of a singular one is not finite, and leaves the others alone."""
+    if is_tensor(matrices):
+        return namespace(matrices).linalg.inv_ex(matrices)[0]
+    try:
+        return np.linalg.inv(matrices)
+    except np.linalg.LinAlgError:
+        return np.stack([_inverse_or_nan(matrix) for matrix in matrices])
+
+
+def _inverse_or_nan(matrix: Array) -> Array:
+    try:
+        return np.linalg.inv(matrix)
+    except np.linalg.LinAlgError:
+        return np.full_like(matrix, np.nan)
+
+
+def solve(matrices: Array, right: Array) -> Array:
+    """(n, p, q) of (n, p, p) x = (n, p, q); NaN or infinite where a matrix is singular."""
+    if is_tensor(matrices):
+        return namespace(matrices).linalg.solve_ex(matrices, right)[0]
+    try:
+        return np.linalg.solve(matrices, right)
+    except np.linalg.LinAlgError:
+        return np.stack([_inverse_or_nan(m) @ r for m, r in zip(matrices, right, strict=True)])
+
+
+# Derivatives, which only torch records -----------------------------------------------------------
+
+
+def detach(x: Array) -> Array:
+    """Without its history."""
+    return x.detach() if is_tensor(x) else x
+
+
+def records_gradients(x: Array) -> bool:
+    """Whether what is done with the array now is recorded."""
+    return is_tensor(x) and bool(namespace(x).is_grad_enabled())
+
+
+def no_gradients() -> AbstractContextManager[Any]:
+    """Nothing is recorded within."""
+    return _if_torch("no_grad")
+
+
+def gradients_only_if(wanted: bool) -> AbstractContextManager[Any]:
+    """Whether anything is recorded within."""
+    return _if_torch("set_grad_enabled", wanted)
+
+
+def inference(only: bool = True) -> AbstractContextManager[Any]:
+    """Nothing that is made within, if so, can ever be recorded: faster than ``no_gradients``."""
+    return _if_torch("inference_mode", only)
+
+
+def _if_torch(name: str, *arguments: bool) -> AbstractContextManager[Any]:
+    """A context of torch; without torch in this process, one that does nothing."""
+    context = getattr(sys.modules.get("torch"), name, None)
+    return nullcontext() if context is None else context(*arguments)
