@@ -9,6 +9,7 @@ torch is imported by nobody here before somebody brings something of it along.
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -75,23 +76,33 @@ def common_namespace(*things: object) -> Namespace:
 # Making arrays, and their kinds of number --------------------------------------------------------
 
 
+def to_array(
+    value: Any, xp: Namespace, dtype: DType | None = None, device: Device | None = None
+) -> Array:
+    """Numbers or an array, of any library, in that one. Gradients are kept."""
+    if xp is numpy_namespace:
+        return np.asarray(value, dtype=dtype)
+    return xp.as_tensor(value, dtype=dtype, device=device)
+
+
 def as_array(value: Any, like: Array, dtype: DType | None = None) -> Array:
-    """Numbers or an array in the library and on the device of ``like``; of its dtype, too, where
-    none is given. Gradients are kept."""
-    dtype = like.dtype if dtype is None else dtype
-    if is_tensor(like):
-        return namespace(like).as_tensor(value, dtype=dtype, device=like.device)
-    return np.asarray(value, dtype=dtype)
+    """The same in the library and on the device of ``like``; of its dtype, if none is given."""
+    return to_array(value, namespace(like), like.dtype if dtype is None else dtype, like.device)
 
 
 def as_floats(value: Any, xp: Namespace, dtype: DType | None = None) -> Array:
-    """Numbers or an array in that library: of that dtype; or of their own if that is a floating
-    one, and of the library's default if not."""
-    make = np.asarray if xp is numpy_namespace else xp.as_tensor
-    array = make(value, dtype=dtype)
+    """The same of that dtype; or of its own if that is a floating one, or of the library's
+    default."""
+    array = to_array(value, xp, dtype)
     if xp.isdtype(array.dtype, "real floating"):
         return array
     return cast(array, xp.__array_namespace_info__().default_dtypes()["real floating"])
+
+
+def as_doubles(value: Any, like: Array | None = None) -> Array:
+    """The same in double precision; where ``like`` is not given, as ``common_namespace`` has it."""
+    xp = common_namespace(like)
+    return to_array(value, xp, xp.float64)
 
 
 def zeros(shape: Sequence[int], like: Array) -> Array:
@@ -142,6 +153,11 @@ def clip(x: Array, low: float | None = None, high: float | None = None) -> Array
     return x if high is None else np.minimum(x, high)
 
 
+def degrees(x: Array) -> Array:
+    """Of radians."""
+    return math.degrees(1) * x
+
+
 def inverse_root(x: Array) -> Array:
     """1 / sqrt(x)."""
     return x.rsqrt() if is_tensor(x) else 1 / np.sqrt(x)
@@ -152,16 +168,11 @@ def unstack(x: Array, axis: int = -1) -> tuple[Array, ...]:
     return tuple(x.unbind(axis)) if is_tensor(x) else tuple(np.moveaxis(x, axis, 0))
 
 
-def flatten(x: Array, start: int) -> Array:
-    """All axes from ``start`` on as one."""
-    return x.reshape(*x.shape[:start], -1)
-
-
-def fill_up(x: Array, count: int, axis: int) -> Array:
-    """With zeros behind it along an axis, so many in all."""
-    shape = list(x.shape)
-    shape[axis] = count - shape[axis]
-    return namespace(x).concat([x, zeros(shape, x)], axis=axis) if shape[axis] else x
+def row_max(values: Array) -> Array:
+    """(n,) the largest of each row of (n, m), 0 if there are no columns."""
+    if values.shape[1] == 0:
+        return zeros(values.shape[:1], values)
+    return namespace(values).max(values, axis=1)
 
 
 # Rows by index -----------------------------------------------------------------------------------
@@ -178,7 +189,7 @@ def sum_rows(values: Array, index: Array, count: int) -> Array:
 
 def mean_rows(values: Array, index: Array, count: int) -> Array:
     """Likewise, their means."""
-    ones = namespace(values).ones_like(values[:, ...].reshape(len(values), -1)[:, :1])
+    ones = namespace(values).ones(len(values), dtype=values.dtype, device=values.device)
     number = sum_rows(ones, index, count)
     return sum_rows(values, index, count) / number.reshape(-1, *(1,) * (values.ndim - 1))
 
@@ -252,6 +263,11 @@ def solve(matrices: Array, right: Array) -> Array:
 
 
 # Derivatives, which only torch records -----------------------------------------------------------
+
+
+def copied(x: Array) -> Array:
+    """One of its own memory, which inference has not marked."""
+    return x.clone() if is_tensor(x) else x.copy()
 
 
 def detach(x: Array) -> Array:

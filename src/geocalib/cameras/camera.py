@@ -149,6 +149,12 @@ class Camera:
         radius, angle = (as_array(end, self.f) for end in (limits.radius, limits.angle))
         return Limits(*namespace(self.f).broadcast_arrays(radius, angle, self.f)[:2])
 
+    def border_middles(self, axis: int) -> Array:
+        """(B, 2, 2) pixels in the middle of the left and right (0) or top and bottom (1) border."""
+        across = as_array([1.0, 0.0] if axis else [0.0, 1.0], self.size)
+        first = 0.5 * across * self.size
+        return namespace(first).stack([first, self.size - first], axis=1)
+
     @property
     def vfov(self) -> Array:
         """(B,) vertical field of view, radians."""
@@ -164,10 +170,7 @@ class Camera:
         xp = namespace(self.f)
         if not self.model.wide:
             return 2 * xp.atan(0.5 * self.size[:, axis] / self.focal[:, axis])
-        across = as_array([1.0, 0.0] if axis else [0.0, 1.0], self.size)
-        near = 0.5 * across * self.size
-        ends = xp.stack([near, self.size - near], axis=1)
-        rays, valid = self.unproject(ends)
+        rays, valid = self.unproject(self.border_middles(axis))
         first, last = unstack(rays, 1)
         angle = xp.atan2(
             xp.linalg.vector_norm(xp.linalg.cross(first, last), axis=-1), (first * last).sum(-1)
