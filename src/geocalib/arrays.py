@@ -25,6 +25,8 @@ Array: TypeAlias = Any
 """An array of NumPy or a tensor of torch."""
 DType: TypeAlias = Any
 Device: TypeAlias = Any
+NUMPY = (np.ndarray, np.generic)
+"""The types of NumPy's arrays; any other array here is a tensor."""
 Namespace: TypeAlias = Any
 """A library's functions, by the names of the array API standard."""
 
@@ -67,7 +69,7 @@ def common_namespace(*things: object) -> Namespace:
     Numbers alone become tensors where torch is installed."""
     if any(map(is_tensor, things)):
         return _torch_namespace()
-    numpys = any(isinstance(thing, np.ndarray | np.generic | np.dtype) for thing in things)
+    numpys = any(isinstance(thing, (*NUMPY, np.dtype)) for thing in things)
     if numpys or any(isinstance(thing, type) for thing in things) or not find_spec("torch"):
         return numpy_namespace
     return _torch_namespace()
@@ -118,12 +120,12 @@ def counting(count: int, like: Array, dtype: DType | None = None) -> Array:
 
 def cast(x: Array, dtype: DType) -> Array:
     """With that kind of number; the same array where it has it already."""
-    return x.to(dtype) if is_tensor(x) else x.astype(dtype, copy=False)
+    return x.astype(dtype, copy=False) if isinstance(x, NUMPY) else x.to(dtype)
 
 
 def cast_like(x: Array, like: Array) -> Array:
     """With the dtype and device of ``like``."""
-    return x.to(like) if is_tensor(x) else x.astype(like.dtype, copy=False)
+    return x.astype(like.dtype, copy=False) if isinstance(x, NUMPY) else x.to(like)
 
 
 def double(x: Array) -> Array:
@@ -146,7 +148,7 @@ def tiny(x: Array) -> float:
 
 def clip(x: Array, low: float | None = None, high: float | None = None) -> Array:
     """Held between two numbers."""
-    if is_tensor(x):
+    if not isinstance(x, NUMPY):
         return x.clamp(low, high)
     if low is not None:
         x = np.maximum(x, low)
@@ -160,12 +162,15 @@ def degrees(x: Array) -> Array:
 
 def inverse_root(x: Array) -> Array:
     """1 / sqrt(x)."""
-    return x.rsqrt() if is_tensor(x) else 1 / np.sqrt(x)
+    return 1 / np.sqrt(x) if isinstance(x, NUMPY) else x.rsqrt()
 
 
 def unstack(x: Array, axis: int = -1) -> tuple[Array, ...]:
     """The slices along an axis."""
-    return tuple(x.unbind(axis)) if is_tensor(x) else tuple(np.moveaxis(x, axis, 0))
+    if not isinstance(x, NUMPY):
+        return tuple(x.unbind(axis))
+    before = (slice(None),) * (axis % x.ndim)
+    return tuple(x[(*before, i)] for i in range(x.shape[axis]))
 
 
 def row_max(values: Array) -> Array:
@@ -181,7 +186,7 @@ def row_max(values: Array) -> Array:
 def sum_rows(values: Array, index: Array, count: int) -> Array:
     """Rows of values (n, ...) summed by index (n,) into ``count`` rows."""
     total = zeros((count, *values.shape[1:]), values)
-    if is_tensor(values):
+    if not isinstance(values, NUMPY):
         return total.index_add(0, index, values)
     np.add.at(total, index, values)
     return total
@@ -196,7 +201,7 @@ def mean_rows(values: Array, index: Array, count: int) -> Array:
 
 def max_rows(start: Array, index: Array, values: Array) -> Array:
     """(count,) the largest of the start and of all values (n,) with that index (n,)."""
-    if is_tensor(start):
+    if not isinstance(start, NUMPY):
         return start.scatter_reduce(0, index, values, "amax")
     largest = start.copy()
     np.maximum.at(largest, index, values)
@@ -210,7 +215,7 @@ def min_rows(start: Array, index: Array, values: Array) -> Array:
 
 def replace_rows(x: Array, index: Array, rows: Array) -> Array:
     """With the rows of that index (n,) taken from ``rows`` (n, ...)."""
-    if is_tensor(x):
+    if not isinstance(x, NUMPY):
         return x.index_copy(0, index, rows)
     x = x.copy()
     x[index] = rows
@@ -227,17 +232,17 @@ def diagonal(matrices: Array) -> Array:
 
 def diagonal_matrices(diagonals: Array) -> Array:
     """(..., n, n) with these diagonals (..., n)."""
-    if is_tensor(diagonals):
+    if not isinstance(diagonals, NUMPY):
         return diagonals.diag_embed()
-    places = np.arange(diagonals.shape[-1])
-    matrices = zeros((*diagonals.shape, len(places)), diagonals)
-    matrices[..., places, places] = diagonals
-    return matrices
+    size = diagonals.shape[-1]
+    entries = np.zeros((*diagonals.shape[:-1], size * size), diagonals.dtype)
+    entries[..., :: size + 1] = diagonals
+    return entries.reshape(*diagonals.shape, size)
 
 
 def inverse(matrices: Array) -> Array:
     """Of (n, p, p); what comes of a singular one is not finite, and leaves the others alone."""
-    if is_tensor(matrices):
+    if not isinstance(matrices, NUMPY):
         return namespace(matrices).linalg.inv_ex(matrices)[0]
     try:
         return np.linalg.inv(matrices)
@@ -254,7 +259,7 @@ def _inverse_or_nan(matrix: Array) -> Array:
 
 def solve(matrices: Array, right: Array) -> Array:
     """(n, p, q) of (n, p, p) x = (n, p, q); NaN or infinite where a matrix is singular."""
-    if is_tensor(matrices):
+    if not isinstance(matrices, NUMPY):
         return namespace(matrices).linalg.solve_ex(matrices, right)[0]
     try:
         return np.linalg.solve(matrices, right)
@@ -267,12 +272,12 @@ def solve(matrices: Array, right: Array) -> Array:
 
 def copied(x: Array) -> Array:
     """One of its own memory, which inference has not marked."""
-    return x.clone() if is_tensor(x) else x.copy()
+    return x.copy() if isinstance(x, NUMPY) else x.clone()
 
 
 def detach(x: Array) -> Array:
     """Without its history."""
-    return x.detach() if is_tensor(x) else x
+    return x if isinstance(x, NUMPY) else x.detach()
 
 
 def records_gradients(x: Array) -> bool:

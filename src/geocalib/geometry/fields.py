@@ -150,6 +150,7 @@ class UpField:
     y: Array
     q: Array
     h: Array
+    """(B, 1) where it is the same for all."""
     tx: Array
     """t, perpendicular to up, pulled back through diag(aspect, 1) and the normalisation:
     a change dv of h m - q g_xy turns the up-vector by (tx, ty) . dv."""
@@ -162,7 +163,7 @@ def up_field(rays: Rays, camera: Camera, gravity: Array) -> UpField:
     jet = rays.jet.up or rays.jet
     aspect, z = camera.aspect[:, None], jet.depth
     if jet.d_s is None:
-        q, h = z, namespace(z).broadcast_to(gz, z.shape)
+        q, h = z, gz
     else:
         twice = 2 * jet.d_s
         q = z - rays.s * twice

@@ -37,9 +37,9 @@ def tangent_basis(gravity: Array) -> Array:
     y = y + TINY
     h = xp.hypot(x, y)
     sin_roll, cos_roll = x / h, y / h
-    along_roll = xp.stack([cos_roll, -sin_roll, xp.zeros_like(x)], axis=-1)
-    along_pitch = xp.stack([sin_roll * z, cos_roll * z, -h], axis=-1)
-    return xp.stack([along_roll, along_pitch], axis=-1)
+    # Row by row: along roll, along pitch.
+    entries = [cos_roll, sin_roll * z, -sin_roll, cos_roll * z, xp.zeros_like(x), -h]
+    return xp.stack(entries, axis=-1).reshape(*x.shape, 3, 2)
 
 
 def move(gravity: Array, step: Array, basis: Array | None = None) -> Array:

@@ -171,44 +171,42 @@ def _cell_means(
 ) -> tuple[Array, tuple[Array, Array], list[Array]]:
     """Over cells of side x side pixels of (B, H, W): the sum of the weights (B, h, w), the
     weighted mean place (x, y) and the weighted means of the values."""
+    xp = namespace(weight)
     _, height, width = weight.shape
     x = counting(width, weight, weight.dtype) + 0.5
     y = counting(height, weight, weight.dtype) + 0.5
-    # Along one axis at a time: rows first is fast, and serves the sums over x.
-    rows = _sum_runs(weight, side, 1)
-    total = _sum_runs(rows, side, 2)
+    rows = _over_runs(xp.sum, weight, side)
+    total = _over_runs(xp.sum, rows.mT, side).mT
     inverse = 1 / clip(total, tiny(total))
-    at_x = _sum_runs(rows * x, side, 2) * inverse
-    at_y = _sum_runs(_sum_runs(weight, side, 2) * y[:, None], side, 1) * inverse
-    means = [_sum_runs(_sum_runs(v * weight, side, 1), side, 2) * inverse for v in values]
+    at_x = _over_runs(xp.sum, (rows * x).mT, side).mT * inverse
+    at_y, *means = (
+        _over_cells(xp.sum, value * weight, side) * inverse for value in (y[:, None], *values)
+    )
     return total, (at_x, at_y), means
 
 
-def _runs(values: Array, side: int, axis: int, repeat: bool = False) -> Array:
-    """Runs of ``side`` along an axis of (B, H, W) as an axis of their own behind it; the last one
-    is filled up with zeros, or with its last value again."""
-    missing = -values.shape[axis] % side
-    if missing:
-        xp = namespace(values)
-        last = values[:, -1:] if axis == 1 else values[:, :, -1:]
-        filling = last if repeat else xp.zeros_like(last)
-        values = xp.concat([values, *[filling] * missing], axis=axis)
-    shape = list(values.shape)
-    shape[axis : axis + 1] = [shape[axis] // side, side]
-    return values.reshape(shape)
+def _over_cells(reduce: Callable[..., Array], values: Array, side: int) -> Array:
+    """The sums, say, (B, h, w) over cells of side x side of (B, H, W); those at the right and at
+    the bottom may be smaller."""
+    return _over_runs(reduce, _over_runs(reduce, values, side).mT, side).mT
 
 
-def _sum_runs(values: Array, side: int, axis: int) -> Array:
-    """Sums of runs of ``side`` along an axis of (B, H, W)."""
-    return _runs(values, side, axis).sum(axis + 1)
+def _over_runs(reduce: Callable[..., Array], values: Array, side: int) -> Array:
+    """The same over runs of ``side`` rows, which is fast: (B, h, W)."""
+    batch, height, width = values.shape
+    count = height // side
+    end = count * side
+    whole = reduce(values[:, :end].reshape(batch, count, side, width), axis=2)
+    if end == height:
+        return whole
+    rest = reduce(values[:, end:], axis=1, keepdims=True)
+    return namespace(values).concat([whole, rest], axis=1)
 
 
 def _strays(values: Array, cells: Array, side: int) -> bool:
     """Whether any pixel is a stray in its cell."""
     xp = namespace(values)
-    rows = _runs(values, side, 1, repeat=True)
-    high = xp.max(_runs(xp.max(rows, axis=2), side, 2, repeat=True), axis=3)
-    low = xp.min(_runs(xp.min(rows, axis=2), side, 2, repeat=True), axis=3)
+    high, low = _over_cells(xp.max, values, side), _over_cells(xp.min, values, side)
     return bool(xp.maximum(high - cells, cells - low).max() > STRAY)
 
 
