@@ -25,7 +25,7 @@ Array: TypeAlias = Any
 """An array of NumPy or a tensor of torch."""
 DType: TypeAlias = Any
 Device: TypeAlias = Any
-NUMPY = (np.ndarray, np.generic)
+NUMPY: Any = (np.ndarray, np.generic)
 """The types of NumPy's arrays; any other array here is a tensor."""
 Namespace: TypeAlias = Any
 """A library's functions, by the names of the array API standard."""
@@ -135,12 +135,17 @@ def double(x: Array) -> Array:
 
 def eps(x: Array) -> float:
     """Relative rounding of its kind of number."""
-    return float(namespace(x).finfo(x.dtype).eps)
+    return float(_finfo(x.dtype).eps)
 
 
 def tiny(x: Array) -> float:
     """Smallest normal number of its kind."""
-    return float(namespace(x).finfo(x.dtype).smallest_normal)
+    return float(_finfo(x.dtype).smallest_normal)
+
+
+@cache
+def _finfo(dtype: DType) -> Any:
+    return namespace(dtype).finfo(dtype)
 
 
 # Elements and axes -------------------------------------------------------------------------------
@@ -169,8 +174,9 @@ def unstack(x: Array, axis: int = -1) -> tuple[Array, ...]:
     """The slices along an axis."""
     if not isinstance(x, NUMPY):
         return tuple(x.unbind(axis))
-    before = (slice(None),) * (axis % x.ndim)
-    return tuple(x[(*before, i)] for i in range(x.shape[axis]))
+    if axis != -1:
+        x = np.moveaxis(x, axis, -1)
+    return tuple([x[..., i] for i in range(x.shape[-1])])
 
 
 def row_max(values: Array) -> Array:

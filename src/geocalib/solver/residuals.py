@@ -81,7 +81,7 @@ def normal_equations(
         weighted = r.jacobian * (r.weight * trust)[:, None]
         right = xp.concat([r.jacobian, r.value[:, None]], axis=1)
         product = double(weighted) @ double(right).mT
-        parts.append((product, (r.weight * cost).sum(1, dtype=xp.float64)))
+        parts.append((product, double(r.weight * cost).sum(1)))
     product = xp.concat([p for p, _ in parts])
     return Normal(product[..., :-1], product[..., -1], xp.concat([c for _, c in parts]))
 
@@ -141,6 +141,9 @@ def _chunks(
     """The residuals of all images, a few images at a time."""
     most = CHUNK if str(observations.up_x.device) == "cpu" else CHUNK_ELSEWHERE
     step = max(1, most // max(1, observations.count))
+    if step >= len(observations):
+        yield _residuals(camera, gravity, basis, observations, free)
+        return
     for start in range(0, len(observations), step):
         part = slice(start, start + step)
         yield _residuals(camera[part], gravity[part], basis[part], observations[part], free)
