@@ -18,7 +18,7 @@ test: $(VENV)/.installed
 	$(RUN)/ruff format --check .
 	$(RUN)/ruff check .
 	$(RUN)/mypy
-	$(RUN)/pytest
+	$(RUN)/pytest -n auto --maxprocesses 4 --dist worksteal
 
 # Ten times as many damaged files as among the tests.
 fuzz: $(VENV)/.installed

@@ -31,6 +31,7 @@ from statistics import median
 import numpy as np
 import torch
 from PIL import Image
+from PIL.ExifTags import IFD, Base
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -49,10 +50,13 @@ PHOTOS = {SMALL: (640, 480), LARGE: (4000, 3000)}
 QUALITY = 90
 GRAIN = 7.0
 """Grey levels, one sigma: makes the JPEG of 12 megapixels as large as a phone's."""
+EQUIVALENT = 24
+"""Millimetres: of the camera that takes the photo, as its file tells it."""
 FOLDER = 16
 INPUTS = ((320, 320), (416, 320))
 """Pixels of the inputs whose cost is counted; the second is that of 4:3 photos."""
 STEPS = ("decode", "network", "fit")
+ANSWERS = ("calibrate, no lines", "with lines", "with lines and EXIF")
 WARM_UP = 2
 
 START = """
@@ -142,7 +146,9 @@ def take_photo(path: Path, size: tuple[int, int]) -> None:
     enlarged = np.asarray(Image.fromarray(scene).resize(size, Image.Resampling.BICUBIC))
     grain = np.random.default_rng(0).normal(0, GRAIN, (*enlarged.shape[:2], 1))
     grainy = np.rint(enlarged + grain).clip(0, 255).astype(np.uint8)
-    Image.fromarray(grainy).save(path, quality=QUALITY)
+    exif = Image.Exif()
+    exif.get_ifd(IFD.Exif)[Base.FocalLengthIn35mmFilm] = EQUIVALENT
+    Image.fromarray(grainy).save(path, quality=QUALITY, exif=exif)
 
 
 def time_lean(photo: Path, repeat: int) -> dict[str, Spent]:
@@ -154,8 +160,10 @@ def time_lean(photo: Path, repeat: int) -> dict[str, Spent]:
     clock = Clock()
     for _ in range(WARM_UP + repeat):
         with clock.timed("calibrate"):
-            calibrator.calibrate(photo, lines="off")
+            calibrator.calibrate(photo, lines="off", exif=False)
         with clock.timed("with lines"):
+            calibrator.calibrate(photo, exif=False)
+        with clock.timed("with EXIF"):
             calibrator.calibrate(photo)
         with clock.timed("decode"):
             given = prepare(read_photo(photo, spec.short_side), spec)
@@ -236,7 +244,7 @@ def cost_table() -> None:
 def image_table(photos: dict[str, Path], threads: list[int], repeat: int) -> None:
     sizes = (f"{name} of {path.stat().st_size / 1e6:.1f} MB" for name, path in photos.items())
     print(f"\nOne JPEG ({', '.join(sizes)}), wall / CPU in ms, median of {repeat}")
-    header("threads", "photo", "network", *STEPS, "sum", "calibrate, no lines", "with lines")
+    header("threads", "photo", "network", *STEPS, "sum", *ANSWERS)
     for count in threads:
         answers = []
         for name, photo in photos.items():
@@ -245,11 +253,12 @@ def image_table(photos: dict[str, Path], threads: list[int], repeat: int) -> Non
             ours, theirs = ([spent[step] for step in STEPS] for spent in (lean, published))
             for steps in (ours, theirs):
                 steps.append(steps[0] + steps[1] + steps[2])
-            row(count, name, "lean", *ours, lean["calibrate"], lean["with lines"])
-            row(count, name, "published", *theirs, "", "")
+            whole = [lean["calibrate"], lean["with lines"], lean["with EXIF"]]
+            row(count, name, "lean", *ours, *whole)
+            row(count, name, "published", *theirs, "", "", "")
             ratios = (a.over(b) for a, b in zip(ours, theirs, strict=True))
-            row(count, name, "lean / published", *ratios, "", "")
-            answers.append((lean["calibrate"], lean["with lines"]))
+            row(count, name, "lean / published", *ratios, "", "", "")
+            answers.append(whole)
         more = (large - small for small, large in zip(*answers, strict=True))
         row(count, f"{LARGE} - {SMALL}", "lean", "", "", "", "", *more)
 

@@ -1,37 +1,43 @@
 """Network, lines alone and both on photographs with ground truth, and what lines cost:
-``python benchmarks/lines.py SET ... [--weights NAME] [--chosen-on SET]``.
+``python benchmarks/lines.py SET ... [--weights NAME] [--chosen-on SET] [--keep FOLDER]``.
 
 A set is a folder or table as ``geocalib.evaluation.datasets`` reads it. Each is shown whole and in
 halves: constants were chosen on one, and the other was held out. --chosen-on: a set that belongs to
-the first half as a whole; --held-out: to the second.
+the first half as a whole; --held-out: to the second. --at-most: so many photographs of each set,
+evenly spaced. --keep: a folder for what the network answered and which segments were found, which
+another run with the same weights goes on from: neither depends on how lines are weighed. Both
+together are then what ``geocalib.lines`` makes of them, as in a calibration.
 """
 
 from __future__ import annotations
 
 import argparse
+import pickle
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from geocalib import Calibration, Calibrator
+from geocalib.cameras import get_model
 from geocalib.evaluation.datasets import Sample, dataset_name, read_dataset
 from geocalib.evaluation.halves import Half, half_of
 from geocalib.evaluation.report import measure
-from geocalib.evaluation.run import Setting, default_model, evaluate
+from geocalib.evaluation.run import default_model, evaluate
 from geocalib.evaluation.uncertainty import ONE_SIGMA, deviations
+from geocalib.geometry.segments import Segments
 from geocalib.imaging import read_photo
 from geocalib.lines.detect import SHORT_SIDE, detect
 from geocalib.lines.refine import refine
-from geocalib.pipeline.calibrator import LinesMode
-from geocalib.result.calibration import Outcome
+from geocalib.lines.vanishing import TOO_FEW, calibrate_by_lines
+from geocalib.result.calibration import Failure, Outcome
 
-MODES: dict[str, LinesMode] = {"network": "off", "lines": "only", "both": "auto"}
+METHODS = ("network", "lines", "both")
 ANGLES = ("roll", "pitch", "vfov")
 TOLERANCE = 1.05
 """Of the better one's median, that both together may have."""
@@ -87,6 +93,8 @@ def main() -> None:
     parser.add_argument("sets", type=Path, nargs="*")
     parser.add_argument("--chosen-on", type=Path, action="append", default=[])
     parser.add_argument("--held-out", type=Path, action="append", default=[])
+    parser.add_argument("--at-most", type=int)
+    parser.add_argument("--keep", type=Path)
     parser.add_argument("--weights", default="lean")
     options = parser.parse_args()
     calibrator = Calibrator(options.weights)
@@ -94,29 +102,66 @@ def main() -> None:
     whole = {None: options.sets, Half.CHOSEN_ON: options.chosen_on, Half.HELD_OUT: options.held_out}
     for half, paths in whole.items():
         for path in paths:
-            found[dataset_name(path)] = rows_of(calibrator, read_dataset(path), half)
+            samples = read_dataset(path)
+            if options.at_most is not None and len(samples) > options.at_most:
+                places = np.linspace(0, len(samples) - 1, options.at_most).round().astype(int)
+                samples = [samples[i] for i in places]
+            name, model = dataset_name(path), default_model(samples)
+            file = options.keep and options.keep / f"{calibrator.card.name}-{name}.pickle"
+            seen = _kept(file, partial(look, calibrator, samples, model))
+            found[name] = [row_of(*each, model, half) for each in seen]
+            print(f"{name}: {len(seen)} photographs", flush=True)
+    names = {dataset_name(path) for path in options.sets}
+    for pool, own in {"photographs": names, "crops": found.keys() - names}.items():
+        if len(own) > 1:
+            found[pool] = [row for name, rows in found.items() if name in own for row in rows]
     show(found)
     first = next(iter(found.values()))[:10]
     print(f"\n{cost(calibrator, [row.sample for row in first])}")
 
 
-def rows_of(calibrator: Calibrator, samples: Sequence[Sample], half: Half | None) -> list[Row]:
-    """Photographs and all answers to them."""
-    model = default_model(samples)
-    outcomes = {
-        method: evaluate(calibrator, samples, model, Setting(lines=lines)).outcomes
-        for method, lines in MODES.items()
-    }
-    return [
-        Row(sample, half or half_of(sample.image), model, {m: outcomes[m][i] for m in MODES})
-        for i, sample in enumerate(samples)
-    ]
+Seen = tuple[Sample, Outcome, Segments]
+"""A photograph, the network's answer to it and its straight segments."""
+
+
+def look(calibrator: Calibrator, samples: Sequence[Sample], model: str) -> list[Seen]:
+    """At photographs, once for all methods."""
+    outcomes = evaluate(calibrator, samples, model).outcomes
+    segments = [detect(read_photo(sample.image, SHORT_SIDE)) for sample in samples]
+    return list(zip(samples, outcomes, segments, strict=True))
+
+
+def _kept(file: Path | None, find: Callable[[], list[Seen]]) -> list[Seen]:
+    """What a file holds, or what is found and then written there."""
+    if file is not None and file.exists():
+        kept: list[Seen] = pickle.loads(file.read_bytes())
+        return kept
+    found = find()
+    if file is not None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(pickle.dumps(found))
+    return found
+
+
+def row_of(
+    sample: Sample, network: Outcome, segments: Segments, model: str, half: Half | None
+) -> Row:
+    """A photograph and all answers to it."""
+    both = network
+    if isinstance(network, Calibration):
+        (both,) = refine([network], [segments])
+    assert network.width is not None
+    assert network.height is not None
+    size = network.width, network.height
+    lines = calibrate_by_lines(segments, size, get_model(model)) or Failure(None, *size, TOO_FEW)
+    answers = dict(zip(METHODS, (network, lines, both), strict=True))
+    return Row(sample, half or half_of(sample.image), model, answers)
 
 
 def show(found: dict[str, list[Row]]) -> None:
     """Tables of what each method gives, and of what became of the lines."""
     print("\nMedian error of roll / pitch / vFoV, degrees\n")
-    header("set", "half", "n", *MODES, "worse", "used", "network there", "both there", "not used")
+    header("set", "half", "n", *METHODS, "worse", "used", "network there", "both there", "not used")
     for name, rows in found.items():
         for half in (None, *Half):
             some = [row for row in rows if half in (None, row.half)]
@@ -124,8 +169,7 @@ def show(found: dict[str, list[Row]]) -> None:
                 line(name, half or "all", *_medians(some))
     print(f"\n{100 * ONE_SIGMA:.0f}% quantile of |error| / sigma of both: roll, pitch, log f\n")
     header("set", "all", *Half, "used", "not used")
-    pools = {"all of them": [row for rows in found.values() for row in rows], **found}
-    for name, rows in pools.items():
+    for name, rows in found.items():
         parts = [rows, *([row for row in rows if row.half is half] for half in Half)]
         parts += [[row for row in rows if row.used is used] for used in (True, False)]
         line(name, *map(_normalised, parts))
@@ -134,14 +178,15 @@ def show(found: dict[str, list[Row]]) -> None:
     for name, rows in found.items():
         for verdict, count in Counter(row.verdict for row in rows).most_common():
             line(name, verdict, f"{count} of {len(rows)}")
-    edges = [row for rows in found.values() for row in rows if row.has_edges]
+    every = {row.sample.image: row for rows in found.values() for row in rows}
+    edges = [row for row in every.values() if row.has_edges]
     left = sum(not row.used for row in edges)
     print(f"\n{left} of {len(edges)} photos with long edges in two directions do not use them")
 
 
 def _medians(rows: Sequence[Row]) -> Iterable[str]:
     """Cells of one line of the first table."""
-    medians = {method: [_median(rows, method, angle) for angle in ANGLES] for method in MODES}
+    medians = {method: [_median(rows, method, angle) for angle in ANGLES] for method in METHODS}
     better = np.fmin(medians["network"], medians["lines"])
     ratio = np.array(medians["both"]) / better
     worse = [f"{a} {r:.2f}" for a, r in zip(ANGLES, ratio, strict=True) if r > TOLERANCE]
@@ -186,7 +231,7 @@ def cost(calibrator: Calibrator, samples: Sequence[Sample]) -> str:
     """Milliseconds per megapixel of detection and of refinement."""
     detection = refinement = megapixels = 0.0
     for sample in samples:
-        answer = calibrator.calibrate(sample.image, lines="off")
+        answer = calibrator.calibrate(sample.image, lines="off", exif=False)
         photo = read_photo(sample.image, SHORT_SIDE)
         start = time.perf_counter()
         segments = detect(photo)

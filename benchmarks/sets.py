@@ -26,7 +26,7 @@ from geocalib.geometry.fields import Fields, perspective_field
 from geocalib.geometry.gravity import angle_between, from_roll_pitch
 from geocalib.geometry.view import View
 from geocalib.imaging.metadata import Metadata
-from geocalib.priors.clues import File
+from geocalib.priors.enabled import File
 from geocalib.result.calibration import OUTLIER, Calibration, Failure
 from geocalib.sets.album import Album, Method
 from geocalib.solver.field_errors import FieldErrors

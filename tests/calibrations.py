@@ -42,7 +42,7 @@ def one(
         camera=Camera.create(model, **given | {"f": torch.tensor(given["f"], dtype=torch.float64)}),
         gravity=_gravity(math.radians(roll_deg), math.radians(pitch_deg)),
         sigma=Uncertainty(
-            0.3, 0.4, 0.45, 1.2, 1.5, 12.5, (0.01,) * len(MODELS[model].parameters), (0.0, 0.0)
+            0.3, 0.4, 0.45, 1.2, 1.5, 12.5, 0.0, (0.01,) * len(MODELS[model].parameters), (0.0, 0.0)
         ),
         covariance=root @ root.T,
         parameters=free,
@@ -66,7 +66,7 @@ def calibrations(draw: st.DrawFn) -> Calibration:
     model = MODELS[draw(st.sampled_from(ALL_MODELS))]
     number = st.floats(-1e3, 1e3)
     sigma = st.floats(0, 1e3) | st.just(math.nan)
-    sigmas = [draw(sigma) for _ in range(6)]
+    sigmas = [draw(sigma) for _ in range(7)]
     names = draw(st.lists(st.text(max_size=8), max_size=4))
     covariance = draw(st.lists(sigma | number, min_size=len(names) ** 2, max_size=len(names) ** 2))
     return Calibration(

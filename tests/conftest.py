@@ -1,7 +1,14 @@
 """Settings of the whole test suite."""
 
+import os
+
 import pytest
 from hypothesis import settings
+
+# ``make test`` runs a process per core: more threads than that would wait for each other. Torch
+# and OpenCV read this when they are first imported, here and in the processes that tests start.
+for library in ("OMP_NUM_THREADS", "OPENCV_FOR_THREADS_NUM"):
+    os.environ.setdefault(library, "1")
 
 # The examples are the same on every run; no time limit, as the first call of torch is slow.
 settings.register_profile("geocalib", deadline=None, derandomize=True, max_examples=60)
@@ -14,3 +21,12 @@ def usual_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LC_ALL", "C.UTF-8")
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("COLUMNS", raising=False)
+
+
+@pytest.fixture
+def bfloat16(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests that compute in bfloat16. Where the processor cannot, torch gives up oneDNN in
+    the whole process, and the networks of all later tests would be six times as slow."""
+    import torch
+
+    monkeypatch.setattr(torch.backends.mkldnn, "enabled", True)

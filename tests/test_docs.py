@@ -73,7 +73,8 @@ def fov(monkeypatch: pytest.MonkeyPatch) -> str:
         (entry,) = re.findall(entries, page)
         ((name, value),) = eval(f"{{{entry}}}", vars(exchange)).items()
         monkeypatch.setitem(table, name, value)
-    monkeypatch.syspath_prepend(TESTS / "cameras")
+    for folder in ("cameras", "geometry"):
+        monkeypatch.syspath_prepend(TESTS / folder)
     return "fov"
 
 

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 import torch
 from PIL import Image
+from PIL.ExifTags import IFD, Base
 
 from fake_calibrator import FakeCalibrator, Run, picture
 from geocalib import console
@@ -49,6 +50,8 @@ REAL = textwrap.dedent(
     """
 )
 """A process of its own, as users start one; only the network is missing."""
+COMMAND = "from geocalib.cli.app import main; main()"
+"""As users start it, for what ends before the network is needed."""
 
 
 def test_help_names_every_command(run: Run) -> None:
@@ -71,6 +74,36 @@ def test_version(run: Run) -> None:
     assert run("--version").stdout == f"geocalib {version('geocalib')}\n"
 
 
+def test_what_the_file_of_a_photo_tells(run: Run, tmp_path: Path) -> None:
+    exif = Image.Exif()
+    exif[Base.Orientation], exif[Base.Make], exif[Base.Model] = 6, "Apple", "iPhone 12"
+    inner = exif.get_ifd(IFD.Exif)
+    inner[Base.FocalLength], inner[Base.FocalLengthIn35mmFilm] = 4.2, 26
+    picture(403, 302).save(tmp_path / "a.jpg", exif=exif)
+    (tmp_path / "a.json").write_text('{"gravity": [0, 1, 0], "frame": "camera"}')
+    picture(320, 240).save(tmp_path / "b.png")
+    result = run("info", str(tmp_path / "a.jpg"), str(tmp_path / "b.png"))
+    assert result.exit_code == 0
+    facts = [line.split(maxsplit=1) for line in result.stdout.splitlines()]
+    names = [words[0] for words in facts]
+    said = " ".join(result.stdout.split())
+    assert "size 302x403, stored on its side" in said
+    assert "camera Apple, iPhone 12" in said
+    assert "focal length 4.2 mm 35 mm equivalent 26 mm" in said
+    # 26 mm of 43.27 are 303 of 504 pixels; 3.4% of them 10, and 2 atan(403 / 605) 67.3 degrees.
+    assert "fy 303 ± 10 px, by EXIF 26 mm vFoV 67.3 ± 1.8" in said
+    assert "gravity roll +0.0, pitch +0.0 ± 1°, by accelerometer" in said
+    assert names.count("photo") == 2
+    assert said.endswith("camera not told fy not told gravity not told")
+
+
+def test_a_photo_that_cannot_be_read_tells_nothing(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.jpg").write_bytes(b"dear diary")
+    result = run("info", str(tmp_path / "a.jpg"))
+    assert result.exit_code == 1
+    assert "is no image that can be read" in result.stderr
+
+
 def test_info(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("GEOCALIB_CACHE", str(tmp_path / "cache"))
     result = run("info")
@@ -87,9 +120,7 @@ def test_info(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
 def test_an_expected_error_is_one_line(run: Run, photos: list[str]) -> None:
     result = run("calibrate", "photos", "--roll", "3")
     assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr == (
-        "error: --roll needs --pitch as well: together they say where down is\n"
-    )
+    assert result.stderr == ("error: roll needs pitch as well: together they say where down is\n")
     result = run("calibrate", "photos", "--camera-model", "fisheye")
     assert result.exit_code == 2
     assert "double_sphere" in result.stderr
@@ -132,9 +163,11 @@ def test_a_terminal_gets_a_bar_and_a_pipe_the_answers(photos: list[str], tmp_pat
     assert "schema" not in seen
 
 
-def started(folder: Path, *words: str, shell: str = "", **environment: str) -> Any:
+def started(
+    folder: Path, *words: str, program: str = REAL, shell: str = "", **environment: str
+) -> Any:
     """A command in a process of its own, with redirections of the shell behind it."""
-    command = ["sh", "-c", f'exec "$@" {shell}', "sh", sys.executable, "-c", REAL, *words]
+    command = ["sh", "-c", f'exec "$@" {shell}', "sh", sys.executable, "-c", program, *words]
     return subprocess.run(
         command, cwd=folder, env=os.environ | environment, capture_output=True, timeout=60
     )
@@ -142,7 +175,7 @@ def started(folder: Path, *words: str, shell: str = "", **environment: str) -> A
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-"])
 def test_streams_that_are_closed(photos: list[str], tmp_path: Path, closed: str) -> None:
-    done = started(tmp_path, "calibrate", "-", shell=closed)
+    done = started(tmp_path, "calibrate", "-", program=COMMAND, shell=closed)
     assert done.returncode == 2
     assert done.stdout == b""
     told = {"<&-": b"error: standard input is closed; give it a list of paths\n", "2>&-": b""}

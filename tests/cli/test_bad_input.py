@@ -54,12 +54,6 @@ def animation() -> bytes:
     return file.getvalue()
 
 
-def wrong_exif() -> bytes:
-    exif = Image.Exif()
-    exif[0x8769] = {0xA405: 60000}  # A lens of 60 metres.
-    return jpeg(exif=exif)
-
-
 BROKEN: dict[str, tuple[Callable[[], bytes], str]] = {
     "empty.jpg": (bytes, "is empty"),
     "short.jpg": (lambda: jpeg()[:2000], "is damaged or cut short"),
@@ -73,7 +67,6 @@ DOUBTFUL: dict[str, tuple[Callable[[], bytes], str]] = {
     "black.png": (lambda: plain("black"), "next to nothing"),
     "white.png": (lambda: plain("white"), "next to nothing"),
     "moving.gif": (animation, "the first was used"),
-    "lens.jpg": (wrong_exif, "EXIF FocalLengthIn35mmFilm makes no sense"),
     "torn_exif.jpg": (lambda: jpeg(exif=b"Exif\0\0torn"), "EXIF data are damaged"),
 }
 """Files with an answer to doubt, and a part of the warning."""

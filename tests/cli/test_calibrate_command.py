@@ -12,8 +12,8 @@ from PIL import Image
 
 from fake_calibrator import FakeCalibrator, Run, picture
 from geocalib.formats import colmap, csv_table, json_lines, opencv
-from geocalib.geometry.gravity import to_roll_pitch
-from geocalib.result.calibration import RECORD_KEYS, Calibration, Failure
+from geocalib.result.calibration import Calibration, Failure
+from geocalib.result.schema import RECORD
 
 pytestmark = pytest.mark.usefixtures("photos")
 
@@ -44,7 +44,7 @@ def test_json_on_standard_output_and_all_else_on_standard_error(
     result = run("calibrate", "photos", "none/*.jpg", "gone.jpg", "--json")
     records = [json.loads(line) for line in result.stdout.splitlines()]
     assert result.exit_code == 1
-    assert all(tuple(record) == RECORD_KEYS for record in records)
+    assert all(tuple(record) == RECORD.keys for record in records)
     assert [record["image"] for record in records[-2:]] == ["photos/bad.png", "gone.jpg"]
     assert records[-2]["error"] == "photos/bad.png is empty; copy it again"
     assert records[-2]["roll_deg"] is None
@@ -126,18 +126,33 @@ def test_what_is_known_reaches_the_calibrator(run: Run, calibrator: FakeCalibrat
     result = run("calibrate", *paths, "--fov", "90", "--json", *options)
     ((images, known),) = calibrator.calls
     assert calibrator.opened == [("w.safetensors", "cpu")]
-    assert images == ["photos/1.png", "photos/high.png"]
-    assert known["focal"] == pytest.approx([24, 48])
-    angles = torch.stack(to_roll_pitch(known["gravity"])).rad2deg().tolist()
-    assert angles == pytest.approx([-3, 12])
+    assert images == list(paths)
+    assert (known["vfov_deg"], known["roll_deg"], known["pitch_deg"]) == (90, -3, 12)
     assert [json.loads(line)["image"] for line in result.stdout.splitlines()] == list(paths)
 
     run("calibrate", "photos/1.png", "--focal", "700", "--camera-model", "division")
-    run("calibrate", "photos/1.png", "--exif")
-    assert [(k["camera_model"], k["focal"], k["exif"]) for _, k in calibrator.calls[1:]] == [
-        ("division", 700.0, False),
-        ("pinhole", None, True),
-    ]
+    assert calibrator.calls[-1][1]["camera_model"] == "division"
+    assert calibrator.calls[-1][1]["focal"] == 700
+
+
+@pytest.mark.parametrize(
+    ("words", "asked"),
+    [
+        (["photos/1.png"], True),
+        (["photos/1.png", "--exif", "off"], False),
+        (["photos/1.png", "--exif=off"], False),
+        (["--exif", "on", "photos/1.png"], True),
+        # As it was spelt when it was off by default.
+        (["--exif", "photos/1.png"], True),
+        (["photos/1.png", "--exif"], True),
+    ],
+)
+def test_exif_is_asked_unless_it_is_switched_off(
+    run: Run, calibrator: FakeCalibrator, words: list[str], asked: bool
+) -> None:
+    assert run("calibrate", *words).exit_code == 0
+    ((images, known),) = calibrator.calls
+    assert (images, known["exif"]) == (["photos/1.png"], asked)
 
 
 def test_a_few_images_at_a_time(run: Run, calibrator: FakeCalibrator) -> None:

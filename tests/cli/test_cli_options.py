@@ -8,9 +8,10 @@ import pytest
 
 from fake_calibrator import FakeCalibrator
 from geocalib.cameras import MODELS
-from geocalib.cli.options import CameraModel, Format, Request, chosen_format
+from geocalib.cli.options import chosen_format
 from geocalib.errors import ConfigError
 from geocalib.formats import FORMATS
+from geocalib.pipeline.request import CameraModel, Format, Lines, Request
 
 
 def test_the_names_are_those_of_the_package() -> None:
@@ -22,17 +23,15 @@ def test_the_names_are_those_of_the_package() -> None:
 @pytest.mark.parametrize(
     ("known", "message"),
     [
-        ({"focal": 500.0, "vfov_deg": 60.0}, "--focal and --fov each say how long the lens is"),
-        ({"focal": 500.0, "exif": True}, "--focal and --exif each"),
-        ({"vfov_deg": 60.0, "exif": True}, "--fov and --exif each"),
-        ({"focal": 0.0}, "--focal must be a positive number of pixels, got 0"),
-        ({"focal": float("nan")}, "--focal must be a positive number of pixels, got nan"),
-        ({"vfov_deg": 4.0}, "--fov must lie between 5 and 150 degrees, got 4"),
-        ({"vfov_deg": 60.0, "camera_model": CameraModel.EUCM}, "eucm, .* give --focal"),
-        ({"roll_deg": 1.0}, "--roll needs --pitch as well"),
-        ({"pitch_deg": 1.0}, "--pitch needs --roll as well"),
-        ({"roll_deg": 181.0, "pitch_deg": 0.0}, "--roll must lie between -180 and 180"),
-        ({"roll_deg": 0.0, "pitch_deg": -91.0}, "--pitch must lie between -90 and 90"),
+        ({"focal": 500.0, "vfov_deg": 60.0}, "focal and fov each say how long the lens is"),
+        ({"focal": 0.0}, "focal must be a positive number of pixels, got 0"),
+        ({"focal": float("nan")}, "focal must be a positive number of pixels, got nan"),
+        ({"vfov_deg": 4.0}, "fov must lie between 5 and 150 degrees, got 4"),
+        ({"vfov_deg": 60.0, "camera_model": CameraModel.EUCM}, "eucm, .* give focal"),
+        ({"roll_deg": 1.0}, "roll needs pitch as well"),
+        ({"pitch_deg": 1.0}, "pitch needs roll as well"),
+        ({"roll_deg": 181.0, "pitch_deg": 0.0}, "roll must lie between -180 and 180"),
+        ({"roll_deg": 0.0, "pitch_deg": -91.0}, "pitch must lie between -90 and 90"),
     ],
 )
 def test_what_contradicts_itself(known: dict[str, Any], message: str) -> None:
@@ -44,7 +43,8 @@ def test_what_goes_together() -> None:
     told = {"focal": 500.0, "roll_deg": 0.0, "pitch_deg": 0.0, "shared": True, "exif": False}
     request = Request(CameraModel.EUCM, **told)  # type: ignore[arg-type]
     assert {name: getattr(request, name) for name in told} == told
-    assert Request(CameraModel.RADIAL, exif=True).exif
+    assert Request(CameraModel.RADIAL).exif
+    assert Request(CameraModel.RADIAL, lines=Lines.ONLY).exif
 
 
 @pytest.mark.parametrize(

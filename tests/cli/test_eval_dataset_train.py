@@ -45,7 +45,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 def known(run: Run, monkeypatch: pytest.MonkeyPatch) -> FakeCalibrator:
     """A calibrator that finds 62 degrees, in the place of any."""
     fake = FakeCalibrator(lambda image: FAILURE if "broken" in str(image) else answer(62.0))
-    monkeypatch.setattr("geocalib.cli.engine.load", lambda network: fake)
+    monkeypatch.setattr("geocalib.cli.network.load", lambda network: fake)
     # Drawing takes longer than all the rest.
     monkeypatch.setattr("geocalib.evaluation.commands.save_plots", lambda report, out: {})
     monkeypatch.setattr("geocalib.evaluation.commands.worst_cases", lambda report: [])

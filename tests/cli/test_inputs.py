@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from geocalib.cli import inputs
-from geocalib.cli.inputs import chunks, find_images
+from geocalib.cli.inputs import find_images
 
 NAMES = ("10.jpg", "2.JPG", "1.png", "b2/3.webp", "b10/4.tif", "notes.txt", ".hidden.jpg")
 
@@ -198,8 +198,3 @@ def test_an_empty_list_on_standard_input(monkeypatch: pytest.MonkeyPatch) -> Non
     assert find_images(["-"]).problems == (
         "the list on standard input is empty; give it a path per line",
     )
-
-
-def test_chunks() -> None:
-    assert [list(chunk) for chunk in chunks("abcde", 2)] == [["a", "b"], ["c", "d"], ["e"]]
-    assert list(chunks("", 2)) == []

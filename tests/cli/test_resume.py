@@ -22,7 +22,7 @@ def images(path: str) -> list[str | None]:
 
 @pytest.fixture(autouse=True)
 def one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    from geocalib.cli import engine
+    from geocalib.pipeline import answers as engine
 
     monkeypatch.setattr(engine, "CHUNK", {"cpu": 1})
 
@@ -155,7 +155,7 @@ def test_a_file_that_is_not_ours_is_left_alone(run: Run, photos: list[str]) -> N
         (("--focal", "70"), "no --focal there, --focal 70.0 here"),
         (("--lines", "off"), "--lines auto there, --lines off here"),
         (("--roll", "3", "--pitch", "4"), "no --roll there, --roll 3.0 here"),
-        (("--exif",), "no --exif there, --exif here"),
+        (("--exif", "off"), "--exif there, no --exif here"),
         (("--sensors",), "no --sensors there, --sensors here"),
         (("--camera-model", "radial"), "--camera-model pinhole there, --camera-model radial here"),
         (("--crop", "0,0,64,48,128,96"), "no --crop there, --crop [0.0, 0.0, 64.0, 48.0, 128.0, "),
@@ -288,7 +288,8 @@ def test_what_is_to_be_replaced_stays_until_the_end(
     calibrator.interrupt_at = None
     assert "5 images already in out.jsonl.partial.jsonl: going on with 5" in run(*words).stderr
     assert calibrator.images == [*NAMES, *NAMES]
-    assert {record["request"]["fov"] for record in json_lines.read_records("out.jsonl")} == {50}
+    requests = {record["request"] for record in json_lines.read_records("out.jsonl")}
+    assert [json.loads(request)["fov"] for request in requests] == [50]
     assert sorted(path.name for path in Path.cwd().iterdir()) == ["out.jsonl", "photos"]
 
 

@@ -14,7 +14,7 @@ from geocalib.result.calibration import Calibration, Outcome
 from geocalib.result.prior_check import PriorCheck
 
 PRIORS = (
-    PriorCheck("focal", "EXIF FocalLengthIn35mmFilm", (1200.0,), 60.0, (700.0,), 35.0, 6.4),
+    PriorCheck("focal", "EXIF 26 mm", (1200.0,), 60.0, (700.0,), 35.0, 6.4),
     PriorCheck("gravity", "gimbal in XMP", (0.0, 1.0, 0.0), 1.0, (0.0, 0.6, 0.8), 2.0, 0.3),
 )
 
@@ -69,13 +69,13 @@ def test_photos_of_another_shape_than_the_crop_fail_alone(
     assert "tall.png is 48x64 pixels, which is not the shape of a crop of 64x48" in result.stderr
     ((images, known),) = calibrator.calls
     assert images == [photos[0]]
-    assert len(known["focal"]) == 1
+    assert known["vfov_deg"] == 60
 
 
 def test_photos_are_decoded_by_the_calibrator_alone(
     run: Run, photos: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Their sizes, which two options ask for, are in their headers."""
+    """Their sizes, which --crop asks for, are in their headers."""
     decoded = []
 
     def load(image: Image.Image, name: str) -> None:
@@ -99,11 +99,12 @@ def test_the_report(run: Run, told: FakeCalibrator, photos: list[str]) -> None:
     result = run("calibrate", *photos[:2], "--sensors", "--prior-report")
     assert result.exit_code == 0
     lines = result.stdout.splitlines()
-    (focal,) = [line for line in lines if "FocalLengthIn35mmFilm" in line]
+    assert "gravity: gimbal in XMP, agrees" in result.stdout
+    (focal,) = [line for line in lines if "EXIF 26 mm" in line]
     assert "f 1200 ± 60 px" in focal
     assert "f 700 ± 35 px" in focal
     assert focal.rstrip().endswith("6.4")
-    (gravity,) = [line for line in lines if "gimbal" in line]
+    (gravity,) = [line for line in lines if "gimbal in XMP  " in line]
     assert "roll +0.0, pitch +0.0 ± 1.0 °" in gravity
     assert "roll +0.0, pitch -53.1 ± 2.0 °" in gravity
 
@@ -118,6 +119,12 @@ def test_beside_data_the_report_goes_to_standard_error(
     assert "roll +0.0, pitch -53.1 ± 2.0 °" in gravity  # On one line, however long.
 
 
+def test_the_prior_of_photographs(run: Run, calibrator: FakeCalibrator, photos: list[str]) -> None:
+    run("calibrate", photos[0], "--prior", "photos")
+    run("calibrate", photos[0], "--prior", "none")
+    assert [known.get("prior") for _, known in calibrator.calls] == ["photos", None]
+
+
 def test_silent_sensors(run: Run, calibrator: FakeCalibrator, photos: list[str]) -> None:
     result = run("calibrate", photos[0], "--sensors", "--prior-report")
     assert "no sensor says anything" in result.stderr
@@ -126,10 +133,11 @@ def test_silent_sensors(run: Run, calibrator: FakeCalibrator, photos: list[str])
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["--prior-report"], "add --sensors or --exif"),
+        (["--prior-report", "--exif", "off"], "drop --exif off"),
         (["--crop", "1,2,3"], "--crop takes six numbers"),
         (["--crop", "a,b,c,d,e,f"], "--crop takes six numbers"),
-        (["--lines", "only", "--any-rotation", "on"], "--lines only asks lines alone"),
+        (["--lines", "only", "--any-rotation", "on"], "lines only asks lines alone"),
+        (["--shared", "--prior", "photos"], "drop prior"),
     ],
 )
 def test_what_cannot_be_asked(

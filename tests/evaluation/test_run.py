@@ -199,7 +199,9 @@ def test_fits_of_several_stay_together() -> None:
     evaluate(calibrator, [sample()] * 24, setting=Setting(images_per_fit=3))
     assert [count for count, _ in calibrator.calls] == [15, 9]
     groups = [0, 0, 0, 1, 1, 1, 2, 2, 2]
-    assert calibrator.options[1] == {"shared_intrinsics": groups, "lines": "off"}
+    # EXIF data would tell what is to be found out.
+    expected = {"shared_intrinsics": groups, "lines": "off", "exif": False}
+    assert calibrator.options[1] == expected
 
 
 def test_an_interrupted_run_goes_on(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ class Exact:
     def calibrate(
         self, images: Sequence[ImageSource], camera_model: str, **options: Any
     ) -> list[Outcome]:
-        assert options == {"keep_fields": True}
+        assert options == {"keep_fields": True, "exif": False}
         return [self._one(self.samples[Path(str(image))]) for image in images]
 
     def _one(self, truth: Sample) -> Outcome:

@@ -16,9 +16,12 @@ from PIL.ExifTags import IFD, Base
 
 from calibrations import FAILURE, one
 from geocalib.formats import csv_table, json_lines, opencv
-from sensors.drones import packet
+from priors.drones import packet
 
 SIZE = (72, 56)
+
+OLDER = Path(__file__).parents[1] / "formats" / "older"
+"""Files of an earlier version."""
 
 
 @cache
@@ -137,13 +140,14 @@ def _sidecar() -> list[bytes]:
 def _answers() -> list[bytes]:
     size = {"size": SIZE, "c": (SIZE[0] / 2, SIZE[1] / 2)}
     models = [one(name, f=40.0, **size) for name in ("pinhole", "radial", "eucm", "double_sphere")]
-    return [json_lines.dumps([model, FAILURE]).encode() for model in models]
+    older = (OLDER / "calibrations.jsonl").read_bytes()
+    return [*(json_lines.dumps([model, FAILURE]).encode() for model in models), older]
 
 
 def _table() -> list[bytes]:
     with tempfile.TemporaryDirectory() as folder:
         (file,) = csv_table.write([one("radial"), one("kannala_brandt"), FAILURE], folder)
-        return [file.read_bytes()]
+        return [file.read_bytes(), (OLDER / "calibrations.csv").read_bytes()]
 
 
 CAMERAS = b"image,camera\na.jpg,one\nb.jpg,two\nfolder/c.jpg,\n"

@@ -18,7 +18,7 @@ from PIL.ExifTags import IFD, Base
 
 from geocalib.errors import ImageError
 from geocalib.imaging import is_blank, read, read_photo, read_size
-from geocalib.priors.exif import focal_hint
+from geocalib.priors.exif import focal_reading
 
 Pixels = npt.NDArray[np.uint8]
 
@@ -229,7 +229,7 @@ def test_exif_tells_the_focal_length_of_the_original() -> None:
     exif.get_ifd(IFD.Exif)[Base.FocalLengthIn35mmFilm] = 28
     photo = read_photo(encoded(Image.fromarray(pattern(1600, 1200)), "JPEG", exif=exif), 100)
     assert photo.size == (1200, 1600)
-    hint, _ = focal_hint(photo.metadata.tags, photo.size)
+    hint, _ = focal_reading(photo.metadata.tags, photo.size)
     assert hint is not None
     assert hint.focal_px == pytest.approx(28 / 43.27 * 2000, rel=1e-3)
 

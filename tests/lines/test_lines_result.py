@@ -13,6 +13,7 @@ from geocalib.errors import FormatError
 from geocalib.formats import csv_table
 from geocalib.result.calibration import Calibration
 from geocalib.result.lines import Lines, Verdict
+from geocalib.result.schema import LINES
 
 USED = Lines(Verdict.CROSSED, 12, (30, 8), 5, 0.97, 0.25, -0.5, 1.75)
 UNUSED = Lines(Verdict.UNLIKELY, unused=40, probability=0.8)
@@ -28,10 +29,10 @@ def test_the_record_gives_it_back(lines: Lines | None, tmp_path: Path) -> None:
     assert read.lines == lines
 
 
-def test_keys_are_there_whether_or_not_lines_were_looked_for() -> None:
-    keys = [set(replace(one(), lines=lines).to_dict()["lines"]) for lines in (USED, None)]
-    assert keys[0] == keys[1]
-    assert set(one().to_dict()["lines"].values()) == {None}
+def test_all_keys_are_there_or_none() -> None:
+    for lines in (USED, UNUSED):
+        assert tuple(replace(one(), lines=lines).to_dict()["lines"]) == LINES.keys
+    assert one().to_dict()["lines"] is None
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from streets import camera_of, gravity_of, prior_of
 
-from geocalib.geometry.conventions import TRIVIAL_FOCAL
-from geocalib.lines.prior import USUAL_LOG_F, log_f_sigma, network_prior, usual
+from geocalib.lines.prior import (
+    LARGEST_ERROR,
+    SHARED_ERROR,
+    log_f_sigma,
+    network_prior,
+    sobered,
+)
+from geocalib.lines.unknowns import powers
 from geocalib.solver.coupling import couple
 
 ALONE = couple(1, None, None, torch.device("cpu"))
@@ -24,20 +32,72 @@ def test_the_prior_is_the_networks_answer() -> None:
     assert prior.distance(prior.mean, layout)[0] == pytest.approx(0, abs=1e-6)
 
 
-def test_a_network_that_cannot_tell_the_focal_length_leaves_the_usual_one() -> None:
+def test_a_network_that_cannot_tell_the_focal_length_is_not_off_by_anything() -> None:
     answer = prior_of(camera_of("pinhole"), GRAVITY, log_f_off=2.0, sigma_log_f=5.0)
-    found = usual(answer)
-    trivial = TRIVIAL_FOCAL * max(answer.width, answer.height)
-    assert abs(math.log(found.fy / trivial)) < 0.1
-    assert found.covariance[2, 2].sqrt().item() == pytest.approx(USUAL_LOG_F, rel=0.02)
+    found = sobered(answer)
+    assert found.fy == answer.fy
+    assert found.covariance[2, 2].sqrt().item() == pytest.approx(LARGEST_ERROR, rel=0.02)
 
 
-def test_a_sure_network_hardly_moves() -> None:
-    answer = prior_of(camera_of("pinhole"), GRAVITY, log_f_off=0.5, sigma_log_f=0.05)
-    assert abs(math.log(usual(answer).fy / answer.fy)) < 0.02
+def test_a_sure_network_is_less_sure_beside_lines() -> None:
+    answer = prior_of(camera_of("pinhole"), GRAVITY, sigma_log_f=0.05)
+    found = sobered(answer).covariance[2, 2].sqrt().item()
+    assert found == pytest.approx(0.05 * SHARED_ERROR, rel=0.02)
+
+
+@pytest.mark.parametrize("model", ["simple_radial", "radial", "division"])
+def test_what_bends_the_picture_as_much_is_as_likely(model: str) -> None:
+    """At another focal length, k1 / f^2 and k2 / f^4 are what edges tell."""
+    answer = prior_of(camera_of(model), GRAVITY, sigma_log_f=0.3)
+    # As edges tell it: sure of the bend in the picture, so that distortion goes with f.
+    grown = torch.from_numpy(powers(answer.camera.model)) * answer.camera.distortion[0]
+    slope = torch.cat([torch.tensor([0.0, 0.0, 1.0], dtype=torch.float64), grown])
+    sigmas = torch.tensor([0.03, 0.03, 0.0, *[1e-3] * len(grown)], dtype=torch.float64)
+    covariance = torch.diag(sigmas**2) + 0.3**2 * slope[:, None] * slope
+    prior, layout = network_prior([replace(answer, covariance=covariance)], ALONE)
+    longer = replace(prior.mean, log_f=prior.mean.log_f + 0.3)
+    bent = prior.mean.distortion * np.exp(0.3 * powers(layout.model))
+    zoomed = replace(longer, distortion=bent)
+    assert prior.distance(zoomed, layout)[0] == pytest.approx(1.0, rel=1e-6)
+    assert prior.distance(longer, layout)[0] > 10
+
+
+@pytest.mark.parametrize("model", ["pinhole", "simple_radial", "radial", "kannala_brandt"])
+def test_the_pull_is_the_slope_of_its_cost(model: str) -> None:
+    """Against central differences, away from the mean."""
+    answer = prior_of(camera_of(model), GRAVITY)
+    prior, layout = network_prior([answer], ALONE)
+    own = layout.intrinsics
+    at = layout.moved(prior.mean, np.full((1, 1, 2), 0.02), np.full((1, 1, own), 0.03))
+    pull = prior.pull(at, layout)
+    slope = np.concatenate([pull.time.ravel(), pull.camera.ravel()])
+    for i, expected in enumerate(slope):
+        step = np.zeros(2 + own)
+        step[i] = 1e-5
+        costs = [
+            prior.pull(
+                layout.moved(at, side * step[None, None, :2], side * step[None, None, 2:]), layout
+            ).cost[0]
+            for side in (1, -1)
+        ]
+        # The cost is twice what the normal equations are of.
+        assert 0.5 * (costs[0] - costs[1]) / 2e-5 == pytest.approx(expected, rel=1e-4, abs=1e-4)
+
+
+def test_only_what_the_network_says_is_taken_for_shared_error() -> None:
+    """By EXIF, the same sigma stays as it is; of both, the information of each has its own."""
+    answer = prior_of(camera_of("pinhole"), GRAVITY, sigma_log_f=0.03)
+
+    def sigma(told: float) -> float:
+        return sobered(answer, told).covariance[2, 2].sqrt().item()
+
+    assert sigma(0.03**-2) == pytest.approx(0.03, rel=1e-2)
+    assert sigma(0.0) == pytest.approx(SHARED_ERROR * 0.03, rel=1e-2)
+    half = 0.5 * 0.03**-2
+    assert sigma(half) == pytest.approx((half + half / SHARED_ERROR**2) ** -0.5, rel=1e-2)
 
 
 @pytest.mark.parametrize("model", ["kannala_brandt", "eucm"])
-def test_wide_lenses_are_not_usual(model: str) -> None:
+def test_wide_lenses_keep_their_sigmas(model: str) -> None:
     answer = prior_of(camera_of(model), GRAVITY)
-    assert usual(answer) is answer
+    assert sobered(answer) is answer

@@ -10,7 +10,7 @@ import torch
 from geocalib.cameras import Camera
 from geocalib.errors import ConfigError
 from geocalib.priors.crop import Crop, crops_of
-from geocalib.priors.exif import FocalHint
+from geocalib.priors.exif import FocalReading
 
 CROP = Crop(100, 50, 400, 300, 1000, 800)
 
@@ -20,7 +20,7 @@ def test_as_cameras_are_cropped_and_resized(size: tuple[int, int]) -> None:
     full = Camera.create("pinhole", f=torch.tensor(900.0).double(), size=(1000, 800))
     cut = full.crop(100, 50, 400, 300).resize(*size)
     assert CROP.principal_point(size) == pytest.approx(cut.c[0].tolist(), rel=1e-12)
-    focal = CROP.focal(FocalHint(900, 27, "tag"), size)
+    focal = CROP.focal(FocalReading(900, 27, "tag"), size)
     assert focal.focal_px == pytest.approx(cut.f.item(), rel=1e-12)
     assert focal.sigma_px == pytest.approx(0.03 * cut.f.item())
 

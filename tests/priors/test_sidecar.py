@@ -12,7 +12,7 @@ import pytest
 
 from calibrations import one
 from geocalib.errors import FormatError
-from geocalib.priors.hint import GravityHint
+from geocalib.priors.gravity_reading import GravityReading
 from geocalib.priors.sidecar import read_sidecar, sidecar_path
 
 LEVEL = [[1, 0, 0, 0.3], [0, 1, 0, 1.2], [0, 0, 1, -2], [0, 0, 0, 1]]
@@ -42,7 +42,7 @@ def write(folder: Path, values: Any) -> str:
     return str(path)
 
 
-def read(folder: Path, values: Any, orientation: int = 1) -> GravityHint:
+def read(folder: Path, values: Any, orientation: int = 1) -> GravityReading:
     hint = read_sidecar(write(folder, values), orientation)
     assert hint is not None
     assert math.hypot(*hint.gravity) == pytest.approx(1)

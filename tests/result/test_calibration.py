@@ -16,7 +16,8 @@ from PIL import Image
 from calibrations import FAILURE, calibrations, one
 from geocalib import Camera, Fields, Prior, Status, fit
 from geocalib.errors import CameraError, FormatError
-from geocalib.result.calibration import RECORD_KEYS, Calibration, Failure
+from geocalib.result.calibration import Calibration, Failure
+from geocalib.result.schema import RECORD
 from samples import ALL_MODELS
 from views import see, with_noise
 
@@ -130,8 +131,8 @@ def test_json_round_trip_is_exact(written: Calibration) -> None:
 def test_record_by_hand() -> None:
     c = replace(one("pinhole", c=(320, 240), roll_deg=0, pitch_deg=0), warnings=("so so",))
     record = c.to_dict()
-    assert tuple(record) == RECORD_KEYS
-    assert record["schema"] == "geocalib/1"
+    assert tuple(record) == RECORD.keys
+    assert record["schema"] == "geocalib/2"
     assert record["image"] == "photo.jpg"
     assert record["distortion"] == []
     assert record["gravity"] == [0.0, 1.0, 0.0]
@@ -141,7 +142,9 @@ def test_record_by_hand() -> None:
     assert np.shape(record["covariance"]) == (3, 3)
     assert record["status"] == "converged"
     assert record["warnings"] == ["so so"]
-    assert record["error"] is None
+    nothing = ("error", "lines", "request", "photo")
+    assert [record[key] for key in nothing] == [None] * 4
+    assert record["priors"] == []
     assert record["sigma"] == {
         "roll_deg": 0.3,
         "pitch_deg": 0.4,
@@ -149,6 +152,7 @@ def test_record_by_hand() -> None:
         "vfov_deg": 1.2,
         "hfov_deg": 1.5,
         "focal": 12.5,
+        "aspect": 0.0,
         "distortion": [],
         "principal_point": [0.0, 0.0],
     }
@@ -157,9 +161,11 @@ def test_record_by_hand() -> None:
 def test_failure_record() -> None:
     failure = Failure("a.jpg", 640, 480, "failed: no pixel has a positive confidence")
     record = failure.to_dict()
-    assert tuple(record) == RECORD_KEYS
-    known = {"schema": "geocalib/1", "image": "a.jpg", "width": 640, "height": 480}
-    assert record == dict.fromkeys(RECORD_KEYS) | known | {"error": failure.error}
+    assert tuple(record) == RECORD.keys
+    known = {"schema": "geocalib/2", "image": "a.jpg", "width": 640, "height": 480}
+    known |= {"error": failure.error}
+    lists = ("distortion", "parameters", "covariance", "warnings", "priors")
+    assert record == dict.fromkeys(RECORD.keys) | known | {key: [] for key in lists}
     assert Failure.from_dict(json.loads(failure.to_json())) == failure
     with pytest.raises(FormatError, match="x: holds no calibration: failed: no pixel"):
         Calibration.from_dict(record, "x")
@@ -176,15 +182,15 @@ def test_what_others_add_to_a_record_is_passed_over() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"schema": "geocalib/9"}, "unknown schema 'geocalib/9'; this version reads 'geocalib/1'"),
+        ({"schema": "geocalib/9"}, "unknown schema 'geocalib/9'; .* reads 'geocalib/1' and"),
         ({"camera_model": "fish"}, "unknown camera model 'fish'; known: pinhole, "),
         ({"camera_model": None}, "camera_model must be text, got None"),
         (
             {"distortion": [0.1, 0.2]},
             r"distortion must be a list of 1 numbers \(k1\) for simple_radial, got \[0.1, 0.2\]",
         ),
-        ({"distortion": [None]}, r"distortion must be a list of 1 numbers, got \[None\]"),
-        ({"width": 640.5}, "width must be a positive whole number of pixels, got 640.5"),
+        ({"distortion": [None]}, r"distortion must be a list of numbers, got \[None\]"),
+        ({"width": 640.5}, "width must be a whole number that is not negative, got 640.5"),
         ({"height": 0}, "height must be a positive whole number of pixels, got 0"),
         ({"fx": None}, "fx must be a number, got None"),
         ({"fy": -1}, r"fy must be positive, between 0.00064 and 6.4e\+08 pixels, got -1"),
@@ -193,14 +199,23 @@ def test_what_others_add_to_a_record_is_passed_over() -> None:
         ({"gravity": [0, 1]}, r"gravity must be a list of 3 numbers, got \[0, 1\]"),
         ({"gravity": [0, 2, 0]}, r"gravity must be a unit vector, got \[0, 2, 0\]"),
         ({"sigma": 3}, "sigma must be an object, got 3"),
-        ({"sigma": {}}, "sigma.principal_point is missing"),
-        ({"covariance": [[1]]}, "covariance must be a list of 4 rows, .* in parameters, got"),
-        ({"covariance": [[1]] * 4}, r"covariance\[0\] must be a list of 4 numbers or nulls"),
+        ({"sigma": {}}, "sigma.roll_deg is missing"),
+        (
+            {"sigma": one("radial").to_dict()["sigma"]},
+            r"sigma.distortion must be a list of 1 numbers or nulls, .* got \[0.01, 0.01\]",
+        ),
+        ({"covariance": [[1]]}, r"covariance must be 4 rows of 4, .* parameters, got \[\[1\]\]"),
+        ({"covariance": [[1]] * 4}, "covariance must be 4 rows of 4, one for each of parameters"),
+        ({"covariance": [1]}, r"covariance\[0\] must be a list of numbers or nulls, got 1"),
         ({"parameters": "f"}, "parameters must be a list of texts, got 'f'"),
         ({"warnings": [1]}, r"warnings must be a list of texts, got \[1\]"),
         ({"status": ""}, "status must be text, got ''"),
         ({"image": 7}, "image must be text, got 7"),
         ({"error": 7}, "error must be text, got 7"),
+        ({"error": ""}, "error must be text, got ''"),
+        ({"priors": None}, "priors must be a list of objects, got None"),
+        ({"request": {"fov": 60}}, "request must be text, got {'fov': 60}"),
+        ({"photo": {"bytes": 1}}, "photo.modified_ns is missing"),
     ],
 )
 def test_bad_records_are_named(change: dict[str, Any], message: str) -> None:
@@ -208,18 +223,10 @@ def test_bad_records_are_named(change: dict[str, Any], message: str) -> None:
         Calibration.from_dict(one().to_dict() | change, "r.jsonl, line 3")
 
 
-@pytest.mark.parametrize("key", RECORD_KEYS)
+@pytest.mark.parametrize("key", RECORD.keys)
 def test_missing_keys_are_named(key: str) -> None:
     record = one().to_dict()
     del record[key]
-    if key in ("roll_deg", "pitch_deg", "vfov_deg", "hfov_deg"):
-        # They follow from the camera and gravity.
-        assert Calibration.from_dict(record) == one()
-        return
-    if key == "lines":
-        # Older records do not say.
-        assert Calibration.from_dict(record).lines is None
-        return
     with pytest.raises(FormatError, match=rf"record: (unknown schema None|{key} is missing)"):
         Calibration.from_dict(record)
 
@@ -262,6 +269,7 @@ def test_from_fit(model: str) -> None:
     assert c.sigma.focal == pytest.approx(10 * result.sigma.focal[1].item())
     assert c.sigma.distortion == tuple(result.sigma.distortion[1].tolist())
     assert c.sigma.principal_point == (0, 0)
+    assert c.sigma.aspect == 0
     assert Calibration.from_json(c.to_json()) == c
 
 
@@ -278,6 +286,16 @@ def test_principal_point_is_in_pixels_of_the_original() -> None:
     # Correlations have no unit.
     before = result.covariance[1] / torch.outer(*[result.covariance[1].diagonal().sqrt()] * 2)
     torch.testing.assert_close(c.covariance / torch.outer(deviations, deviations), before)
+
+
+def test_the_aspect_is_that_of_the_original() -> None:
+    result, camera = fitted("pinhole", aspect=Prior(1.0, 0.05))
+    c = Calibration.from_fit(result, 1, camera.resize(1280, 480))
+    assert c.fx / c.fy == pytest.approx(2 * result.camera.aspect[1].item())
+    assert c.sigma.aspect == pytest.approx(2 * result.sigma.aspect[1].item())
+    assert c.sigma.aspect == pytest.approx(c.fx / c.fy * c.covariance[-1, -1].sqrt().item())
+    assert 0.001 < c.sigma.aspect < 0.1
+    assert Calibration.from_json(c.to_json()).sigma.aspect == c.sigma.aspect
 
 
 @pytest.mark.parametrize("model", ALL_MODELS)

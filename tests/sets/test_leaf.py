@@ -14,8 +14,8 @@ from torch import Tensor
 from geocalib.errors import FormatError
 from geocalib.geometry.segments import Curves, Segments
 from geocalib.imaging.metadata import Metadata
-from geocalib.priors.clues import File
-from geocalib.priors.exif import focal_hint
+from geocalib.priors.enabled import File
+from geocalib.priors.exif import focal_reading
 from geocalib.sets.leaf import Leaf
 from geocalib.solver.given import Mapping
 from geocalib.solver.observations import Observations
@@ -69,7 +69,7 @@ def test_it_comes_back() -> None:
     assert now[Base.Model] == "Pixel 7"
     assert math.isnan(now[Base.DigitalZoomRatio])
     del was[Base.DigitalZoomRatio], now[Base.DigitalZoomRatio]  # type: ignore[attr-defined]
-    assert focal_hint(now, (640, 480)) == focal_hint(was, (640, 480))
+    assert focal_reading(now, (640, 480)) == focal_reading(was, (640, 480))
 
 
 def test_what_was_not_seen_stays_unseen() -> None:

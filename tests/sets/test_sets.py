@@ -135,7 +135,7 @@ def test_wrong_exif_data_show(tmp_path: Path) -> None:
         (prior,) = one.priors
         assert prior.estimate[0] == pytest.approx(600, rel=0.01)
         assert prior.tension > 3
-        assert any("sigma apart" in warning for warning in one.warnings)
+        assert any("sigma and was left out" in warning for warning in one.warnings)
 
 
 def test_wrong_calls_are_refused_at_once() -> None:

@@ -11,7 +11,7 @@ from torch import Tensor
 from geocalib.cameras import Camera, get_model
 from geocalib.errors import PriorError
 from geocalib.imaging import InputSpec, prepare, read_photo
-from geocalib.priors.exif import FocalHint, focal_prior
+from geocalib.priors.exif import FocalReading, focal_prior
 from geocalib.solver import Prior
 from geocalib.solver.coupling import couple
 from geocalib.solver.given import Given, Mapping, Rows, centres
@@ -118,7 +118,7 @@ def test_a_camera_is_restored_to_what_was_given() -> None:
 
 
 class TestExif:
-    HINT = FocalHint(600.0, 30.0, "FocalLengthIn35mmFilm")
+    HINT = FocalReading(600.0, 30.0, "FocalLengthIn35mmFilm")
     SIZES = ((640, 480), (1000, 2000), (640, 480))
 
     def test_images_without_a_hint_stay_free(self) -> None:

@@ -8,12 +8,12 @@ from torch import Tensor
 from geocalib.cameras import MODELS, Camera
 from geocalib.geometry.fields import perspective_field
 from geocalib.geometry.gravity import world_from_camera
+from geocalib.panoramas.holes import black_share
 from geocalib.panoramas.panorama import PanoramaBank, render
 from geocalib.training.augment import (
     AugmentConfig,
     Change,
     augment,
-    black_share,
     flip,
     hide_nadir,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,28 +13,21 @@ import typer
 from typer.core import TyperGroup
 
 from geocalib.cli import dataset, evaluate, localize, rig, streams, train, video
-from geocalib.cli.clues import (
+from geocalib.cli.options import Device, Overwrite, Weights, chosen_format
+from geocalib.cli.prior_options import (
     AnyRotation,
-    Asked,
+    Exif,
     FreePrincipalPoint,
     PriorReport,
-    Rotation,
     Sensors,
+    Switch,
+    UsualPrior,
     Window,
+    spelt_out,
     window,
 )
-from geocalib.cli.options import (
-    CameraModel,
-    Device,
-    Format,
-    Lines,
-    Network,
-    Overwrite,
-    Request,
-    Weights,
-    chosen_format,
-)
 from geocalib.errors import ConfigError, GeoCalibError
+from geocalib.pipeline.request import CameraModel, Format, Lines, Network, Request, Rotation, Usual
 
 if TYPE_CHECKING:
     from geocalib.cli.inputs import Found
@@ -50,6 +44,9 @@ BROKEN_PIPE = 141
 
 class Plain(TyperGroup):
     """Turns every expected error of a command into one line and an exit code."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, spelt_out(args))
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -133,9 +130,6 @@ Focal = Annotated[
     float | None, typer.Option(metavar="PX", help="Known focal length, in pixels of the photo.")
 ]
 Fov = Annotated[float | None, typer.Option(metavar="DEG", help="Known vertical field of view.")]
-Exif = Annotated[
-    bool, typer.Option("--exif", help="Take the focal length in the EXIF data as a hint.")
-]
 Roll = Annotated[
     float | None, typer.Option(metavar="DEG", help="Known roll of the camera, with --pitch.")
 ]
@@ -180,7 +174,7 @@ def calibrate(
     camera_model: Model = CameraModel.PINHOLE,
     focal: Focal = None,
     fov: Fov = None,
-    exif: Exif = False,
+    exif: Exif = Switch.ON,
     roll: Roll = None,
     pitch: Pitch = None,
     shared: Annotated[
@@ -202,6 +196,7 @@ def calibrate(
     any_rotation: AnyRotation = Rotation.AUTO,
     free_principal_point: FreePrincipalPoint = False,
     crop: Window = None,
+    prior: UsualPrior = Usual.NONE,
     weights: Weights = "lean",
     device: Device = "auto",
     overwrite: Overwrite = False,
@@ -211,10 +206,24 @@ def calibrate(
     Roll, pitch, field of view, focal length and distortion, each with one sigma: as a table, or in
     a format for programs.
     """
-    asked = Asked(sensors, any_rotation, free_principal_point, window(crop))
-    request = Request(camera_model, focal, fov, exif, roll, pitch, shared, lines, cameras, asked)
-    if prior_report and not (exif or sensors):
-        raise ConfigError("--prior-report needs priors to report on: add --sensors or --exif")
+    request = Request(
+        camera_model,
+        focal,
+        fov,
+        exif is Switch.ON,
+        roll,
+        pitch,
+        shared,
+        lines,
+        cameras,
+        sensors,
+        any_rotation,
+        free_principal_point,
+        window(crop),
+        prior,
+    )
+    if prior_report and not (request.exif or sensors):
+        raise ConfigError("--prior-report needs priors to report on: drop --exif off")
     chosen = chosen_format(json, csv, format, output)
     found = _find(paths, recursive)
     from geocalib.cli import calibrate as command
@@ -246,7 +255,7 @@ def show(
     camera_model: Model = CameraModel.PINHOLE,
     focal: Focal = None,
     fov: Fov = None,
-    exif: Exif = False,
+    exif: Exif = Switch.ON,
     roll: Roll = None,
     pitch: Pitch = None,
     lines: LinesOption = Lines.AUTO,
@@ -254,6 +263,7 @@ def show(
     any_rotation: AnyRotation = Rotation.AUTO,
     free_principal_point: FreePrincipalPoint = False,
     crop: Window = None,
+    prior: UsualPrior = Usual.NONE,
     weights: Weights = "lean",
     device: Device = "auto",
     overwrite: Overwrite = False,
@@ -263,8 +273,20 @@ def show(
     One picture of the horizon, of lines of equal latitude, of the up-vectors, of the straight lines
     that were used, and of the numbers.
     """
-    asked = Asked(sensors, any_rotation, free_principal_point, window(crop))
-    request = Request(camera_model, focal, fov, exif, roll, pitch, lines=lines, asked=asked)
+    request = Request(
+        camera_model,
+        focal,
+        fov,
+        exif is Switch.ON,
+        roll,
+        pitch,
+        lines=lines,
+        sensors=sensors,
+        any_rotation=any_rotation,
+        free_principal_point=free_principal_point,
+        crop=window(crop),
+        prior=prior,
+    )
     found = _find([photo])
     from geocalib.cli import show as command
     from geocalib.cli.inputs import DRAWING
@@ -304,7 +326,7 @@ def _add_warp(warp: Warp, default_model: CameraModel, help: str) -> None:
         camera_model: Model = default_model,
         focal: Focal = None,
         fov: Fov = None,
-        exif: Exif = False,
+        exif: Exif = Switch.ON,
         roll: Roll = None,
         pitch: Pitch = None,
         recursive: Recursive = False,
@@ -314,19 +336,21 @@ def _add_warp(warp: Warp, default_model: CameraModel, help: str) -> None:
     ) -> None:
         if warp == "undistort" and camera_model is CameraModel.PINHOLE:
             raise ConfigError("a pinhole camera bends nothing; choose another --camera-model")
-        request = Request(camera_model, focal, fov, exif, roll, pitch)
+        request = Request(camera_model, focal, fov, exif is Switch.ON, roll, pitch)
         found = _find(paths, recursive)
         from geocalib.cli import warps
-        from geocalib.cli.engine import calibrated, saved
+        from geocalib.cli.network import load
         from geocalib.cli.pictures import places
         from geocalib.files import Guard
+        from geocalib.pipeline.answers import calibrated, saved
 
         files = places(found.images, output)
         network = Network(weights, device)
         read = (*found.images, *_lists(paths), calibration, network.file)
         Guard(read, overwrite).check(files.values())
         if calibration is None:
-            outcomes = calibrated(found.images, found.missing, request, network)
+            calibrator = partial(load, network)
+            outcomes = calibrated(found.images, found.missing, request, calibrator)
         else:
             outcomes = saved(found.images, found.missing, Path(calibration))
         complete = warps.run(warp, outcomes, files, "crop" if crop else "keep", output)
@@ -343,11 +367,23 @@ _add_warp(
 
 
 @app.command()
-def info() -> None:
-    """Say what is installed.
+def info(
+    paths: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[PHOTO]...", help="Photos to read.", show_default=False),
+    ] = None,
+) -> None:
+    """Say what is installed, or what the files of photos tell.
 
-    Versions, devices, weights, camera models, formats, and where downloads are kept.
+    Versions, devices, weights, camera models, formats, and where downloads are kept. Of a photo:
+    its camera, its focal length and field of view with one sigma, and gravity.
     """
+    if paths:
+        from geocalib.cli import photo_info
+
+        found = _find(paths)
+        _finish(photo_info.run(found.images, found.missing) and not found.problems)
+        return
     from geocalib.cli import info as command
 
     command.run()

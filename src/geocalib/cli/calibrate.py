@@ -7,20 +7,22 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from geocalib import console
 from geocalib.cameras import Camera, to_colmap, to_opencv
 from geocalib.cli import prior_report, report
-from geocalib.cli.engine import calibrated
-from geocalib.cli.journal import Kept, write_as
-from geocalib.cli.options import CameraModel, Format, Network, Request
+from geocalib.cli.network import load
 from geocalib.cli.pictures import is_drawn, save
 from geocalib.errors import CameraError, ConfigError, GeoCalibError
 from geocalib.files import Guard, is_special, locked
 from geocalib.formats import json_lines
+from geocalib.pipeline.answers import calibrated
 from geocalib.pipeline.journal import Journal
+from geocalib.pipeline.kept import Kept, write_as
+from geocalib.pipeline.request import CameraModel, Format, Network, Request
 from geocalib.result.calibration import OUTLIER, Calibration, Failure, Outcome
 from geocalib.sets.shelf import clear
 
@@ -94,7 +96,12 @@ def _stream(
 ) -> Tally:
     """Hand every answer on as it comes; failures are listed in the end, one line each."""
     answers = calibrated(
-        job.images, job.missing, job.request, job.network, bool(job.drawings), resume_in
+        job.images,
+        job.missing,
+        job.request,
+        partial(load, job.network),
+        bool(job.drawings),
+        resume_in,
     )
     failures: list[Failure] = []
     outliers: list[Failure] = []

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from geocalib.cli.options import Device, Network, Overwrite, Weights
+from geocalib.cli.options import Device, Overwrite, Weights
 from geocalib.errors import ConfigError, PanoramaError
+from geocalib.pipeline.request import Network
 
 if TYPE_CHECKING:
     from geocalib.panoramas.levelness import Level, Origin
@@ -113,7 +114,7 @@ def check(
     Looks around in each of them, and finds the tilt that its views have in common.
     """
     from geocalib import console
-    from geocalib.cli.engine import load
+    from geocalib.cli.network import load
     from geocalib.evaluation.levels import check_level
     from geocalib.files import Guard, locked
     from geocalib.files.snapshot import glance, snapshot

@@ -9,8 +9,9 @@ from typing import Annotated, Any, Literal, get_args
 
 import typer
 
-from geocalib.cli.options import CameraModel, Device, Lines, Network, Overwrite, Weights
+from geocalib.cli.options import Device, Overwrite, Weights
 from geocalib.errors import ConfigError
+from geocalib.pipeline.request import CameraModel, Lines, Network
 
 # The words of ``geocalib.evaluation``, here again as importing that takes seconds.
 KNOWN = Literal["gravity", "focal"]
@@ -74,7 +75,7 @@ def command(
     splits: Any = _words("--split-by", split_by, get_args(SPLITS))
     counts = _numbers("--images-per-fit", images_per_fit)
     from geocalib import console
-    from geocalib.cli.engine import load
+    from geocalib.cli.network import load
     from geocalib.evaluation.commands import PAGE, Plan, files_of, run
     from geocalib.files import Guard, locked
 

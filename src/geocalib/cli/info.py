@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterable, Iterator
 from importlib.metadata import version
 
 import torch
 from rich.table import Table
+from rich.text import Text
 
 from geocalib import console
 from geocalib.cameras import MODELS
@@ -18,11 +20,16 @@ from geocalib.nets.weights import PUBLISHED, WeightCard, load_network
 
 def run() -> None:
     """Print it."""
+    show(_facts())
+
+
+def show(facts: Iterable[tuple[str, str]]) -> None:
+    """Names and what they are, one below the other."""
     table = Table.grid(padding=(0, 2))
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
-    for name, value in _facts():
-        table.add_row(name, value)
+    for name, value in facts:
+        table.add_row(Text(name), Text(console.legible(value, sys.stdout)))
     console.standard_output().print(table, markup=False)
 
 

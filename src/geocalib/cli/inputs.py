@@ -47,11 +47,6 @@ def find_images(paths: Sequence[str], recursive: bool = False) -> Found:
     return Found(tuple(search.images), search.missing, tuple(search.problems), tuple(search.notes))
 
 
-def chunks(images: Sequence[str], size: int) -> Iterator[Sequence[str]]:
-    """The images in runs of at most that many."""
-    return (images[i : i + size] for i in range(0, len(images), size))
-
-
 class _Search:
     """What was found so far."""
 

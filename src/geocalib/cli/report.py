@@ -158,9 +158,10 @@ def _status(calibration: Calibration) -> Text:
 
     from geocalib.solver import Status
 
+    agreed = [str(prior) for prior in calibration.priors if not prior.contradicts]
     if calibration.trusted:
-        return Text("ok", "green")
+        return Text("\n".join(("ok", *agreed)), "green")
     doubts = list(calibration.warnings)
     if calibration.status != Status.CONVERGED:
         doubts.insert(0, str(calibration.status))
-    return Text("\n".join(console.printable(doubt) for doubt in doubts), "yellow")
+    return Text("\n".join(map(console.printable, (*doubts, *agreed))), "yellow")

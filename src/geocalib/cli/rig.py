@@ -11,17 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from geocalib.cli.options import (
-    CameraModel,
-    Device,
-    Format,
-    Lines,
-    Network,
-    Overwrite,
-    Weights,
-    chosen_format,
-)
+from geocalib.cli.options import Device, Overwrite, Weights, chosen_format
+from geocalib.cli.prior_options import Exif, Switch
 from geocalib.errors import ConfigError
+from geocalib.pipeline.request import CameraModel, Format, Lines, Network
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,9 +58,7 @@ def command(
     camera_model: Annotated[
         CameraModel, typer.Option(help="What kind of lenses.")
     ] = CameraModel.PINHOLE,
-    exif: Annotated[
-        bool, typer.Option("--exif", help="Take the focal lengths in the EXIF data as hints.")
-    ] = False,
+    exif: Exif = Switch.ON,
     lines: Annotated[Lines, typer.Option(help="Sharpen with straight lines, or not.")] = Lines.AUTO,
     weights: Weights = "lean",
     device: Device = "auto",
@@ -83,8 +74,8 @@ def command(
     chosen = chosen_format(json, csv, format, output)
     from geocalib import console
     from geocalib.cli import report
-    from geocalib.cli.engine import load
     from geocalib.cli.inputs import find_images
+    from geocalib.cli.network import load
     from geocalib.files import Guard, existing
     from geocalib.formats import files_of
     from geocalib.result.calibration import Failure
@@ -106,7 +97,7 @@ def command(
         str(camera_model),
         rig=shots.rig,
         shared_intrinsics=shots.intrinsics,
-        exif=exif,
+        exif=exif is Switch.ON,
         lines="auto" if lines is Lines.AUTO else "off",
     )
     failures = [outcome for outcome in outcomes if isinstance(outcome, Failure)]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 from geocalib import console
 from geocalib.cli import report
-from geocalib.cli.engine import calibrated
-from geocalib.cli.options import Network, Request
+from geocalib.cli.network import load
 from geocalib.cli.pictures import save
+from geocalib.pipeline.answers import calibrated
+from geocalib.pipeline.request import Network, Request
 from geocalib.result.calibration import Failure
 
 
@@ -19,7 +21,7 @@ def run(
     """Draw, and say whether there was an answer to draw."""
     from geocalib.overlay import show
 
-    (outcome,) = calibrated([photo], missing, request, network, keep_fields=True)
+    (outcome,) = calibrated([photo], missing, request, partial(load, network), keep_fields=True)
     if isinstance(outcome, Failure):
         console.failures([outcome])
         return False

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from geocalib.cli.options import CameraModel, Device, Network, Overwrite, Request, Weights
+from geocalib.cli.options import Device, Overwrite, Weights
 from geocalib.errors import ConfigError, FormatError, OutputError, VideoError
 from geocalib.files import Guard, is_special, locked
+from geocalib.pipeline.request import CameraModel, Network, Request
 
 if TYPE_CHECKING:
     from geocalib.pipeline.calibrator import Calibrator
@@ -284,7 +285,7 @@ def _outcomes(
     job: Job, name: str, frames: Iterable[Frame], done: Mapping[int, Outcome]
 ) -> Iterator[tuple[Frame, Outcome]]:
     """Each frame with what the network says of it, in order; those done are not asked again."""
-    from geocalib.cli.engine import load
+    from geocalib.cli.network import load
 
     calibrator = None
     # A camera does not wait for a batch to fill.

@@ -141,7 +141,7 @@ def _ask(
     images: list[ImageSource] = [sample.image for sample in samples]
     if setting.blur is not None:
         images = [_blurred_or_broken(sample.image, setting.blur) for sample in samples]
-    options = Options(lines=setting.lines)
+    options = Options(lines=setting.lines, exif=False)
     if setting.told == "gravity":
         options["gravity"] = torch.stack([_known(sample, sample.gravity) for sample in samples])
     elif setting.told == "focal":

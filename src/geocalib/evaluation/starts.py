@@ -48,7 +48,7 @@ def starts_study(
     found: dict[str, list[Outcome]] = {label: [] for label in labels}
     for first in range(0, len(samples), CHUNK):
         paths = [sample.image for sample in samples[first : first + CHUNK]]
-        for outcome in calibrator.calibrate(paths, model, keep_fields=True):
+        for outcome in calibrator.calibrate(paths, model, exif=False, keep_fields=True):
             answers = dict.fromkeys(labels, outcome)
             if isinstance(outcome, Calibration):
                 answers = _answers(outcome, kinds, calibrator.card)

@@ -1,8 +1,9 @@
 """A table for spreadsheets and data frames: a header and one row per image.
 
-Every number has a column of its own. Cells are empty where there is no value; the few that
-hold lists (of free parameters, their covariance, level lines and warnings) hold them as JSON. Text
-that a spreadsheet would take for a formula has an apostrophe before it.
+Every number has a column of its own, named by its place in ``geocalib.result.schema``. Cells are
+empty where there is no value; the few that hold lists of any length (of free parameters, their
+covariance, level lines, warnings and priors) hold them as JSON. Text that a spreadsheet would take
+for a formula has an apostrophe before it.
 """
 
 from __future__ import annotations
@@ -18,41 +19,53 @@ from geocalib.cameras import MODELS
 from geocalib.errors import FormatError
 from geocalib.formats.cells import escape, unescape, write_rows
 from geocalib.formats.outputs import destination
-from geocalib.result.calibration import SCHEMA, Outcome
-from geocalib.result.lines import RECORDED
-from geocalib.result.record import read_outcome
+from geocalib.result.calibration import Outcome, read_outcome
+from geocalib.result.layout import Null, Scalar, Struct
+from geocalib.result.schema import OLDER, RECORD, SCHEMA
 
 FILE = "calibrations.csv"
 
 Place = tuple[str | int, ...]
 
-_SLOTS = range(max(len(model.parameters) for model in MODELS.values()))
+_SLOTS = range(1, 1 + max(len(model.parameters) for model in MODELS.values()))
 
-COLUMNS: dict[str, Place] = {
-    **{key: (key,) for key in ("image", "width", "height", "camera_model")},
-    **{key: (key,) for key in ("fx", "fy", "cx", "cy")},
-    **{f"distortion_{i + 1}": ("distortion", i) for i in _SLOTS},
-    **{key: (key,) for key in ("roll_deg", "pitch_deg", "vfov_deg", "hfov_deg")},
-    **{f"gravity_{axis}": ("gravity", i) for i, axis in enumerate("xyz")},
-    **{
-        f"sigma_{key}": ("sigma", key)
-        for key in ("roll_deg", "pitch_deg", "gravity_deg", "vfov_deg", "hfov_deg", "focal")
-    },
-    **{f"sigma_distortion_{i + 1}": ("sigma", "distortion", i) for i in _SLOTS},
-    **{f"sigma_c{axis}": ("sigma", "principal_point", i) for i, axis in enumerate("xy")},
-    **{key: (key,) for key in ("parameters", "covariance", "status")},
-    **{f"lines_{key}": ("lines", key) for key in RECORDED},
-    **{key: (key,) for key in ("warnings", "error")},
-    **{key: (key,) for key in ("request", "photo")},
+SPREAD = {
+    "distortion": tuple(f"distortion_{i}" for i in _SLOTS),
+    "gravity": ("gravity_x", "gravity_y", "gravity_z"),
+    "principal_point": ("cx", "cy"),
 }
-"""The columns, and where in the record each one's value stands."""
+"""Lists with a column for each number, and what it is called."""
 
-TEXTS = {"image", "camera_model", "status", "lines_verdict", "error"}
+
+def _columns(layout: Struct, prefix: str, *place: str) -> Iterator[tuple[str, Place, bool]]:
+    """Name, place and whether it is text of every column of an object in the record."""
+    for field in layout.fields:
+        if isinstance(field.kind, Struct):
+            yield from _columns(field.kind, f"{prefix}{field.name}_", *place, field.name)
+        elif field.name in SPREAD:
+            for i, name in enumerate(SPREAD[field.name]):
+                yield f"{prefix}{name}", (*place, field.name, i), False
+        else:
+            yield f"{prefix}{field.name}", (*place, field.name), field.kind is Scalar.TEXT
+
+
+_EVERY = [column for column in _columns(RECORD, "") if column[0] != "schema"]
+
+COLUMNS: dict[str, Place] = {name: place for name, place, _ in _EVERY}
+"""The columns, and where in the record each one's value stands. The header is the schema."""
+
+TEXTS = {name for name, _, text in _EVERY if text}
 """Columns of text; all others hold JSON, which for numbers is the number."""
 
+_ADDED = ("sigma_aspect", "priors", "request", *(name for name in COLUMNS if "photo_" in name))
+_OLDER = [name for name in COLUMNS if name not in _ADDED]
 
-OLDER = [column for column in COLUMNS if column not in ("request", "photo")]
-"""The columns of tables that do not tell what was asked."""
+HEADERS = {
+    tuple(COLUMNS): SCHEMA,
+    (*_OLDER, "request", "photo"): OLDER,
+    tuple(_OLDER): OLDER,
+}
+"""The headers that are known, and of which version the rows are."""
 
 
 def write(outcomes: Iterable[Outcome], path: str | Path) -> list[Path]:
@@ -82,9 +95,9 @@ def read_records(path: str | Path) -> Iterator[dict[str, Any]]:
 
 def is_ours(path: Path) -> bool:
     """Whether a file begins as our tables do."""
-    start = ",".join(OLDER).encode()
+    starts = [",".join(header).encode() for header in HEADERS]
     with path.open("rb") as file:
-        return file.read(len(start)) == start
+        return file.read(max(map(len, starts))).startswith(tuple(starts))
 
 
 def _sourced(path: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -92,7 +105,8 @@ def _sourced(path: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:
     with Path(path).open(encoding="utf-8", errors="surrogateescape", newline="") as stream:
         rows = _rows(csv.reader(stream), path)
         _, header = next(rows, (0, []))
-        if header not in (list(COLUMNS), OLDER):
+        schema = HEADERS.get(tuple(header))
+        if schema is None:
             odd = sorted(set(header) ^ set(COLUMNS)) or ["their order"]
             names = ", ".join(odd).splitlines() or [""]
             raise FormatError(f"{path}: these are not our columns, see {names[0]:.80}")
@@ -101,9 +115,11 @@ def _sourced(path: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:
             if len(row) != len(header):
                 raise FormatError(f"{source}: has {len(row)} cells of {len(header)}")
             cells = {
-                name: _value(name, cell, source) for name, cell in zip(header, row, strict=True)
+                name: _value(name, cell, source)
+                for name, cell in zip(header, row, strict=True)
+                if name in COLUMNS
             }
-            yield source, _record(cells)
+            yield source, {"schema": schema, **_record(cells)}
 
 
 def _rows(reader: Any, path: str | Path) -> Iterator[tuple[int, list[str]]]:
@@ -138,18 +154,34 @@ def _value(column: str, cell: str, source: str) -> Any:
         raise FormatError(f"{source}: {column} holds {cell!r:.40}, not a number or JSON") from None
 
 
-def _record(cells: dict[str, Any]) -> dict[str, Any]:
+def _record(cells: Mapping[str, Any]) -> dict[str, Any]:
     """The record of a row."""
-    record: dict[str, Any] = {"schema": SCHEMA, "sigma": {}, "lines": {}}
-    for column, place in COLUMNS.items():
-        if isinstance(place[-1], int):
-            holder, key = _at(record, place[:-2]), place[-2]
-            holder.setdefault(key, []).append(cells.get(column))
-        else:
-            _at(record, place[:-1])[place[-1]] = cells.get(column)
     model = MODELS.get(cells["camera_model"])
-    if model is not None:
-        for values in (record["distortion"], record["sigma"]["distortion"]):
-            while len(values) > len(model.parameters) and values[-1] is None:
+    distortions = 0 if model is None else len(model.parameters)
+    record = _object(RECORD, "", cells, distortions)
+    return record if record["error"] is None else record | {"gravity": None}
+
+
+def _object(
+    layout: Struct, prefix: str, cells: Mapping[str, Any], distortions: int
+) -> dict[str, Any]:
+    """An object of the record, without what the table does not tell."""
+    found: dict[str, Any] = {}
+    for field in layout.fields:
+        name = f"{prefix}{field.name}"
+        if isinstance(field.kind, Struct):
+            inner = _object(field.kind, f"{name}_", cells, distortions)
+            optional = field.null is Null.POSSIBLE or cells["error"] is not None
+            found[field.name] = None if optional and _is_empty(f"{name}_", cells) else inner
+        elif field.name in SPREAD:
+            values = [cells[f"{prefix}{column}"] for column in SPREAD[field.name]]
+            while field.name == "distortion" and len(values) > distortions and values[-1] is None:
                 values.pop()
-    return record
+            found[field.name] = values
+        elif name in cells:
+            found[field.name] = cells[name]
+    return found
+
+
+def _is_empty(prefix: str, cells: Mapping[str, Any]) -> bool:
+    return all(value is None for name, value in cells.items() if name.startswith(prefix))

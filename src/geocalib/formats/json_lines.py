@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from geocalib.errors import FormatError
+from geocalib.errors import FormatError, OutputError
 from geocalib.files import is_special, naming, replacing
+from geocalib.files.guard import MEND
 from geocalib.formats.outputs import destination
-from geocalib.result.calibration import SCHEMA, Outcome
-from geocalib.result.record import parse, read_outcome
+from geocalib.result.calibration import Outcome, read_outcome
+from geocalib.result.record import parse, to_text
+from geocalib.result.schema import OLDER, SCHEMA
 
 FILE = "calibrations.jsonl"
 
-START = f'{{"schema": "{SCHEMA}"'.encode()
-"""How each line begins."""
+STARTS = tuple(f'{{"schema": "{schema}"'.encode() for schema in (SCHEMA, OLDER))
+"""How lines begin."""
 
 LONGEST = 1 << 24
 """Bytes: a line that goes on longer is no record."""
@@ -26,7 +29,8 @@ LONGEST = 1 << 24
 class Writer:
     """Appends records to a file, each handed to the system before the next begins.
 
-    What an interrupted run has left of its last record is removed.
+    What an interrupted run has left of its last record is removed. A file has one layout: nothing
+    is added to records of an earlier version.
 
     >>> with Writer("out.jsonl") as writer:  # doctest: +SKIP
     ...     writer.write(calibration)
@@ -76,7 +80,7 @@ def write(outcomes: Iterable[Outcome], path: str | Path) -> list[Path]:
 
 def to_line(record: Mapping[str, Any]) -> bytes:
     """The line of a record."""
-    return json.dumps(record, allow_nan=False).encode("ascii") + b"\n"
+    return to_text(record).encode("ascii") + b"\n"
 
 
 def dumps(outcomes: Iterable[Outcome]) -> str:
@@ -95,6 +99,13 @@ def read_records(path: str | Path) -> Iterator[dict[str, Any]]:
     A last line that was cut short is left out; any other malformed line is an error.
     """
     return (record for _, record in _sourced(Path(path)))
+
+
+def check_version(record: Mapping[str, Any], path: Path, schema: str) -> None:
+    """An error if the file at the path, which holds this record, has not the layout of today:
+    nothing can be added to it."""
+    if record["schema"] != schema:
+        raise OutputError(f"{path} holds records of {record['schema']}, not {schema}; {MEND}")
 
 
 def is_ours(path: Path) -> bool:
@@ -121,7 +132,7 @@ def _sourced(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _is_cut_short(line: bytes) -> bool:
     """Whether this is the beginning of a record, left behind by a run that was interrupted."""
-    if line.endswith(b"\n") or not line.startswith(START[: len(line)]):
+    if line.endswith(b"\n") or not any(line.startswith(start[: len(line)]) for start in STARTS):
         return False
     # No beginning of a JSON object is JSON.
     try:
@@ -132,7 +143,7 @@ def _is_cut_short(line: bytes) -> bool:
 
 
 def _mend_end(path: Path) -> None:
-    """Make the file end with a whole line."""
+    """Make the file end with a whole line, of a record as it is to be gone on with."""
     if not path.exists() or is_special(path):
         return
     with path.open("rb+") as file:
@@ -144,3 +155,5 @@ def _mend_end(path: Path) -> None:
         elif last and not last.endswith(b"\n"):
             parse(last, f"{path}, its last line")
             file.write(b"\n")
+    for record in islice(read_records(path), 1):
+        check_version(record, path, SCHEMA)

@@ -9,9 +9,11 @@ from typing import Any
 from PIL import Image
 from PIL.ExifTags import IFD, Base
 
-FOCAL_TAGS = frozenset(
+LENS_TAGS = frozenset(
     {
+        Base.Make,
         Base.Model,
+        Base.LensModel,
         Base.FocalLength,
         Base.FocalLengthIn35mmFilm,
         Base.FocalPlaneXResolution,
@@ -21,7 +23,7 @@ FOCAL_TAGS = frozenset(
         Base.ExifImageHeight,
     }
 )
-"""What tells how long the lens is (``geocalib.priors.exif``)."""
+"""What tells which lens it is, and how long (``geocalib.priors.exif``)."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class Metadata:
         packet = xmp.encode() if isinstance(xmp, str) else xmp
         return cls(
             orientation,
-            {tag: value for tag, value in tags.items() if tag in FOCAL_TAGS},
+            {tag: value for tag, value in tags.items() if tag in LENS_TAGS},
             packet if isinstance(packet, bytes) else None,
         )
 

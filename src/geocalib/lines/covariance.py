@@ -18,7 +18,7 @@ from geocalib.lines.residuals import look, moves_of
 from geocalib.lines.system import Arrow, assembled, reduced
 from geocalib.lines.unknowns import Array, Guess, Layout, tangent_basis, times
 
-CENTRE = 0.005
+CENTRE = 0.003
 """One sigma of the principal point, of the image's longer side, where it is held fixed."""
 DISTORTION = 0.03
 """One sigma of k1 in units of the image's height (k1 = that times (f / H)^2), of lenses that are

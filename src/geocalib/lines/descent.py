@@ -101,10 +101,10 @@ def _start(problem: Problem, landscapes: list[Landscape], focals: Sequence[int])
     return replace(guess, headings=levelled(headings, layout.images(guess).gravity))
 
 
-def supported_minimum(problem: Problem, guess: Guess) -> tuple[Problem, Guess]:
-    """With the directions that the data support, which may be none, the minimum near a guess."""
-    for width, iterations in LAST_ROUNDS:
-        guess = minimise(problem, guess, width, iterations)
+def supported_minimum(problem: Problem, modes: Modes) -> tuple[Problem, Guess, Modes]:
+    """With the directions that the data support, which may be none, the minimum near the best of
+    several modes, and the modes of what is left."""
+    guess = _minimum(problem, modes.best)
     for _ in range(2):
         active = problem.active & (support_of(problem, guess) >= LEAST_SUPPORT)
         if (active == problem.active).all():
@@ -112,8 +112,26 @@ def supported_minimum(problem: Problem, guess: Guess) -> tuple[Problem, Guess]:
         problem = replace(problem, active=active)
         if not problem.active.any():
             break
-        guess = settled(problem, guess)
-    return problem, guess
+        guess, modes = afresh(problem, modes.guesses)
+    return problem, guess, modes
+
+
+def afresh(problem: Problem, guesses: Guess) -> tuple[Guess, Modes]:
+    """The minimum, and the modes, of a world that has fewer directions than the one of guesses.
+
+    What told the focal length may be gone: so a descent starts where the prior is, as well.
+    """
+    mean = problem.prior.mean
+    headings = levelled(guesses.headings[:1], problem.layout.images(mean).gravity)
+    modes = modes_from(problem, Guess.concatenate([guesses, replace(mean, headings=headings)]))
+    return _minimum(problem, modes.best), modes
+
+
+def _minimum(problem: Problem, guess: Guess) -> Guess:
+    """With all segments."""
+    for width, iterations in LAST_ROUNDS:
+        guess = minimise(problem, guess, width, iterations)
+    return guess
 
 
 def settled(problem: Problem, guess: Guess) -> Guess:

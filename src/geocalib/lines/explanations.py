@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from geocalib.lines.covariance import covariance, information
-from geocalib.lines.descent import CAUTION, REPEATS, WAYWARDNESS, Modes, settled, support_of
+from geocalib.lines.descent import CAUTION, REPEATS, WAYWARDNESS, Modes, afresh, settled, support_of
 from geocalib.lines.minimise import Problem
 from geocalib.lines.prior import Prior
 from geocalib.lines.system import Arrow
@@ -25,17 +25,17 @@ from geocalib.result.lines import Verdict
 
 # Fitted to crops of the validation panoramas and to the first half of photographs (``evaluation.
 # halves``), where they make the truth likeliest under the mixture of all explanations, and rounded.
-# PER_SUPPORT was raised by hand, with all photographs in sight: the likelihood hardly tells it, and
-# disorder, which has little support, must not count.
+# PER_SUPPORT was raised by hand, from 0.4, with all photographs in sight: likelihoods hardly tell
+# it, and disorder, which has little support, must not count.
 USUAL_SUPPORT, USUAL_AGREEMENT = 70.0, 5.0
 """Of an image of buildings."""
-USUAL = {Verdict.CROSSED: 2.0, Verdict.UPRIGHT: 0.0}
+USUAL = {Verdict.CROSSED: 2.0, Verdict.TURNED: 2.0, Verdict.UPRIGHT: 0.7}
 """Log odds, against the network alone, of a world with the usual support and agreement."""
-PER_SUPPORT, PER_AGREEMENT = 1.0, 0.5
+PER_SUPPORT, PER_AGREEMENT = 0.7, 0.4
 """What each unit of the logarithm of the support, and of the agreement, adds."""
-TURNED, PER_GAIN = 2.3, 0.15
-"""Log odds by which right angles are commoner than others, and what a unit of log likelihood that
-they cost counts."""
+TURNED, PER_GAIN = 2.9, 0.15
+"""Log odds by which right angles are commoner than others where lines show two that could be at
+one, and what a unit of log likelihood that they cost counts."""
 AGREEMENT_REPEATS = 16.0
 """Segments that say what an independent one would of how far the two answers may be apart."""
 ANY_GRAVITY, ANY_LOG_F = math.radians(20.0), 0.4
@@ -73,16 +73,16 @@ def explanations(problem: Problem, guess: Guess, modes: Modes, network: Prior) -
     if turned is not None:
         free, start = turned
         end = settled(free, start)
-        odds = crossed.log_odds + PER_GAIN * _gain(problem, guess, free, end)
-        odds -= TURNED if square else 0.0
-        blocks = _blocks(free, end, modes)
-        found.append(Explanation(Verdict.TURNED, free, end, blocks, crossed.support, odds))
+        loose = _judged(Verdict.TURNED, free, end, modes, network)
+        if square:
+            odds = crossed.log_odds - TURNED + PER_GAIN * _gain(problem, guess, free, end)
+            loose = replace(loose, support=crossed.support, log_odds=odds)
+        found.append(loose)
     if problem.active[:, 0].any() and problem.active[:, 1:].any():
         alone = problem.active.copy()
         alone[:, 1:] = False
         upright = replace(problem, active=alone)
-        end = settled(upright, guess)
-        found.append(_judged(Verdict.UPRIGHT, upright, end, modes, network))
+        found.append(_judged(Verdict.UPRIGHT, upright, *afresh(upright, guess), network))
     return found
 
 
@@ -132,7 +132,7 @@ def _agreement(problem: Problem, guess: Guess) -> float:
     """By how much likelier the answer of lines is around the network's than anywhere: the log of
     the ratio of both evidences, by Laplace's approximation."""
     lines = information(replace(problem, repeats=AGREEMENT_REPEATS), guess, WAYWARDNESS)
-    network = problem.prior.stiffness
+    network = problem.prior.stiffness_at(guess, problem.layout)
     pull = float(problem.prior.pull(guess, problem.layout).cost[0])
     narrow, wide = (
         _log_determinant(prior) - _log_determinant(lines + prior)

@@ -3,10 +3,15 @@
 The deviation of gravity is the chord from its mean in the mean's tangent plane; that of the
 intrinsics the difference of log f, distortion and principal point. The cost is quadratic in all of
 them, with the arrow shape of ``geocalib.solver.coupling``.
+
+A lens bends the picture by k1 / f^2, k2 / f^4 and so on (those that see 90 degrees and more are
+another matter). So distortion is compared as it would be at the mean's focal length: else a bend
+that segments ask for would be cheaper the shorter the focal length is, and move it.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -15,10 +20,9 @@ import torch
 from torch import Tensor
 
 from geocalib.geometry import gravity as sphere
-from geocalib.geometry.conventions import TRIVIAL_FOCAL
 from geocalib.geometry.fields import Free
 from geocalib.lines.system import Arrow
-from geocalib.lines.unknowns import Array, Guess, Layout, tangent_basis, times
+from geocalib.lines.unknowns import Array, Guess, Layout, powers, tangent_basis, times
 from geocalib.result.calibration import Calibration
 from geocalib.solver import coupling as solver
 from geocalib.solver.coupling import Coupling
@@ -28,12 +32,13 @@ FREEDOM = 4.0
 """Of Student's distribution. Networks are more wrong than they say more often than a normal
 variable: where lines are many and sure, they may contradict. Near the mean it is as stiff as a
 normal one, so that what lines say nothing about stays as sure as it was."""
-SHARED_ERROR = 1.6
+SHARED_ERROR = 1.5
 """Times the sigma of log f that a network's answer has beside lines: it errs alike in all photos of
-a place, and must not outvote sharp lines there. Chosen with all photographs
-in sight; from 1.6 to 6 the medians of buildings hardly change."""
-USUAL_LOG_F = 0.7
-"""One sigma of log f of any photo, around ``TRIVIAL_FOCAL`` times its longer side."""
+a place, and must not outvote sharp lines there."""
+LARGEST_ERROR = 0.55
+"""One sigma of log f where a network cannot tell it at all: what it answers is still likelier than
+any other, and errors of 1 and more, as its fit says, are rare. Both constants make the true focal
+lengths of the first half of ordinary photographs likeliest (``docs/lines.md``)."""
 FLATTEST = 1e-12
 """Smallest eigenvalue of a correlation matrix that is inverted as it is."""
 
@@ -55,39 +60,73 @@ class Prior:
 
     def pull(self, guess: Guess, layout: Layout) -> Pull:
         """What the prior adds at guesses."""
-        stiff = self.stiffness
-        turn = np.swapaxes(tangent_basis(guess.gravity)[..., : layout.tangents], -1, -2)
-        turn = turn @ self.basis
         time_force, camera_force, squared = self._forces(guess, layout)
         # Of Student's distribution: both the cost and the weight that makes its gradient.
         weight = student_weight(squared)
-        held = weight[:, None, None, None] * turn
+        turn, slope = self._turn(guess, layout), self._slope(guess, layout)
+        time = weight[:, None, None] * times(turn, time_force)
+        camera = weight[:, None] * times(np.swapaxes(slope, -1, -2), camera_force)
+        arrow = self.stiffness_at(guess, layout)
         arrow = Arrow(
-            held @ stiff.A @ np.swapaxes(turn, -1, -2),
-            held @ stiff.B,
-            weight[:, None, None] * stiff.C,
+            weight[:, None, None, None] * arrow.A,
+            weight[:, None, None, None] * arrow.B,
+            weight[:, None, None] * arrow.C,
         )
-        cost = student_cost(squared)
-        return Pull(arrow, times(held, time_force), weight[:, None] * camera_force, cost)
+        return Pull(arrow, time, camera, student_cost(squared))
+
+    def stiffness_at(self, guess: Guess, layout: Layout) -> Arrow:
+        """That against small steps from guesses."""
+        stiff, turn, slope = self.stiffness, self._turn(guess, layout), self._slope(guess, layout)
+        return Arrow(
+            turn @ stiff.A @ np.swapaxes(turn, -1, -2),
+            turn @ stiff.B @ slope[:, None],
+            np.swapaxes(slope, -1, -2) @ stiff.C @ slope,
+        )
+
+    def _turn(self, guess: Guess, layout: Layout) -> Array:
+        """(R, T, a, a) from the tangent directions of the mean to those of guesses."""
+        tangents = tangent_basis(guess.gravity)[..., : layout.tangents]
+        return np.asarray(np.swapaxes(tangents, -1, -2) @ self.basis)
 
     def _forces(self, guess: Guess, layout: Layout) -> tuple[Array, Array, Array]:
         """Stiffness times deviation, (R, T, a) and (R, Q), and that times the deviation (R,)."""
         stiff = self.stiffness
         time = (guess.gravity[..., None, :] @ self.basis)[..., 0, :]
-        camera = self._off(guess, layout.free)
+        camera = self._off(guess, layout)
         time_force = times(stiff.A, time) + times(stiff.B, camera[:, None])
         camera_force = times(np.swapaxes(stiff.B, -1, -2), time).sum(1) + times(stiff.C, camera)
         squared = (time * time_force).sum((-1, -2)) + (camera * camera_force).sum(-1)
         return time_force, camera_force, squared
 
-    def _off(self, guess: Guess, free: Free) -> Array:
+    def _off(self, guess: Guess, layout: Layout) -> Array:
         """(R, Q) how far the intrinsics are from the mean."""
-        mean, parts = self.mean, [guess.log_f[..., None] - self.mean.log_f[..., None]]
-        parts = parts if free.focal else []
-        parts += [(guess.distortion - mean.distortion)[..., i : i + 1] for i in free.distortion]
+        mean, free = self.mean, layout.free
+        parts = [guess.log_f[..., None] - mean.log_f[..., None]] if free.focal else []
+        bend = guess.distortion * self._shrunk(guess, layout) - mean.distortion
+        parts += [bend[..., i : i + 1] for i in free.distortion]
         parts += [guess.c - mean.c] if free.principal_point else []
         rows = len(guess)
         return np.concatenate(parts, -1).reshape(rows, -1) if parts else np.zeros((rows, 0))
+
+    def _slope(self, guess: Guess, layout: Layout) -> Array:
+        """(R, Q, Q) how that changes with the intrinsics."""
+        rows, cameras, own = len(guess), len(layout.size), layout.intrinsics
+        slope = np.zeros((rows, cameras, own, cameras, own))
+        each = np.arange(cameras)
+        shrunk = self._shrunk(guess, layout)
+        blocks = np.tile(np.eye(own), (rows, cameras, 1, 1))
+        for at, i in enumerate(layout.free.distortion, start=int(layout.free.focal)):
+            blocks[..., at, at] = shrunk[..., i]
+            if layout.free.focal:
+                power = powers(layout.model)[i]
+                blocks[..., at, 0] = -power * guess.distortion[..., i] * shrunk[..., i]
+        slope[:, each, :, each] = np.moveaxis(blocks, 1, 0)
+        return slope.reshape(rows, cameras * own, cameras * own)
+
+    def _shrunk(self, guess: Guess, layout: Layout) -> Array:
+        """(R, C, D) what distortion is multiplied by to bend as much at the mean's focal length."""
+        off = guess.log_f - self.mean.log_f
+        return np.asarray(np.exp(-off[..., None] * powers(layout.model)))
 
 
 @dataclass(frozen=True)
@@ -127,29 +166,31 @@ def free_of(calibration: Calibration) -> Free:
     )
 
 
-def usual(calibration: Calibration) -> Calibration:
-    """With what is known of any photo and of any network: one that cannot tell the focal length
-    does not make very long and very short ones likely."""
-    names, camera = calibration.parameters, calibration.camera
-    if "log f" not in names or camera.model.wide:
+def sobered(calibration: Calibration, told: float = 0.0) -> Calibration:
+    """As sure of the focal length as networks have reason to be.
+
+    told: how much of what is known of log f, as an inverse variance, is no network's word.
+    """
+    names = calibration.parameters
+    if "log f" not in names or calibration.camera.model.wide:
         return calibration
     at = names.index("log f")
+    # Edges are as straight as before wherever the focal length is.
+    bend = _bend(calibration)
     factor = torch.ones(len(names), dtype=torch.float64)
-    factor[at] = SHARED_ERROR
-    covariance = factor[:, None] * calibration.covariance * factor
-    off = (TRIVIAL_FOCAL * camera.size.max() / camera.f[0]).log()
-    gain = covariance[:, at] / (covariance[at, at] + USUAL_LOG_F**2)
-    step = dict(zip(names, gain * off, strict=True))
-    gravity = calibration.gravity
-    if "pitch direction" in step:
-        turn = torch.stack([step["roll direction"], step["pitch direction"]])
-        gravity = sphere.move(gravity, turn)
-    distortion = camera.distortion.clone()
-    for i, name in enumerate(camera.model.parameters):
-        distortion[0, i] += step.get(name, 0.0)
-    camera = replace(camera, f=camera.f * step["log f"].exp(), distortion=distortion)
-    left = covariance - gain[:, None] * covariance[at]
-    return replace(calibration, camera=camera, gravity=gravity, covariance=left)
+    factor[at] = _shared_error(float(calibration.covariance[at, at]), told)
+    covariance = factor[:, None] * (bend @ calibration.covariance @ bend.T) * factor
+    # As if it had been seen there again, with that error.
+    gain = covariance[:, at] / (covariance[at, at] + LARGEST_ERROR**2)
+    back = torch.linalg.inv(bend)
+    covariance = back @ (covariance - gain[:, None] * covariance[at]) @ back.T
+    return replace(calibration, covariance=covariance)
+
+
+def _shared_error(variance: float, told: float) -> float:
+    """Times the sigma of log f, which has that variance: what was told is as sure as it was."""
+    heard = max(0.0, 1 / variance - told)
+    return math.sqrt((heard + told) / (heard / SHARED_ERROR**2 + told)) if variance > 0 else 1.0
 
 
 def network_prior(calibrations: Sequence[Calibration], coupling: Coupling) -> tuple[Prior, Layout]:
@@ -164,7 +205,7 @@ def network_prior(calibrations: Sequence[Calibration], coupling: Coupling) -> tu
     first_of_time = _first(coupling.time, times)
     gravity = torch.stack([c.gravity for c in calibrations])
     basis = sphere.tangent_basis(gravity)
-    covariance = torch.stack([c.covariance for c in calibrations])
+    covariance = torch.stack([(bend := _bend(c)) @ c.covariance @ bend.T for c in calibrations])
     a = 2 if free_of(calibrations[0]).gravity else 0
     if coupling.rotation is not None:
         back = coupling.rotation.double().transpose(1, 2)
@@ -215,6 +256,19 @@ def network_prior(calibrations: Sequence[Calibration], coupling: Coupling) -> tu
     return Prior(mean, mean_basis[..., :a].numpy(), stiffness), Layout.create(frame, coupling)
 
 
+def _bend(calibration: Calibration) -> Tensor:
+    """(P, P) what small steps of the parameters are multiplied by to give those of distortion as it
+    bends the picture."""
+    names, camera = calibration.parameters, calibration.camera
+    change = torch.eye(len(names), dtype=torch.float64)
+    if "log f" in names:
+        for i, power in enumerate(powers(camera.model)):
+            if (name := camera.model.parameters[i]) in names:
+                bend = power * camera.distortion[0, i]
+                change[names.index(name), names.index("log f")] = -bend
+    return change
+
+
 def _first(index: Tensor, count: int) -> Tensor:
     """(count,) the first image that has each index."""
     place = torch.arange(len(index))
@@ -255,4 +309,6 @@ def given_log_f(prior: Prior, log_f: Array, layout: Layout) -> Guess:
     moves = (log_f - mean.log_f[:, 0])[:, None] * slope
     camera = np.concatenate([np.zeros((len(moves), 1)), moves[:, a:]], 1)
     guess = layout.moved(mean, moves[:, None, :a], camera[:, None])
-    return replace(guess, log_f=log_f[:, None])
+    # As much of a bend in the picture as there.
+    grown = np.exp((log_f[:, None] - mean.log_f)[..., None] * powers(layout.model))
+    return replace(guess, log_f=log_f[:, None], distortion=guess.distortion * grown)

@@ -28,7 +28,7 @@ from geocalib.lines.explanations import Explanation, explanations, probabilities
 from geocalib.lines.minimise import Problem
 from geocalib.lines.mixture import weigh
 from geocalib.lines.plumb import firm, loose, straightened
-from geocalib.lines.prior import Prior, network_prior, usual
+from geocalib.lines.prior import Prior, network_prior, sobered
 from geocalib.lines.search import survey
 from geocalib.lines.straightness import bendable, pinhole_again
 from geocalib.lines.unknowns import Array, Guess, Layout
@@ -52,11 +52,13 @@ def refine(
     segments: Sequence[Segments],
     groups: Sequence[int] | Tensor | None = None,
     rig: Rig | None = None,
+    told: Sequence[float] | None = None,
 ) -> list[Calibration]:
     """Calibrations of B images, given the segments of each.
 
     groups, rig: which images share a camera or move together, as in ``geocalib.fit``. Images that
-    share nothing are refined by themselves. Every answer says in ``lines`` what became of them.
+    share nothing are refined by themselves. told: the inverse variance of what is known of log f
+    of each by others than the network. Every answer says in ``lines`` what became of them.
     """
     coupling = couple(len(calibrations), groups, rig, torch.device("cpu"))
     answers = list(calibrations)
@@ -66,7 +68,8 @@ def refine(
             keep[component] = True
             part, images, _, _ = coupling.select(keep)
             rows = images.tolist()
-            refined = _refined([answers[i] for i in rows], [segments[i] for i in rows], part)
+            own = [0.0 if told is None else told[i] for i in rows]
+            refined = _refined([answers[i] for i in rows], [segments[i] for i in rows], part, own)
             for row, answer in zip(rows, refined, strict=True):
                 answers[row] = answer
     return answers
@@ -80,7 +83,7 @@ def refined_from(calibration: Calibration, segments: Segments, starts: Guess) ->
     problem = _problem(told, [segments], alone)
     bent = np.repeat(problem.prior.mean.distortion, len(starts), 0)
     modes = modes_from(problem, replace(starts, distortion=bent))
-    problem, guess = supported_minimum(problem, modes.best)
+    problem, guess, modes = supported_minimum(problem, modes)
     found = explanations(problem, guess, modes, problem.prior)
     if not found or found[0].support < LEAST_TOGETHER:
         return None
@@ -90,7 +93,10 @@ def refined_from(calibration: Calibration, segments: Segments, starts: Guess) ->
 
 
 def _refined(
-    calibrations: list[Calibration], segments: list[Segments], coupling: Coupling
+    calibrations: list[Calibration],
+    segments: list[Segments],
+    coupling: Coupling,
+    sure: Sequence[float],
 ) -> list[Calibration]:
     """Of images that form one component."""
     curves = [part.curves for part in segments]
@@ -100,7 +106,7 @@ def _refined(
     told = straightened([bendable(each) for each in calibrations], curves, coupling)
     if all(len(part) < FEWEST for part in segments):
         return _left_alone(calibrations, told, segments, Verdict.TOO_FEW)
-    believed = [usual(each) for each in told]
+    believed = list(map(sobered, told, sure))
     firmly = [firm(each) for each in believed] if any(map(len, curves)) else believed
     problem = _problem(firmly, segments, coupling)
     landscapes = [
@@ -108,7 +114,7 @@ def _refined(
         for i, own in enumerate(_priors_alone(problem, firmly))
     ]
     modes = modes_from(problem, starts_of(problem, landscapes))
-    problem, guess = supported_minimum(problem, modes.best)
+    problem, guess, modes = supported_minimum(problem, modes)
     honest = replace(problem, prior=network_prior(believed, coupling)[0])
     open_to = network_prior([loose(each) for each in believed], coupling)[0]
     found = explanations(honest, guess, modes, open_to)

@@ -25,6 +25,7 @@ def refine_turned(
     segments: Sequence[Segments],
     groups: Sequence[int] | Tensor | None = None,
     rig: Rig | None = None,
+    told: Sequence[float] | None = None,
 ) -> list[Calibration]:
     """As ``geocalib.lines.refine``, for images of one camera whose sizes may be turned.
 
@@ -41,6 +42,7 @@ def refine_turned(
         [_turned_segments(s, c, t) for s, c, t in zip(segments, calibrations, turns, strict=True)],
         groups,
         rig,
+        told,
     )
     return [
         _turned_back(*each) if each[-1] else each[0]
@@ -78,10 +80,12 @@ def sharpened(
     segments: Sequence[Segments | None],
     cameras: Sequence[int],
     rig: Rig | None = None,
+    told: Sequence[float] | None = None,
 ) -> list[Outcome]:
     """The outcomes with what straight lines say, where segments were asked for.
 
-    cameras: equal integers for images of one camera. Lines know of no free aspect.
+    cameras: equal integers for images of one camera. told: as in ``geocalib.lines.refine``. Lines
+    know of no free aspect.
     """
     answers = list(outcomes)
     found = {
@@ -95,7 +99,9 @@ def sharpened(
         rows = list(found)
         calibrations, every = zip(*found.values(), strict=True)
         groups = [cameras[row] for row in rows]
-        refined = refine_turned(calibrations, every, groups, None if rig is None else rig[rows])
+        known = None if told is None else [told[row] for row in rows]
+        moving = None if rig is None else rig[rows]
+        refined = refine_turned(calibrations, every, groups, moving, known)
         for row, answer in zip(rows, refined, strict=True):
             answers[row] = answer
     return answers

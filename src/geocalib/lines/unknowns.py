@@ -152,16 +152,25 @@ class Layout:
             at = 1
         if self.free.distortion:
             distortion = distortion.copy()
+            # Beyond first order it goes with f, so that edges that are straight stay straight.
+            zoom = (log_f - guess.log_f)[..., None] * powers(self.model)
             for i in self.free.distortion:
-                distortion[..., i] = (distortion[..., i] + camera[..., at]).clip(
-                    *self.model.bounds[i]
-                )
+                moved = distortion[..., i] * (1 - zoom[..., i]) + camera[..., at]
+                moved = moved * np.exp(zoom[..., i])
+                distortion[..., i] = moved.clip(*self.model.bounds[i])
                 at += 1
             if not self.model.unit_centre and self.free.focal:
                 log_f = log_f - _magnified(self.model, guess.distortion, distortion)
         if self.free.principal_point:
             c = c + camera[..., at : at + 2]
         return Guess(gravity, log_f, distortion, c, guess.headings)
+
+
+def powers(model: CameraModel) -> Array:
+    """(D,) of f, by which distortion parameters grow where the bend in the picture is the same: 2
+    for k1, 4 for k2; 0 for lenses that see 90 degrees and more, which are another matter."""
+    count = len(model.parameters)
+    return np.asarray(np.arange(1, count + 1) * (0.0 if model.wide else 2.0), np.float64)
 
 
 def _magnified(model: CameraModel, before: Array, after: Array) -> Array:
@@ -186,7 +195,11 @@ def times(matrix: Array, vector: Array) -> Array:
 
 
 def tangent_basis(gravity: Array) -> Array:
-    """As ``geocalib.geometry.gravity.tangent_basis``: (..., 3, 2) of gravity (..., 3)."""
+    """As ``geocalib.geometry.gravity.tangent_basis``: (..., 3, 2) of gravity (..., 3).
+
+    Through torch, ``timeit`` says, five guesses take 218 microseconds and not 44, and ``move`` 471
+    and not 116; every step of every descent takes both.
+    """
     x, y, z = gravity[..., 0], gravity[..., 1] + TINY, gravity[..., 2]
     h = np.hypot(x, y)
     basis = np.zeros((*gravity.shape, 2))

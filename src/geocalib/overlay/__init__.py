@@ -33,7 +33,7 @@ def show(photo: ImageSource, calibration: Calibration) -> Image.Image:
     """All of a calibration in one picture of up to 1600 pixels.
 
     The photo, enlarged if it is small, as ``overlay`` draws it, with a box standing on the ground
-    and, if straight lines had their say, these in the colours of their directions;
+    and, if straight lines were used, these in the colours of their directions;
     beside or below it the numbers with their sigmas, the warnings, and, if the calibration holds
     its fields, what the network saw and how sure it was.
     """

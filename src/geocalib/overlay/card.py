@@ -130,6 +130,9 @@ def _title(calibration: Calibration) -> Image.Image:
     if calibration.lines is not None:
         told = _wrapped(str(calibration.lines), SMALL)
         lines += [(line, SMALL, GREY, "normal") for line in told]
+    agreed = [str(prior) for prior in calibration.priors if not prior.contradicts]
+    for text in agreed:
+        lines += [(line, SMALL, GREY, "normal") for line in _wrapped(text, SMALL)]
     warnings = [line for text in calibration.warnings for line in _wrapped(f"⚠ {text}", SMALL)]
     if len(warnings) > MOST_LINES:
         warnings = [*warnings[: MOST_LINES - 1], "…"]

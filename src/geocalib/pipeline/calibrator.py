@@ -26,8 +26,8 @@ from geocalib.pipeline.prepare import path_of
 from geocalib.pipeline.rotation import AnyRotation, Mode, mode_of
 from geocalib.pipeline.solve import KeepFields, Task, solve
 from geocalib.pipeline.torch_engine import LARGEST_BATCH, TorchEngine, find_device
-from geocalib.priors.clues import Clues
 from geocalib.priors.crop import CropLike
+from geocalib.priors.enabled import EnabledPriors, UsualPrior
 from geocalib.result.calibration import Calibration, Failure, Outcome
 from geocalib.result.trust import UNTRAINED, doubts
 from geocalib.solver import Rig
@@ -60,6 +60,7 @@ class Options(TypedDict, total=False):
     any_rotation: AnyRotation
     free_principal_point: float | None
     crop: CropLike
+    prior: UsualPrior
 
 
 class Calibrator:
@@ -79,8 +80,8 @@ class Calibrator:
         """weights: a name ("lean", "published-pinhole", "published-distorted") or a file.
 
         device: "auto" takes the first of cuda, mps and cpu that there is. precision: of the
-        network; the fit is always as precise as it needs to be. compile: with torch.compile,
-        which takes minutes at first and pays for many images of one size.
+        network, where the device has it; the fit is always as precise as it needs to be. compile:
+        with torch.compile, which takes minutes at first and pays for many images of one size.
         """
         if precision not in ("float32", "bfloat16"):
             raise ConfigError(f"precision is {precision!r}; known: float32, bfloat16")
@@ -127,13 +128,14 @@ class Calibrator:
         pitch_deg: Known = None,
         shared_intrinsics: bool | Sequence[int] = False,
         rig: Rig | None = None,
-        exif: bool = False,
+        exif: bool = True,
         keep_fields: KeepFields = False,
         lines: LinesMode = "auto",
         sensors: bool = False,
         any_rotation: AnyRotation = "auto",
         free_principal_point: float | None = None,
         crop: CropLike = None,
+        prior: UsualPrior = "none",
     ) -> Calibration | list[Outcome]:
         """The camera and gravity of a photograph, or of each of a list of any sizes.
 
@@ -150,21 +152,23 @@ class Calibrator:
         ``Prior(value, sigma)`` pulls it; one for all, or one per image. vfov_deg, in place of
         focal, and roll_deg with pitch_deg, in place of gravity: likewise, with sigmas in degrees;
         a ``Prior`` on one of the two angles leaves the other free. exif: takes the focal length
-        that a file tells of as a soft prior where none is given.
+        that a file tells of as a soft prior where none is given, unless the picture makes it
+        improbable; ``Calibration.priors`` tells how well they agree.
         shared_intrinsics: True if one camera took all images, or an integer per image, equal
         where the camera is; its images must have one size, portrait or landscape. rig: known
         rotations between the cameras of the images. keep_fields: the calibrations hold what the
         network saw; "full": at the size of the originals.
         lines: "auto" sharpens the network's answer with straight lines where there are enough,
         "off" does not look for any, and "only" asks lines alone (``geocalib.lines.vanishing``).
-        sensors: as exif, and takes gravity from a drone's gimbal and from files beside the images
-        (``docs/priors.md``); ``Calibration.priors`` tells how well they agree with the pictures.
+        sensors: takes gravity from a drone's gimbal and from files beside the images, too
+        (``docs/priors.md``).
         any_rotation: "auto" notices where another side than the upper one is clearly up, "on" (or
         True) takes the likeliest side, and "off" (or False) the upper one; where gravity is given,
         there is nothing to notice. crop: where in a larger picture, whose middle is the principal
         point, an image was cut out: a ``Crop`` or its six numbers, one for all or one per image.
         free_principal_point: frees it around the middle with this sigma, in units of the longer
-        side of the (larger) picture.
+        side of the (larger) picture. prior: "photos" takes the focal length for one that people
+        use where nobody tells it (``geocalib.priors.photos``).
         """
         if lines not in ("auto", "off", "only"):
             raise ConfigError(f"lines is {lines!r}; known: auto, off, only")
@@ -176,7 +180,7 @@ class Calibrator:
         if lines == "only":
             known = (focal, gravity, distortion, principal_point, aspect)
             values = (*known, vfov_deg, roll_deg, pitch_deg, rig, crop, free_principal_point)
-            flags = (exif, sensors, rotation == "on", shared_intrinsics is not False)
+            flags = (sensors, rotation == "on", shared_intrinsics is not False, prior != "none")
             if any(flags) or any(value is not None for value in values):
                 raise ConfigError('lines="only" takes images and a camera model, and nothing else')
             outcomes = list(map(_lines_only, sources, models))
@@ -200,13 +204,15 @@ class Calibrator:
             raise ConfigError(
                 "principal_point already says where it is; drop crop and free_principal_point"
             )
-        clues = Clues.create(count, exif, sensors, crop, free_principal_point)
+        if prior != "none" and rig is not None:
+            raise ConfigError("a rig takes no photographs as people do; drop prior")
+        enabled = EnabledPriors.create(count, exif, sensors, crop, free_principal_point, prior)
         task = Task(
             models[0],
             given,
             coupling.camera,
             rig,
-            clues,
+            enabled,
             self._errors,
             self._warnings,
             keep_fields,
@@ -236,7 +242,7 @@ class Calibrator:
         vfov_deg: Known = None,
         roll_deg: Known = None,
         pitch_deg: Known = None,
-        exif: bool = False,
+        exif: bool = True,
         keep_fields: bool = False,
         lines: Literal["auto", "off"] = "auto",
         sensors: bool = False,
@@ -275,15 +281,15 @@ class Calibrator:
         )
         if free_principal_point is not None:
             raise ConfigError("the principal point of a set is fixed; drop free_principal_point")
-        clues = Clues.create(count, exif, sensors, crop, None)
+        enabled = EnabledPriors.create(count, exif, sensors, crop, None)
         method = Method(self._errors.fitted(model), self._errors, self._warnings, keep_fields)
         rotation = _rotation(any_rotation, gravity, roll_deg)
         see = partial(self._see, with_lines=lines == "auto", any_rotation=rotation)
         cameras = coupling.camera.tolist()
         if resume_in is None or keep_fields:
-            return fit_set(see(images), cameras, given, clues, method)
+            return fit_set(see(images), cameras, given, enabled, method)
         shelf = Shelf(resume_in, repr((self.card, model.name, lines, rotation, crop)))
-        return fit_set(shelf.sights(images, see), cameras, given, clues, method, shelf)
+        return fit_set(shelf.sights(images, see), cameras, given, enabled, method, shelf)
 
     def _see(
         self, sources: Sequence[ImageSource], with_lines: bool, any_rotation: Mode

@@ -19,10 +19,10 @@ from typing import Any
 from geocalib.errors import GeoCalibError, OutputError
 from geocalib.files import replacing
 from geocalib.files.guard import MEND
-from geocalib.files.snapshot import glance, snapshot, unchanged
+from geocalib.files.snapshot import Glance, glance, snapshot, unchanged
 from geocalib.formats import json_lines
-from geocalib.result.calibration import OUTLIER, Outcome
-from geocalib.result.record import read_outcome
+from geocalib.result.calibration import OUTLIER, Outcome, read_outcome
+from geocalib.result.schema import PHOTO, SCHEMA
 
 Request = Mapping[str, Any]
 """What was asked: plain values by the names of options, without those that say nothing."""
@@ -36,6 +36,23 @@ def request_of(weights: str, **asked: Any) -> Request:
     told = {name: value for name, value in every.items() if value not in (None, False)}
     # As it is read back.
     return dict(json.loads(json.dumps(told)))
+
+
+def to_text(request: Request) -> str:
+    """The request as records hold it."""
+    return json.dumps(request)
+
+
+def check_record(record: Record, request: Request, path: Path, schema: str = SCHEMA) -> None:
+    """An error if the file at the path, which holds this record, answers another question, or has
+    not this layout."""
+    json_lines.check_version(record, path, schema)
+    noted = record.get("request")
+    try:
+        asked = json.loads(noted) if isinstance(noted, str) else None
+    except ValueError:
+        asked = None
+    check_same(asked, request, path)
 
 
 def check_same(noted: object, request: Request, path: Path) -> None:
@@ -85,7 +102,7 @@ class Journal:
         group = _group(images) if together else None
         done: set[str] = set()
         for record in chain(self._records(), more):
-            check_same(record.get("request"), self.request, self.path)
+            check_record(record, self.request, self.path)
             image = record.get("image")
             failed = record.get("error") is not None and record.get("status") != OUTLIER
             if isinstance(image, str) and image in asked and not failed:
@@ -94,9 +111,8 @@ class Journal:
 
     def _holds(self, image: str, noted: object, group: str | None) -> bool:
         """Whether the photo and the others of its set are as they were."""
-        if not isinstance(noted, Mapping) or noted.get("set") != group:
-            return False
-        return unchanged(noted, self.files(image))
+        known = noted if isinstance(noted, Mapping) else {}
+        return known.get("set") == group and unchanged(known, self.files(image))
 
     def discard_others(self) -> None:
         """Remove the file unless it answers this question."""
@@ -129,14 +145,13 @@ class Journal:
         """A function that adds the answer for one of the images."""
         before = {image: glance(self.files(image)) for image in images}
         group = _group(images) if together else None
+        request = to_text(self.request)
         with json_lines.Writer(self.path) as writer:
 
             def append(outcome: Outcome) -> None:
                 image = str(outcome.image)
-                photo = snapshot(self.files(image), before.get(image))
-                if group is not None:
-                    photo["set"] = group
-                writer.write_record({**outcome.to_dict(), "request": self.request, "photo": photo})
+                photo = photo_of(self.files(image), before.get(image), group)
+                writer.write_record({**outcome.to_dict(), "request": request, "photo": photo})
 
             yield append
 
@@ -147,6 +162,14 @@ class Journal:
 
     def _records(self) -> Iterator[Record]:
         return json_lines.read_records(self.path) if self.path.exists() else iter(())
+
+
+def photo_of(
+    files: Sequence[str], before: Glance | None, group: str | None = None
+) -> Record | None:
+    """What records say of the files that an answer depends on (``snapshot``), and of their set."""
+    found = {**dict.fromkeys(PHOTO.keys), **snapshot(files, before), "set": group}
+    return found if any(value is not None for value in found.values()) else None
 
 
 def _group(images: Iterable[str]) -> str:

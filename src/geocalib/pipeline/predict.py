@@ -17,7 +17,7 @@ from geocalib.geometry.view import View
 from geocalib.imaging import ImageSource, InputSpec
 from geocalib.pipeline.prepare import Prepared, prepare
 from geocalib.pipeline.rotation import Look, Mode, look_all_ways, look_upright
-from geocalib.priors.clues import File
+from geocalib.priors.enabled import File
 from geocalib.result.calibration import Failure
 from geocalib.result.trust import BLANK
 

@@ -17,7 +17,7 @@ from geocalib.geometry.view import View
 from geocalib.imaging import ImageSource, InputSpec, is_blank, read_photo
 from geocalib.imaging import prepare as prepare_photo
 from geocalib.lines.detect import SHORT_SIDE, detect
-from geocalib.priors.clues import File
+from geocalib.priors.enabled import File
 from geocalib.result.calibration import Failure
 
 

@@ -20,7 +20,7 @@ from geocalib.geometry import gravity as sphere
 from geocalib.geometry.fields import Fields
 from geocalib.geometry.tensors import map_tensors
 from geocalib.nets.upright import TURNS, standing
-from geocalib.priors.clues import LEVEL
+from geocalib.priors.enabled import LEVEL
 from geocalib.solver import FitOptions, fit
 
 Mode = Literal["auto", "on", "off"]

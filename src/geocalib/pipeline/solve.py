@@ -16,7 +16,7 @@ from geocalib.geometry.fields import Fields
 from geocalib.imaging.enlarge import enlarge
 from geocalib.lines.turned import sharpened
 from geocalib.pipeline.predict import Seen
-from geocalib.priors.clues import Clues, File, started
+from geocalib.priors.enabled import EnabledPriors, File, started
 from geocalib.priors.inform import informed
 from geocalib.result.calibration import Calibration, Failure, Outcome
 from geocalib.solver import FitOptions, FitResult, Rig, fit
@@ -37,7 +37,7 @@ class Task:
     camera: Tensor
     """(B,) integers, equal for images of one camera."""
     rig: Rig | None
-    clues: Clues
+    enabled: EnabledPriors
     errors: FieldErrors
     warnings: tuple[str, ...] = ()
     """What is to be said of every answer."""
@@ -51,7 +51,7 @@ class Task:
             given=self.given[rows],
             camera=self.camera[rows],
             rig=None if self.rig is None else self.rig[rows],
-            clues=self.clues[rows],
+            enabled=self.enabled[rows],
         )
 
 
@@ -77,20 +77,23 @@ def solve(task: Task, sights: Sequence[Seen | Failure]) -> list[Outcome]:
 def _solve_seen(task: Task, sights: Sequence[Seen]) -> list[Outcome]:
     """The outcomes of images that the network has seen, sorted by the size of their fields."""
     files, cameras = [sight.file for sight in sights], task.camera.tolist()
-    given = task.clues.placed(task.given, files)
+    given = task.enabled.placed(task.given, files)
     _check_sizes(files, cameras, given, task.rig is not None)
     return informed(
-        lambda known: _answers(task, sights, known),
+        lambda known, rows, lines: _answers(
+            task[rows], [sights[row] for row in rows], known[rows], lines
+        ),
         given,
-        task.clues,
+        task.enabled,
         files,
         cameras,
         [(*task.warnings, *sight.notes) for sight in sights],
+        together=task.rig is not None or len(set(cameras)) < len(cameras),
     )
 
 
-def _answers(task: Task, sights: Sequence[Seen], given: Given) -> list[Outcome]:
-    """The outcomes without their warnings, by what is given."""
+def _answers(task: Task, sights: Sequence[Seen], given: Given, lines: bool) -> list[Outcome]:
+    """The outcomes without their warnings, by what is given; with lines, or the network's own."""
     given = started(given, [sight.down for sight in sights])
     result = _fit(task, sights, given)
     outcomes: list[Outcome] = []
@@ -103,8 +106,12 @@ def _answers(task: Task, sights: Sequence[Seen], given: Given) -> list[Outcome]:
         camera = given.restored(sight.view.to_original(result.camera[row], file.size), row)
         kept = _kept(sight, task.keep_fields)
         outcomes.append(Calibration.from_fit(result, row, camera, file.path, fields=kept))
+    if not lines:
+        return outcomes
+    cameras, told = task.camera.tolist(), given.told_log_f
+    outcomes = task.enabled.expected(outcomes, cameras, told)
     segments = [sight.segments for sight in sights]
-    return sharpened(outcomes, segments, task.camera.tolist(), task.rig)
+    return sharpened(outcomes, segments, cameras, task.rig, told)
 
 
 def _kept(sight: Seen, keep_fields: KeepFields) -> Fields | None:
@@ -122,6 +129,7 @@ def _fit(task: Task, sights: Sequence[Seen], given: Given) -> FitResult:
     mapping = Mapping.create([sight.view for sight in sights], [part.size for part in fields])
     model = task.errors.fitted(task.model)
     options = FitOptions(confidence_scale=task.errors.confidence_scale)
+    given = task.errors.foreseen(given)
     if _some_turned(sizes, task.camera.tolist()):
         assert isinstance(given.principal_point, Tensor)
         plane = Plane.create(mapping, sizes, given.principal_point)

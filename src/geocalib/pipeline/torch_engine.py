@@ -36,7 +36,9 @@ class TorchEngine:
         self.spec = InputSpec(card.short_side, network.multiple, card.largest_aspect, card.detail)
         self.batch = BATCH.get(device.type, LARGEST_BATCH)
         self.confidence_scale = card.confidence_scale
-        self._half = half
+        # A processor without bfloat16 is slower at it, and slows everything else in the process:
+        # torch then gives up its fast kernels.
+        self._half = half and (device.type != "cpu" or torch.ops.mkldnn._is_mkldnn_bf16_supported())
         self._upright = find_upright(loaded)
 
     @property
@@ -65,10 +67,7 @@ class TorchEngine:
 
     @contextmanager
     def _running(self) -> Iterator[None]:
-        """As networks run: without gradients, in the precision that was asked for.
-
-        Processors without bfloat16 are slower at it, and torch's word on that helps nobody.
-        """
+        """As networks run: without gradients, in the precision that was asked for."""
         half = torch.autocast(self.device.type, torch.bfloat16, enabled=self._half)
         with torch.inference_mode(), half, quiet():
             yield

@@ -10,8 +10,8 @@ from statistics import NormalDist
 import torch
 
 from geocalib.geometry import gravity as sphere
-from geocalib.priors.exif import FocalHint
-from geocalib.priors.hint import GravityHint
+from geocalib.priors.exif import FocalReading
+from geocalib.priors.gravity_reading import GravityReading
 from geocalib.priors.readings import Readings
 from geocalib.result.calibration import Calibration, Outcome
 from geocalib.result.prior_check import PriorCheck
@@ -22,15 +22,14 @@ LEAST_CHANCE = 1e-300
 
 
 def annotated(
-    outcome: Outcome, alone: Outcome, readings: Readings, notes: Sequence[str]
+    outcome: Outcome, checks: tuple[PriorCheck, ...], readings: Readings, notes: Sequence[str]
 ) -> Outcome:
     """An answer with its warnings and with how well sensors and picture agree.
 
-    alone: the answer without sensors. notes: what else is to be said of it, first.
+    notes: what else is to be said of it, first.
     """
     if not isinstance(outcome, Calibration):
         return outcome
-    checks = check(readings, alone) if isinstance(alone, Calibration) else ()
     wrong = (str(prior) for prior in checks if prior.contradicts)
     warnings = (*notes, *readings.notes, *wrong, *doubts(outcome))
     return replace(outcome, warnings=warnings, priors=checks)
@@ -40,28 +39,28 @@ def check(readings: Readings, alone: Calibration) -> tuple[PriorCheck, ...]:
     """What was read of a photo, against the calibration that its picture alone gives."""
     checks = []
     if readings.focal is not None:
-        checks.append(_focal(readings.focal, alone))
+        checks.append(focal_check(readings.focal, alone.fy, alone.sigma.focal))
     if readings.gravity is not None:
         checks.append(_gravity(readings.gravity, alone))
     return tuple(checks)
 
 
-def _focal(hint: FocalHint, alone: Calibration) -> PriorCheck:
-    """In log f, in which both are close to normal."""
-    apart = math.log(alone.fy / hint.focal_px)
-    sigma = math.hypot(alone.sigma.focal / alone.fy, hint.sigma_px / hint.focal_px)
+def focal_check(hint: FocalReading, focal_px: float, sigma_px: float) -> PriorCheck:
+    """Of a picture's own focal length. In log f, in which both are close to normal."""
+    apart = math.log(focal_px / hint.focal_px)
+    sigma = math.hypot(sigma_px / focal_px, hint.relative)
     return PriorCheck(
         "focal",
         f"EXIF {hint.source}",
         (hint.focal_px,),
         hint.sigma_px,
-        (alone.fy,),
-        alone.sigma.focal,
+        (focal_px,),
+        sigma_px,
         abs(apart) / sigma,
     )
 
 
-def _gravity(hint: GravityHint, alone: Calibration) -> PriorCheck:
+def _gravity(hint: GravityReading, alone: Calibration) -> PriorCheck:
     """On the tangent plane at the estimate. Of two dimensions, the chance to be that far apart is
     told as the sigmas that have the same chance in one."""
     said = torch.tensor(hint.gravity, dtype=torch.float64)

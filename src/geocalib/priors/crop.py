@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from geocalib.errors import ConfigError
 
 if TYPE_CHECKING:
-    from geocalib.priors.exif import FocalHint
+    from geocalib.priors.exif import FocalReading
 
 SHAPE = 0.02
 """Relative difference of two aspect ratios that is more than the rounding of a resize."""
@@ -53,7 +53,7 @@ class Crop:
             (0.5 * self.full_height - self.top) * size[1] / self.height,
         )
 
-    def focal(self, hint: FocalHint, size: tuple[int, int]) -> FocalHint:
+    def focal(self, hint: FocalReading, size: tuple[int, int]) -> FocalReading:
         """A focal length in pixels of the full picture, in those of the cut one."""
         scale = size[1] / self.height
         return replace(hint, focal_px=scale * hint.focal_px, sigma_px=scale * hint.sigma_px)

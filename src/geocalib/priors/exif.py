@@ -16,6 +16,7 @@ from PIL.ExifTags import Base
 
 from geocalib.geometry.conventions import TRIVIAL_FOCAL, VFOV_RANGE_DEG
 from geocalib.priors.sizes import sensor_size
+from geocalib.result.prior_check import CONTRADICTION
 from geocalib.solver.priors import Prior
 
 VAGUE = 1e6
@@ -24,15 +25,24 @@ VAGUE = 1e6
 FULL_FRAME_DIAGONAL = math.hypot(36.0, 24.0)
 """Millimetres: 35 mm equivalents are counted by the diagonal of the image."""
 
-EQUIVALENT_SIGMA = 0.05
-"""Relative. Equivalents are whole millimetres, and some makers compare widths and not diagonals,
-which for 4:3 images differ by 4%."""
+LENS_SIGMA = 0.025
+"""Relative. Lenses are engraved with round focal lengths, true at infinity only, and sensors are
+known to a tenth of a millimetre."""
 
-SENSOR_SIGMA = 0.03
-"""Relative. Lenses are engraved with rounded focal lengths, true at infinity only."""
+MAKERS_SIGMA = 0.02
+"""Relative, of 35 mm equivalents on top of it: makers multiply by 1.5 where the diagonals of their
+sensors have 1.52 to 1.56 (``benchmarks/exif.py``)."""
 
-DISAGREEMENT = 0.15
-"""Beyond this relative difference of the two estimates one of them is wrong."""
+ROUNDED = 1 / math.sqrt(12)
+"""One sigma of what was rounded, in units of the last digit."""
+
+NATIVE = 4 / 3
+"""Longer to shorter side of the sensors of phones and compact cameras. A picture of another shape
+is a part of it, and its equivalent may be that of the whole sensor."""
+USELESS = 0.5
+"""Relative sigma beyond which a focal length is as uncertain as that of any photo."""
+UNCUT = (1.3, 1.55)
+"""Pictures of such shapes are whole: 4:3 and 3:2."""
 
 CROPPED = 0.02
 """Relative change of the aspect ratio that is more than the rounding of a resize."""
@@ -40,15 +50,20 @@ CROPPED = 0.02
 MILLIMETRES: dict[float, float] = {2: 25.4, 3: 10.0, 4: 1.0, 5: 0.001}
 """Of the FocalPlaneResolutionUnit: inch, centimetre, millimetre, micrometre."""
 
+STITCHED = 2.4
+"""Longer to shorter side beyond which a picture is more or less than one shot: panoramas of phones
+have the EXIF data of their parts."""
+
 CROPPED_NOTE = "cropped after it was taken, so its EXIF focal length was ignored"
+STITCHED_NOTE = "stitched or cut to a strip, so its EXIF focal length was ignored"
 
 
 @dataclass(frozen=True)
-class FocalHint:
+class FocalReading:
     """A focal length from EXIF, with what is known of its error.
 
     A picture that was cropped by a program which also rewrote the EXIF size escapes notice: the
-    hint is then too short, beyond what its sigma says.
+    hint is then too short, beyond what its sigma says (``geocalib.priors.belief``).
     """
 
     focal_px: float
@@ -56,85 +71,134 @@ class FocalHint:
     sigma_px: float
     """One sigma, pixels."""
     source: str
-    """The EXIF tags it comes from."""
+    """The millimetres that EXIF tells, and by what they became pixels."""
+
+    @property
+    def relative(self) -> float:
+        """One sigma of the logarithm."""
+        return self.sigma_px / self.focal_px
 
 
-def focal_hint(
+def focal_reading(
     tags: Mapping[int, Any], size: tuple[int, int]
-) -> tuple[FocalHint | None, tuple[str, ...]]:
+) -> tuple[FocalReading | None, tuple[str, ...]]:
     """The focal length that EXIF tags tell of an image of upright (width, height), and notes.
 
     FocalLengthIn35mmFilm counts by diagonals: f = diagonal / 43.27 mm. FocalLength with
-    FocalPlaneXResolution is a little better, if it was written for the pixel size that EXIF
-    states, and a resize since then keeps the field of view; so is FocalLength with the size of the
-    sensor, where the model is known (``geocalib.priors.sizes``). Where one of these exists and
-    contradicts the first, that one, which rests on a single tag, is kept. Everything here is the
-    same for portrait and landscape.
+    FocalPlaneXResolution is as good, if it was written for the pixel size that EXIF states, and a
+    resize since then keeps the field of view; so is FocalLength with the size of the sensor, where
+    the model is known (``geocalib.priors.sizes``). Where they contradict each other, the first,
+    which rests on a single tag, is kept. Everything here is the same for portrait and landscape.
     """
-    diagonal = math.hypot(*size)
     written = _written_size(tags)
     notes: list[str] = []
 
-    def checked(focal: float | None, tag: str) -> float | None:
-        if focal is None:
+    def checked(hint: FocalReading | None, tag: str) -> FocalReading | None:
+        if hint is None:
             return None
-        vfov = math.degrees(2 * math.atan2(size[1], 2 * focal))
-        if focal > 0 and VFOV_RANGE_DEG[0] <= vfov <= VFOV_RANGE_DEG[1]:
-            return focal
+        vfov = math.degrees(2 * math.atan2(size[1], 2 * hint.focal_px))
+        if hint.focal_px > 0 and VFOV_RANGE_DEG[0] <= vfov <= VFOV_RANGE_DEG[1]:
+            return hint
         notes.append(f"EXIF {tag} makes no sense and was ignored")
         return None
 
-    equivalent = _number(tags, Base.FocalLengthIn35mmFilm)
-    if equivalent is not None:
-        equivalent *= diagonal / FULL_FRAME_DIAGONAL
-    equivalent = checked(equivalent, "FocalLengthIn35mmFilm")
-    engraved, source = _focal_plane(tags, diagonal, written), "FocalPlaneXResolution"
-    if engraved is None:
-        engraved, source = _on_known_sensor(tags, size), "the size of the sensor"
-    engraved = checked(engraved, "FocalLength")
+    equivalent = checked(_equivalent(tags, size), "FocalLengthIn35mmFilm")
+    engraved = checked(
+        _focal_plane(tags, size, written) or _on_known_sensor(tags, size), "FocalLength"
+    )
     if equivalent is None and engraved is None:
         return None, tuple(notes)
     if written is not None and _was_cropped(written, size):
-        notes.append(CROPPED_NOTE)
-        return None, tuple(notes)
-    if engraved is not None and (
-        equivalent is None or abs(math.log(engraved / equivalent)) < DISAGREEMENT
-    ):
-        hint = FocalHint(engraved, SENSOR_SIGMA * engraved, f"FocalLength and {source}")
-        return hint, tuple(notes)
-    assert equivalent is not None
-    return (
-        FocalHint(equivalent, EQUIVALENT_SIGMA * equivalent, "FocalLengthIn35mmFilm"),
-        tuple(notes),
-    )
+        return None, (*notes, CROPPED_NOTE)
+    if max(size) > STITCHED * min(size):
+        return None, (*notes, STITCHED_NOTE)
+    told = [hint for hint in (equivalent, engraved) if hint is not None]
+    if len(told) == 2 and _apart(*told) > CONTRADICTION:
+        return equivalent, tuple(notes)
+    # They share the lens, so that their errors are no two opinions: the surer one counts.
+    return min(told, key=lambda hint: hint.relative), tuple(notes)
+
+
+def _apart(one: FocalReading, other: FocalReading) -> float:
+    """In sigmas of both."""
+    return abs(math.log(one.focal_px / other.focal_px)) / math.hypot(one.relative, other.relative)
+
+
+def _equivalent(tags: Mapping[int, Any], size: tuple[int, int]) -> FocalReading | None:
+    """By the 35 mm equivalent.
+
+    Of a picture that is a part of its sensor, it is that of the picture by the definition, and that
+    of the sensor by the habit of phones: the truth is taken to be in between. With a digital zoom,
+    which Apple counts in and others may not, likewise.
+    """
+    millimetres = _number(tags, Base.FocalLengthIn35mmFilm)
+    if millimetres is None:
+        return None
+    own, whole = math.hypot(*size), _sensor_diagonal(size)
+    zoom = 1.0 if tags.get(Base.Make) == "Apple" else _zoom(tags)
+    focal = millimetres / FULL_FRAME_DIAGONAL * math.sqrt(own * whole * zoom)
+    doubts = 0.5 * math.log(whole / own), 0.5 * math.log(zoom), ROUNDED / (millimetres or math.nan)
+    sigma = math.hypot(LENS_SIGMA, MAKERS_SIGMA, *doubts)
+    return None if sigma > USELESS else FocalReading(focal, sigma * focal, f"{millimetres:g} mm")
+
+
+def _sensor_diagonal(size: tuple[int, int]) -> float:
+    """Pixels: of the smallest picture of the usual shape that holds this one, if it is of no shape
+    that sensors have."""
+    longer, shorter = max(size), min(size)
+    if UNCUT[0] <= longer / shorter <= UNCUT[1]:
+        return math.hypot(longer, shorter)
+    return math.hypot(1, NATIVE) * max(longer / NATIVE, shorter)
 
 
 def _focal_plane(
-    tags: Mapping[int, Any], diagonal: float, written: tuple[float, float] | None
-) -> float | None:
-    """The focal length in pixels by the pitch of the pixels on the sensor, None if unknown.
+    tags: Mapping[int, Any], size: tuple[int, int], written: tuple[float, float] | None
+) -> FocalReading | None:
+    """By the pitch of the pixels on the sensor, None if unknown.
 
     A digital zoom enlarges the picture, and nothing says whether the pitch accounts for it.
     """
-    focal = _number(tags, Base.FocalLength)
+    millimetres = _number(tags, Base.FocalLength)
     resolution = _number(tags, Base.FocalPlaneXResolution)
     unit = MILLIMETRES.get(_number(tags, Base.FocalPlaneResolutionUnit) or 2)
-    zoom = _number(tags, Base.DigitalZoomRatio) or 1.0
-    if focal is None or resolution is None or unit is None or written is None or zoom > 1:
+    if millimetres is None or resolution is None or unit is None or written is None:
         return None
-    return focal * resolution / unit * diagonal / math.hypot(*written)
+    if _zoom(tags) > 1:
+        return None
+    focal = millimetres * resolution / unit * math.hypot(*size) / math.hypot(*written)
+    return _engraved(focal, millimetres, "the pitch of the pixels")
 
 
-def _on_known_sensor(tags: Mapping[int, Any], size: tuple[int, int]) -> float | None:
-    """The focal length in pixels by the size of the model's sensor, None if unknown.
+def _on_known_sensor(tags: Mapping[int, Any], size: tuple[int, int]) -> FocalReading | None:
+    """By the size of the model's sensor, None if unknown.
 
-    A picture of another shape than the sensor's is as large a part of it as can be.
+    A picture of another shape than the sensor's is as large a part of it as can be; a digital zoom
+    takes a part of that.
     """
-    focal, sensor = _number(tags, Base.FocalLength), sensor_size(tags.get(Base.Model))
-    zoom = _number(tags, Base.DigitalZoomRatio) or 1.0
-    if focal is None or sensor is None or zoom > 1:
+    millimetres, sensor = _number(tags, Base.FocalLength), sensor_size(tags.get(Base.Model))
+    if millimetres is None or sensor is None:
         return None
-    return focal * max(max(size) / sensor[0], min(size) / sensor[1])
+    scale = max(max(size) / sensor[0], min(size) / sensor[1])
+    return _engraved(millimetres * scale * _zoom(tags), millimetres, "the size of the sensor")
+
+
+def _engraved(focal: float, millimetres: float, by: str) -> FocalReading:
+    """A focal length in pixels by the one of the lens, rounded to its last digit."""
+    digit = next((step for step in (1.0, 0.1) if _is_multiple(millimetres, step)), 0.01)
+    rounding = ROUNDED * digit / (millimetres or math.nan)
+    return FocalReading(
+        focal, math.hypot(LENS_SIGMA, rounding) * focal, f"{millimetres:g} mm by {by}"
+    )
+
+
+def _is_multiple(value: float, step: float) -> bool:
+    return math.isfinite(value) and abs(value / step - round(value / step)) < 1e-6
+
+
+def _zoom(tags: Mapping[int, Any]) -> float:
+    """The digital zoom, at least 1: zero and none say that there is none."""
+    zoom = _number(tags, Base.DigitalZoomRatio)
+    return zoom if zoom is not None and zoom > 1 else 1.0
 
 
 def _written_size(tags: Mapping[int, Any]) -> tuple[float, float] | None:
@@ -163,7 +227,7 @@ def _number(tags: Mapping[int, Any], tag: int) -> float | None:
 
 
 def focal_prior(
-    hints: Sequence[FocalHint | None], sizes: Sequence[tuple[int, int]], cameras: Sequence[int]
+    hints: Sequence[FocalReading | None], sizes: Sequence[tuple[int, int]], cameras: Sequence[int]
 ) -> Prior | None:
     """The soft prior (B, 1) that EXIF gives, in pixels of the originals; None if it says nothing.
 

@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from geocalib.priors.check import annotated
-from geocalib.priors.clues import Clues, File, pulled
+from geocalib.priors.enabled import EnabledPriors, File
+from geocalib.priors.weigh import Solve, weigh
 from geocalib.result.calibration import Outcome
 from geocalib.solver.given import Given
 
 
 def informed(
-    answers: Callable[[Given], Sequence[Outcome]],
+    solve: Solve,
     placed: Given,
-    clues: Clues,
+    enabled: EnabledPriors,
     files: Sequence[File],
     cameras: Sequence[int],
     notes: Sequence[Sequence[str]],
+    together: bool,
 ) -> list[Outcome]:
     """The outcome of each image, with its warnings.
 
-    answers: the outcomes by what is known of the images. placed: what is given, as ``Clues.placed``
-    makes it. cameras: equal integers for images of one camera. notes: what is to be said of each
-    image, before all else.
+    solve: the answers by what is known of the images. placed: what is given, as
+    ``EnabledPriors.placed`` makes it. cameras: equal integers for images of one camera. notes: what
+    is to be said of each image, before all else. together: whether the images share unknowns.
     """
-    readings = clues.readings(placed, files)
-    known = pulled(placed, readings, files, cameras)
-    outcomes = answers(known)
-    # Whether sensors agree with the pictures is seen without them.
-    alone = outcomes if known is placed else answers(placed)
-    return list(map(annotated, outcomes, alone, readings, notes))
+    readings = enabled.readings(placed, files)
+    weighed = weigh(placed, readings, files, cameras, solve, together)
+    return [
+        annotated(outcome, checks, reading, said)
+        for (outcome, checks), reading, said in zip(weighed, readings, notes, strict=True)
+    ]

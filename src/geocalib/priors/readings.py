@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from geocalib.errors import FormatError
 from geocalib.imaging.metadata import Metadata
-from geocalib.priors.exif import FocalHint
+from geocalib.priors.exif import FocalReading
 from geocalib.priors.frames import upright
-from geocalib.priors.hint import GravityHint
+from geocalib.priors.gravity_reading import GravityReading
 from geocalib.priors.sidecar import read_sidecar, sidecar_path
 from geocalib.priors.xmp import gimbal_gravity
 
@@ -20,8 +20,8 @@ GIMBAL_SIGMA_DEG = 1.0
 class Readings:
     """What is known of one photo beside its pixels."""
 
-    focal: FocalHint | None = None
-    gravity: GravityHint | None = None
+    focal: FocalReading | None = None
+    gravity: GravityReading | None = None
     """The surest, if there are several."""
     notes: tuple[str, ...] = ()
     """What could not be used, and why."""
@@ -29,7 +29,7 @@ class Readings:
 
 def read_gravity(path: str | None, metadata: Metadata) -> Readings:
     """Gravity by the file beside an image of that path, if it has one, and by its metadata."""
-    hints: list[GravityHint] = []
+    hints: list[GravityReading] = []
     notes: list[str] = []
     if metadata.xmp is not None:
         try:
@@ -39,7 +39,7 @@ def read_gravity(path: str | None, metadata: Metadata) -> Readings:
         else:
             if gravity is not None:
                 turned = upright(gravity, metadata.orientation)
-                hints.append(GravityHint(turned, GIMBAL_SIGMA_DEG, "gimbal in XMP"))
+                hints.append(GravityReading(turned, GIMBAL_SIGMA_DEG, "gimbal in XMP"))
     if path is not None:
         try:
             beside = read_sidecar(sidecar_path(path), metadata.orientation)

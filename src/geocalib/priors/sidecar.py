@@ -22,7 +22,7 @@ from typing import Any
 
 from geocalib.errors import FormatError
 from geocalib.priors.frames import Vector, from_device, from_pose, unit, upright
-from geocalib.priors.hint import GravityHint
+from geocalib.priors.gravity_reading import GravityReading
 
 ACCELEROMETER_SIGMA_DEG = 1.0
 """Of a phone held by hand: its bias, and how it moves while the picture is taken."""
@@ -44,7 +44,7 @@ def sidecar_path(image: str) -> str:
     return os.path.splitext(image)[0] + ".json"
 
 
-def read_sidecar(path: str, orientation: int) -> GravityHint | None:
+def read_sidecar(path: str, orientation: int) -> GravityReading | None:
     """The reading of a file; None if there is none, or if it is about something else.
 
     orientation: the picture's own by EXIF, 1 to 8.
@@ -74,7 +74,7 @@ def read_sidecar(path: str, orientation: int) -> GravityHint | None:
         raise FormatError(f"{path}: {error}") from None
 
 
-def _reading(values: dict[str, Any], path: str, orientation: int) -> GravityHint | None:
+def _reading(values: dict[str, Any], path: str, orientation: int) -> GravityReading | None:
     given = values.get("orientation", orientation)
     if given not in range(1, 9) or isinstance(given, bool):
         raise FormatError(f"orientation must be 1 to 8 as in EXIF, got {given!r:.40}")
@@ -90,7 +90,7 @@ def _reading(values: dict[str, Any], path: str, orientation: int) -> GravityHint
     if not _is_number(stated) or not 0 < stated <= 180:
         raise FormatError(f"sigma_deg must lie between 0 and 180, got {stated!r:.40}")
     source = f"{instrument} in {os.path.basename(path)}"
-    return GravityHint(unit(gravity, "gravity"), float(stated), source)
+    return GravityReading(unit(gravity, "gravity"), float(stated), source)
 
 
 def _accelerometer(values: dict[str, Any], orientation: int) -> Vector:

@@ -1,14 +1,13 @@
 """What calibrating one image gives: its camera, gravity and how sure they are, or why not.
 
-Both outcomes travel as one record of plain JSON values, laid out in ``docs/formats.md``.
+Both outcomes travel as one record of plain JSON values, laid out in ``geocalib.result.schema``.
 """
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import torch
@@ -19,25 +18,17 @@ from geocalib.errors import CameraError, FormatError
 from geocalib.geometry import gravity as sphere
 from geocalib.geometry.fields import ALONG_PITCH, CX, CY, LOG_F, Fields
 from geocalib.geometry.horizon import horizon as horizon_points
-from geocalib.result.lines import RECORDED, Lines
+from geocalib.result.layout import write
+from geocalib.result.lines import Lines
+from geocalib.result.prior_check import PriorCheck
+from geocalib.result.record import Values, parse, to_text
+from geocalib.result.schema import RECORD, SCHEMA
 from geocalib.result.uncertainty import Uncertainty
 from geocalib.solver import FitResult, Status
 
 if TYPE_CHECKING:
     from geocalib.imaging.read import ImageSource
     from geocalib.imaging.warp import Warped
-    from geocalib.result.prior_check import PriorCheck
-
-SCHEMA = "geocalib/1"
-"""The layout of a record. A change that old readers would misread takes another number."""
-
-RECORD_KEYS = (
-    *("schema", "image", "width", "height", "camera_model", "fx", "fy", "cx", "cy", "distortion"),
-    *("roll_deg", "pitch_deg", "vfov_deg", "hfov_deg", "gravity", "sigma"),
-    *("covariance", "parameters", "status", "lines", "warnings", "error"),
-)
-"""What a record holds, in order."""
-
 
 OUTLIER = "outlier"
 """The status of an image that does not show the camera which the others of its group show."""
@@ -70,7 +61,7 @@ class Calibration:
     lines: Lines | None = field(default=None, repr=False)
     """What became of straight lines, where they were looked for."""
     priors: tuple[PriorCheck, ...] = ()
-    """What sensors said, against the picture alone, where they were asked; in the record if so."""
+    """What sensors said, against the picture alone, where they were asked."""
 
     def __post_init__(self) -> None:
         camera, free = self.camera, len(self.parameters)
@@ -245,53 +236,34 @@ class Calibration:
 
     def to_dict(self) -> dict[str, Any]:
         """The record; what is not known is None."""
-        values = {
-            "schema": SCHEMA,
-            "image": self.image,
-            "width": self.width,
-            "height": self.height,
-            "camera_model": self.camera_model,
-            "fx": self.fx,
-            "fy": self.fy,
-            "cx": self.cx,
-            "cy": self.cy,
-            "distortion": self.distortion,
-            "roll_deg": self.roll_deg,
-            "pitch_deg": self.pitch_deg,
-            "vfov_deg": self.vfov_deg,
-            "hfov_deg": self.hfov_deg,
-            "gravity": self.gravity.tolist(),
-            "sigma": asdict(self.sigma),
-            "covariance": self.covariance.tolist(),
-            "parameters": self.parameters,
-            "status": str(self.status),
-            "lines": {key: getattr(self.lines, key, None) for key in RECORDED},
-            "warnings": self.warnings,
-            "error": None,
-        }
-        if self.priors:
-            values["priors"] = [asdict(prior) for prior in self.priors]
-        return {key: _json_value(value) for key, value in values.items()}
+        return _record(self)
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any], source: str = "record") -> Calibration:
         """The calibration of a record; errors name the source. Exact: ``to_dict`` gives it back."""
-        from geocalib.result.record import read_outcome
-
-        outcome = read_outcome(record, source)
-        if isinstance(outcome, Failure):
-            raise FormatError(f"{source}: holds no calibration: {outcome.error}")
-        return outcome
+        values = Values.of(record, source)
+        if values.failed:
+            raise FormatError(f"{source}: holds no calibration: {values['error']}")
+        return cls(
+            image=values["image"],
+            camera=values.camera(),
+            gravity=values.gravity(),
+            sigma=values.sigma(),
+            covariance=values.covariance(),
+            parameters=values["parameters"],
+            status=values["status"],
+            warnings=values["warnings"],
+            lines=values.lines(),
+            priors=values.priors(),
+        )
 
     def to_json(self) -> str:
         """The record on one line of ASCII."""
-        return _one_line(self.to_dict())
+        return to_text(self.to_dict())
 
     @classmethod
     def from_json(cls, text: str, source: str = "record") -> Calibration:
         """The inverse of ``to_json``."""
-        from geocalib.result.record import parse
-
         return cls.from_dict(parse(text, source), source)
 
     def __eq__(self, other: object) -> bool:
@@ -322,26 +294,31 @@ class Failure:
             raise FormatError(f"{self.image}: a failure needs an error, got an empty one")
 
     def to_dict(self) -> dict[str, Any]:
-        """The record, with None for all that is not known."""
-        return dict.fromkeys(RECORD_KEYS) | {"schema": SCHEMA} | asdict(self)
+        """The record; what is not known is None, and lists are empty."""
+        return _record(self)
 
     def to_json(self) -> str:
         """The record on one line of ASCII."""
-        return _one_line(self.to_dict())
+        return to_text(self.to_dict())
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any], source: str = "record") -> Failure:
         """The failure of a record; errors name the source."""
-        from geocalib.result.record import read_outcome
-
-        outcome = read_outcome(record, source)
-        if isinstance(outcome, Calibration):
+        values = Values.of(record, source)
+        if not values.failed:
             raise FormatError(f"{source}: holds a calibration, not a failure")
-        return outcome
+        width, height = values.pixels("width"), values.pixels("height")
+        return cls(values["image"], width, height, values["error"], values["status"])
 
 
 Outcome = Calibration | Failure
 """What there is for each image."""
+
+
+def read_outcome(record: Mapping[str, Any], source: str) -> Outcome:
+    """The calibration or failure of a record; errors name the source."""
+    kind = Calibration if record.get("error") is None else Failure
+    return kind.from_dict(record, source)
 
 
 def _own(value: Tensor) -> Tensor:
@@ -353,17 +330,5 @@ def _own_camera(camera: Camera) -> Camera:
     return camera.map(_own)
 
 
-def _json_value(value: Any) -> Any:
-    """The value in lists and dicts, with None for numbers that are not finite."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {key: _json_value(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_json_value(part) for part in value]
-    return value
-
-
-def _one_line(record: dict[str, Any]) -> str:
-    # ASCII, so that file names of any bytes pass and no character is taken for a line's end.
-    return json.dumps(record, allow_nan=False)
+def _record(outcome: Outcome) -> dict[str, Any]:
+    return {**write(outcome, RECORD), "schema": SCHEMA}

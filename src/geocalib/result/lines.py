@@ -11,12 +11,6 @@ from torch import Tensor
 
 from geocalib.geometry.segments import Segments
 
-RECORDED = (
-    *("verdict", "vertical", "level", "unused", "probability"),
-    *("roll_deg", "pitch_deg", "vfov_deg"),
-)
-"""What a record tells of lines."""
-
 CLUTTER = -1
 """The kind of a segment that belongs to no direction."""
 

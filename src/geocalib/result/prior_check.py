@@ -25,6 +25,8 @@ class PriorCheck:
     """Pixels, or degrees along the most uncertain direction; NaN if not known."""
     tension: float
     """How far apart they are, in sigmas of one normal variable; NaN if not known."""
+    used: bool = True
+    """Whether the answer makes use of the prior."""
 
     @property
     def contradicts(self) -> bool:
@@ -32,8 +34,10 @@ class PriorCheck:
         return self.tension > CONTRADICTION
 
     def __str__(self) -> str:
-        what = "focal length" if self.quantity == "focal" else "direction of gravity"
-        return (
-            f"the {what} by {self.source} and the picture are {self.tension:.1f} sigma apart: "
-            "one of them is wrong"
-        )
+        """What is known, and whether it agrees; if not, what was done."""
+        what = "focal length" if self.quantity == "focal" else "gravity"
+        said = f"{what}: {self.source}"
+        if not self.contradicts:
+            return f"{said}, agrees" if self.used else f"{said}, was left out"
+        done = "kept" if self.used else "left out"
+        return f"{said}, contradicts the picture by {self.tension:.1f} sigma and was {done}"

@@ -24,6 +24,8 @@ class Uncertainty:
     hfov_deg: float
     focal: float
     """Of fy, pixels."""
+    aspect: float
+    """Of fx / fy."""
     distortion: tuple[float, ...]
     """In the unit of each parameter."""
     principal_point: tuple[float, float]
@@ -44,6 +46,7 @@ class Uncertainty:
             vfov_deg=sigma.vfov_deg.item(),
             hfov_deg=sigma.hfov_deg.item(),
             focal=sigma.focal.item(),
+            aspect=sigma.aspect.item(),
             distortion=tuple(sigma.distortion[0].tolist()),
             principal_point=(cx, cy),
         )
@@ -52,4 +55,4 @@ class Uncertainty:
     def unknown(cls, camera: Camera) -> Uncertainty:
         """Of an answer that nobody knows the sigmas of."""
         each = (math.nan,) * len(camera.model.parameters)
-        return cls(*(math.nan,) * 6, each, (math.nan, math.nan))
+        return cls(*(math.nan,) * 7, each, (math.nan, math.nan))

@@ -21,7 +21,7 @@ from geocalib.geometry.fields import LOG_F, Fields
 from geocalib.geometry.segments import Segments
 from geocalib.geometry.view import View
 from geocalib.lines.turned import sharpened
-from geocalib.priors.clues import File
+from geocalib.priors.enabled import File
 from geocalib.result.calibration import OUTLIER, Calibration, Failure, Outcome
 from geocalib.sets.leaf import Leaf
 from geocalib.sets.outliers import FEWEST, Verdict, judge, silent
@@ -127,16 +127,19 @@ class Album:
             Page(index, leaf.file, leaf.down, leaf.notes, leaf.segments, fields, heard)
         )
 
-    def outcomes(self, known: Given, silent_ones: Collection[int] = ()) -> list[Outcome]:
+    def outcomes(
+        self, known: Given, silent_ones: Collection[int] = (), lines: bool = True
+    ) -> list[Outcome]:
         """The outcome of each picture, given what is known of them in their pixels.
 
-        silent_ones: indices of those that are silent among the pictures of all cameras.
+        silent_ones: indices of those that are silent among the pictures of all cameras. lines:
+        whether straight lines are asked as well, where they were looked for.
         """
         plane = Plane.concatenate(self._planes)
         evidence = Evidence(
             self._store.load(),
             plane.shape,
-            plane.known(known),
+            plane.known(self.method.errors.foreseen(known)),
             self.method.model,
             FitOptions(cells=self._cells, confidence_scale=self.method.errors.confidence_scale),
         )
@@ -169,7 +172,7 @@ class Album:
                 answers.append(
                     Calibration.from_fit(result, row, own, file.path, fields=page.fields)
                 )
-        return self._sharpened(answers)
+        return self._sharpened(answers, known.told_log_f) if lines else answers
 
     def _mute(self, silent_ones: Collection[int]) -> Tensor:
         """(B,) who is silent beside the others of this camera, or of all where these are few."""
@@ -184,9 +187,9 @@ class Album:
         wider = max(1.0, verdict.spread)
         return result.with_sigmas_scaled(focal=wider, distortion=wider)
 
-    def _sharpened(self, answers: list[Outcome]) -> list[Outcome]:
+    def _sharpened(self, answers: list[Outcome], told: list[float] | None) -> list[Outcome]:
         """With what straight lines say, where segments were asked for and the pictures are few
-        and not resized."""
+        and not resized. told: as in ``geocalib.lines.refine``."""
         calibrated = [
             page.file.size
             for page, answer in zip(self.pages, answers, strict=True)
@@ -195,7 +198,8 @@ class Album:
         one_size = len({max(size, size[::-1]) for size in calibrated}) == 1
         if not one_size or len(calibrated) > MOST_WITH_LINES:
             return answers
-        return sharpened(answers, [page.segments for page in self.pages], [0] * len(answers))
+        segments = [page.segments for page in self.pages]
+        return sharpened(answers, segments, [0] * len(answers), told=told)
 
 
 def _misshapen(sizes: Sequence[tuple[int, int]]) -> tuple[Tensor, tuple[int, int]]:

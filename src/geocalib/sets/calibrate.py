@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 import torch
 from torch import Tensor
 
-from geocalib.priors.clues import Clues, started
+from geocalib.priors.enabled import EnabledPriors, started
 from geocalib.priors.inform import informed
 from geocalib.result.calibration import Failure, Outcome
 from geocalib.sets.album import Album, Method, Sight
@@ -24,7 +24,7 @@ def fit_set(
     sights: Iterable[Sight | Leaf | Failure],
     cameras: Sequence[int],
     given: Given,
-    clues: Clues,
+    enabled: EnabledPriors,
     method: Method,
     shelf: Shelf | None = None,
 ) -> Iterator[Outcome]:
@@ -53,7 +53,7 @@ def fit_set(
             if isinstance(sight, Leaf):
                 albums[camera].bind(index, sight)
                 continue
-            centre = clues[[index]].placed(given[[index]], [file]).principal_point
+            centre = enabled[[index]].placed(given[[index]], [file]).principal_point
             assert isinstance(centre, Tensor)  # Nothing frees it.
             leaf = albums[camera].add(index, sight, centre)
             if isinstance(leaf, Failure):
@@ -63,7 +63,7 @@ def fit_set(
         mute = _silent(albums.values())
         for index, camera in enumerate(cameras):
             if index not in outcomes:
-                outcomes.update(_fitted(albums[camera], given, clues, mute))
+                outcomes.update(_fitted(albums[camera], given, enabled, mute))
             yield outcomes.pop(index)
 
 
@@ -78,7 +78,7 @@ def _silent(albums: Iterable[Album]) -> set[int]:
 
 
 def _fitted(
-    album: Album, given: Given, clues: Clues, mute: set[int]
+    album: Album, given: Given, enabled: EnabledPriors, mute: set[int]
 ) -> Iterator[tuple[int, Outcome]]:
     """Index and outcome of each picture of an album, with its warnings.
 
@@ -86,15 +86,16 @@ def _fitted(
     """
     rows = [page.index for page in album.pages]
     files = [page.file for page in album.pages]
-    clues, given = clues[rows], given[rows]
-    given = clues.placed(given, files)
+    enabled, given = enabled[rows], given[rows]
+    given = enabled.placed(given, files)
     start = [page.down for page in album.pages]
     answers = informed(
-        lambda known: album.outcomes(started(known, start), mute),
+        lambda known, _, lines: album.outcomes(started(known, start), mute, lines),
         given,
-        clues,
+        enabled,
         files,
         [0] * len(files),
         [(*album.method.warnings, *page.notes) for page in album.pages],
+        together=True,
     )
     yield from zip(rows, answers, strict=True)

@@ -14,7 +14,7 @@ from geocalib.errors import FormatError
 from geocalib.geometry.segments import Curves, Segments
 from geocalib.geometry.tensors import named_tensors
 from geocalib.imaging.metadata import Metadata
-from geocalib.priors.clues import File
+from geocalib.priors.enabled import File
 from geocalib.solver.given import Mapping as PixelMapping
 from geocalib.solver.observations import Observations
 from geocalib.solver.plane import Plane

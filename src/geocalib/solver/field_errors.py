@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from geocalib.cameras.base import CameraModel
 from geocalib.cameras.legacy import LegacySimpleRadial, without_legacy
 from geocalib.cameras.simple_radial import SimpleRadial
+from geocalib.solver.given import Given
 from geocalib.solver.result import FitResult
 
 
@@ -26,6 +27,10 @@ class FieldErrors:
         """The model to fit to the fields where this one is asked for."""
         legacy = self.legacy_up_field and isinstance(model, SimpleRadial)
         return LegacySimpleRadial() if legacy else model
+
+    def foreseen(self, given: Given) -> Given:
+        """What is known as a fit has to be told it whose sigmas will be corrected."""
+        return given.before_scaling(**self.sigma_scale)
 
     def corrected(self, result: FitResult) -> FitResult:
         """A fit with calibrated sigmas, of a camera that users know."""

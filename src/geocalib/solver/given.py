@@ -95,6 +95,27 @@ class Given:
         heights = as_array(sizes, view)[:, 1:]
         return replace(self, focal=focal_of_view(self.view, heights), view=None)
 
+    @property
+    def told_log_f(self) -> list[float] | None:
+        """The inverse variance of log f of each image by its prior; None without one."""
+        known = self.focal
+        if not isinstance(known, Prior):
+            return None
+        told: list[float] = ((known.value / known.sigma) ** 2)[:, 0].tolist()
+        return told
+
+    def before_scaling(
+        self, gravity: float = 1.0, focal: float = 1.0, distortion: float = 1.0
+    ) -> Given:
+        """As a fit has to be told whose sigmas are multiplied by these factors in the end
+        (``FitResult.with_sigmas_scaled``): what is known must not become surer by that."""
+        return replace(
+            self,
+            focal=_vaguer(self.focal, focal),
+            gravity=_vaguer(self.gravity, gravity),
+            distortion=_vaguer(self.distortion, distortion),
+        )
+
     def misfit(self, row: int, model: CameraModel, size: tuple[int, int]) -> str | None:
         """Why the focal length of an image of (width, height) cannot be, in words; None if it can:
         it is in pixels, so that its image has to be seen first."""
@@ -173,6 +194,10 @@ class Mapping:
             focal=_moved(given.focal, self.scale[:, 1:]),
             principal_point=_moved(given.principal_point, self.scale, shift),
         )
+
+
+def _vaguer(known: Rows, factor: float) -> Rows:
+    return Prior(known.value, known.sigma / factor) if isinstance(known, Prior) else known
 
 
 def _moved(known: Rows, scale: Array, shift: Array | float = 0.0) -> Rows:

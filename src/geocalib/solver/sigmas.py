@@ -39,6 +39,8 @@ class Sigma:
     """(B,)."""
     focal: Array
     """(B,) pixels."""
+    aspect: Array
+    """(B,) of fx / fy."""
     distortion: Array
     """(B, D) in the unit of each parameter."""
     principal_point: Array
@@ -87,6 +89,7 @@ def sigmas_of(
         vfov_deg=of_view(1),
         hfov_deg=of_view(0),
         focal=cast(camera.f * sigma.get(LOG_F, fixed), dtype),
+        aspect=cast(camera.aspect * sigma.get(LOG_ASPECT, fixed), dtype),
         distortion=of_each(camera.model.parameters),
         principal_point=of_each((CX, CY)),
     )

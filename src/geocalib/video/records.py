@@ -11,13 +11,46 @@ from typing import Any
 from geocalib.errors import FormatError, OutputError
 from geocalib.files import is_special, naming, replacing
 from geocalib.files.guard import MEND
-from geocalib.files.snapshot import glance, snapshot, unchanged
-from geocalib.pipeline.journal import Request, check_same
-from geocalib.result.calibration import Calibration, Outcome
-from geocalib.result.record import read_outcome
+from geocalib.files.snapshot import glance, unchanged
+from geocalib.pipeline.journal import Request, check_record, photo_of, to_text
+from geocalib.result.calibration import Calibration, Outcome, read_outcome
+from geocalib.result.layout import Field, Null, Scalar, Struct
+from geocalib.result.schema import ORIGIN, RECORD
 from geocalib.video.track import Tracked
 
-SCHEMA = "geocalib-video/1"
+SCHEMA = "geocalib-video/2"
+OLDER = "geocalib-video/1"
+"""Its lines hold records of an earlier version."""
+
+FRAME = Struct(
+    (
+        Field("schema", Scalar.TEXT, Null.NEVER, f"`{SCHEMA}`"),
+        Field("frame", Scalar.COUNT, Null.NEVER, "its place in the file, from 0"),
+        Field("time", Scalar.NUMBER, Null.NEVER, "from the first frame", "seconds"),
+        Field(
+            "status",
+            Scalar.TEXT,
+            Null.NEVER,
+            "`ok`; `outlier`: left out, as it contradicts its neighbours; `failed`: no answer of "
+            "its own",
+        ),
+        Field(
+            "segment",
+            Scalar.COUNT,
+            Null.NEVER,
+            "how often the lens has changed before: a zoom starts another segment",
+        ),
+        Field(
+            "smoothed",
+            RECORD,
+            Null.POSSIBLE,
+            "what all frames say of this one: a record as that of a photo",
+        ),
+        Field("raw", RECORD, Null.NEVER, "what the frame says alone, likewise"),
+        *ORIGIN,
+    )
+)
+"""The layout of a line; what was asked of which file stands there, not in the two records."""
 
 
 Origin = Mapping[str, Any]
@@ -28,7 +61,8 @@ of a file."""
 def origin_of(request: Request, video: str | None) -> Origin:
     """The origin of the frames of a video, or of a camera."""
     files = () if video is None else (video,)
-    return {"request": request, "photo": snapshot(files, glance(files)) if files else None}
+    photo = photo_of(files, glance(files)) if files else None
+    return {"request": to_text(request), "photo": photo}
 
 
 def to_line(tracked: Tracked, origin: Origin) -> bytes:
@@ -92,7 +126,7 @@ def answers(path: Path, request: Request, video: str) -> dict[int, Outcome]:
     frames = read(path)
     origins = {line for line in map(_origin, path.read_bytes().splitlines(keepends=True)) if line}
     for origin in map(json.loads, origins):
-        check_same(origin["request"], request, path)
+        check_record(origin, request, path, SCHEMA)
         if not unchanged(origin["photo"], (video,)):
             raise OutputError(f"{path} is of another video than {video} is now; {MEND}")
     return {frame.index: frame.raw for frame in frames if isinstance(frame.raw, Calibration)}
@@ -100,23 +134,23 @@ def answers(path: Path, request: Request, video: str) -> dict[int, Outcome]:
 
 def is_ours(path: Path) -> bool:
     """Whether a file begins as those of ``write`` do."""
-    start = f'{{"schema": "{SCHEMA}"'.encode()
+    starts = tuple(f'{{"schema": "{schema}"'.encode() for schema in (SCHEMA, OLDER))
     with path.open("rb") as file:
-        return file.read(len(start)) == start
+        return file.read(len(starts[0])).startswith(starts)
 
 
 def _origin(line: bytes) -> str | None:
-    """The origin of a whole line, as JSON: equal for equal ones."""
+    """The origin of a whole line and its schema, as JSON: equal for equal ones."""
     if not line.endswith(b"\n"):
         return None
     record = json.loads(line)
-    return json.dumps({key: record.get(key) for key in ("request", "photo")})
+    return json.dumps({key: record.get(key) for key in ("schema", "request", "photo")})
 
 
 def _tracked(line: bytes, source: str) -> Tracked:
     try:
         record: dict[str, Any] = json.loads(line)
-        if record["schema"] != SCHEMA:
+        if record["schema"] not in (SCHEMA, OLDER):
             raise FormatError(f"{source}: unknown schema {record['schema']!r}; want {SCHEMA!r}")
         smoothed = record["smoothed"]
         return Tracked(

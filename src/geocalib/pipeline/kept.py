@@ -13,11 +13,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from geocalib.cli.options import Format, Network, Request
 from geocalib.files import Guard, sha256_of
 from geocalib.formats import FORMATS, ONE_EACH, csv_table, files_of, json_lines
 from geocalib.nets.weights import identify
-from geocalib.pipeline.journal import Journal, Record, check_same, request_of
+from geocalib.pipeline.journal import Journal, Record, check_record, request_of
+from geocalib.pipeline.request import Format, Network, Request
 from geocalib.priors.sidecar import sidecar_path
 
 OPTIONS = {"vfov_deg": "fov", "roll_deg": "roll", "pitch_deg": "pitch"}
@@ -30,7 +30,6 @@ RESUMABLE = {Format.JSON: json_lines.is_ours, Format.CSV: csv_table.is_ours}
 def question(request: Request, network: Network) -> Mapping[str, Any]:
     """All that the answers depend on but the photos."""
     asked = asdict(request)
-    asked |= asked.pop("asked")
     if request.file is not None:
         asked["cameras"] = sha256_of(request.file)[:16]
     named = {OPTIONS.get(name, name): value for name, value in asked.items()}
@@ -39,7 +38,7 @@ def question(request: Request, network: Network) -> Mapping[str, Any]:
 
 def photo_files(request: Request, image: str) -> Sequence[str]:
     """The files that the answer for an image depends on."""
-    return (image, sidecar_path(image)) if request.asked.sensors else (image,)
+    return (image, sidecar_path(image)) if request.sensors else (image,)
 
 
 @dataclass(frozen=True)
@@ -83,7 +82,7 @@ class Kept:
         """The rows of a table that is to be gone on with."""
         if self.format is Format.CSV and not self.guard.overwrite and self._there():
             for record in csv_table.read_records(self.place):
-                check_same(record["request"], self.journal.request, self.place)
+                check_record(record, self.journal.request, self.place)
                 yield record
 
     def _there(self) -> bool:

@@ -16,7 +16,7 @@ from PIL.ExifTags import IFD, Base
 from geocalib import Calibration, Failure, Prior
 from geocalib.errors import ConfigError
 from geocalib.geometry.gravity import from_roll_pitch
-from geocalib.priors.clues import VAGUE_RADIANS, started
+from geocalib.priors.enabled import VAGUE_RADIANS, started
 from geocalib.solver.given import Given
 from oracle_network import check, knowing, picture, truth
 from views import gravity_error_deg
@@ -67,7 +67,7 @@ class TestSensors:
     def test_without_the_word_nothing_is_read(self, tmp_path: Path) -> None:
         photo = save(tmp_path, millimetres=50, gravity=down(40, 10), frame="camera")
         known = truth(SIZE)
-        found = knowing(known).calibrate(photo)
+        found = knowing(known).calibrate(photo, exif=False)
         check(found, known)
         assert found.priors == ()
 
@@ -103,8 +103,13 @@ class TestTension:
         # What the picture says without it, although the answer was pulled.
         assert prior.estimate[0] == pytest.approx(386, rel=1e-2)
         assert prior.prior[0] == pytest.approx(50 * 600 / math.hypot(36, 24), rel=1e-6)
-        assert any("FocalLengthIn35mmFilm" in warning for warning in wrong.warnings)
+        assert any("EXIF 50 mm, contradicts" in warning for warning in wrong.warnings)
         assert not wrong.trusted
+
+    def test_a_lens_of_sixty_metres(self, tmp_path: Path) -> None:
+        photo = save(tmp_path, millimetres=60000)
+        found = knowing(truth(SIZE)).calibrate(photo)
+        assert "EXIF FocalLengthIn35mmFilm makes no sense and was ignored" in found.warnings
 
     def test_gravity(self, tmp_path: Path) -> None:
         calibrator = knowing(truth(SIZE, roll_deg=7, pitch_deg=-11), confidence_scale=0.03)
@@ -129,13 +134,13 @@ class TestCrop:
         photo = Image.fromarray(picture(SIZE, 0))
         exif = Image.Exif()
         exif[Base.Orientation] = 1
-        whole = {Base.ExifImageWidth: 1000, Base.ExifImageHeight: 500}
+        whole = {Base.ExifImageWidth: 1000, Base.ExifImageHeight: 700}
         exif.get_ifd(IFD.Exif).update(whole | {Base.FocalLengthIn35mmFilm: 30})
         photo.save(tmp_path / "cut.png", exif=exif)
         calibrator = knowing(truth(SIZE), confidence_scale=NOTHING)
         path = str(tmp_path / "cut.png")
-        cut = calibrator.calibrate(path, exif=True, crop=(0, 0, 480, 360, 1000, 500))
-        assert cut.fy == pytest.approx(30 * math.hypot(1000, 500) / math.hypot(36, 24), rel=1e-3)
+        cut = calibrator.calibrate(path, exif=True, crop=(0, 0, 480, 360, 1000, 700))
+        assert cut.fy == pytest.approx(30 * math.hypot(1000, 700) / math.hypot(36, 24), rel=1e-3)
         assert not any("cropped" in warning for warning in cut.warnings)
         unknown = calibrator.calibrate(path, exif=True)
         assert unknown.priors == ()

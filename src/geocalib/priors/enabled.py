@@ -1,10 +1,11 @@
-"""What may speak beside the pictures: their EXIF data, sensors, and how they were cropped."""
+"""Which priors are used: EXIF data, sensors, known crops, and what is usual of photographs."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor
@@ -12,14 +13,19 @@ from torch import Tensor
 from geocalib.errors import ConfigError
 from geocalib.imaging.metadata import Metadata
 from geocalib.priors.crop import Crop, CropLike, crops_of
-from geocalib.priors.exif import focal_hint, focal_prior
+from geocalib.priors.exif import focal_prior, focal_reading
+from geocalib.priors.photos import as_people_take_them
 from geocalib.priors.readings import Readings, read_gravity
+from geocalib.result.calibration import Outcome
 from geocalib.solver.given import Given
 from geocalib.solver.priors import Prior
 
 VAGUE_RADIANS = 1e3
 """Sigma of a gravity of which nothing is known but where to start."""
 LEVEL = (0.0, 1.0, 0.0)
+
+UsualPrior = Literal["photos", "none"]
+"""What is taken for usual: focal lengths as people use them, or nothing."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +40,8 @@ class File:
 
 
 @dataclass(frozen=True)
-class Clues:
-    """What is let speak of B images."""
+class EnabledPriors:
+    """Priors enabled for B images."""
 
     exif: bool
     """About focal lengths."""
@@ -44,20 +50,30 @@ class Clues:
     crops: tuple[Crop | None, ...]
     point_share: float | None
     """One sigma of the principal point, in units of the longer side of the full picture."""
+    photos: bool = False
+    """Whether focal lengths of which nobody tells are those of photographs (``priors.photos``)."""
 
     @classmethod
     def create(
-        cls, count: int, exif: bool, sensors: bool, crop: CropLike, point_share: float | None
-    ) -> Clues:
+        cls,
+        count: int,
+        exif: bool,
+        sensors: bool,
+        crop: CropLike,
+        point_share: float | None,
+        prior: UsualPrior = "none",
+    ) -> EnabledPriors:
         """From the arguments of a calibration of so many images."""
+        if prior not in get_args(UsualPrior):
+            raise ConfigError(f"prior is {prior!r}; known: {', '.join(get_args(UsualPrior))}")
         if point_share is not None and not 0 < point_share < math.inf:
             raise ConfigError(
                 f"free_principal_point is one sigma in units of the longer side, such as 0.05; "
                 f"got {point_share:g}"
             )
-        return cls(exif or sensors, sensors, crops_of(crop, count), point_share)
+        return cls(exif, sensors, crops_of(crop, count), point_share, prior == "photos")
 
-    def __getitem__(self, index: Sequence[int]) -> Clues:
+    def __getitem__(self, index: Sequence[int]) -> EnabledPriors:
         """Those about some of the images."""
         return replace(self, crops=tuple(self.crops[row] for row in index))
 
@@ -82,6 +98,13 @@ class Clues:
             return replace(given, principal_point=point)
         return replace(given, principal_point=Prior(point, torch.tensor(sigmas).to(point)))
 
+    def expected(
+        self, outcomes: list[Outcome], cameras: Sequence[int], told: Sequence[float] | None
+    ) -> list[Outcome]:
+        """The network's answers with what is usual: of whole photographs."""
+        whole = all(crop is None for crop in self.crops)
+        return as_people_take_them(outcomes, cameras, told) if self.photos and whole else outcomes
+
     def readings(self, given: Given, files: Sequence[File]) -> list[Readings]:
         """What the sensors say of each image that nothing is given for."""
         return [
@@ -92,7 +115,7 @@ class Clues:
         told = Readings()
         if self.sensors and given.gravity is None:
             told = read_gravity(file.path, file.metadata)
-        hint, notes = focal_hint(file.metadata.tags, crop.full_size if crop else file.size)
+        hint, notes = focal_reading(file.metadata.tags, crop.full_size if crop else file.size)
         if self.exif and given.focal is None:
             if hint is not None and crop is not None:
                 hint = crop.focal(hint, file.size)

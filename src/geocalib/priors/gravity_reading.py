@@ -1,4 +1,4 @@
-"""What a sensor says of gravity: ``geocalib.priors.exif.FocalHint`` for the other half."""
+"""What a sensor says of gravity: ``geocalib.priors.exif.FocalReading`` for the other half."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from geocalib.priors.frames import Vector
 
 
 @dataclass(frozen=True)
-class GravityHint:
+class GravityReading:
     """A direction of gravity, with what is known of its error."""
 
     gravity: Vector

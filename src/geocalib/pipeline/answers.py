@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import torch
-
-from geocalib import console
-from geocalib.cli.inputs import chunks
-from geocalib.cli.options import ALL_IMAGES, Lines, Network, Request
 from geocalib.errors import ConfigError, FormatError, ImageError
 from geocalib.formats import json_lines
-from geocalib.geometry.gravity import from_roll_pitch
 from geocalib.imaging import read_size
+from geocalib.pipeline.request import ALL_IMAGES, Lines, Request
 from geocalib.priors.crop import Crop
-from geocalib.result.calibration import Failure, Outcome
-from geocalib.result.record import read_outcome
+from geocalib.result.calibration import Failure, Outcome, read_outcome
 
 if TYPE_CHECKING:
     from geocalib.pipeline.calibrator import Calibrator
@@ -30,34 +23,23 @@ CHUNK = {"cpu": 4}
 
 LARGEST_CHUNK = 16
 
-PLACEHOLDER = "these are placeholder weights that were never trained: the numbers mean nothing"
-
-
-def load(network: Network) -> Calibrator:
-    """The calibrator; says so if its answers are worthless."""
-    from geocalib.pipeline.calibrator import Calibrator
-
-    calibrator = Calibrator(network.weights, device=network.device)
-    if not calibrator.card.trained:
-        console.warn(PLACEHOLDER)
-    return calibrator
-
 
 def calibrated(
     images: Sequence[str],
     missing: Mapping[str, str],
     request: Request,
-    network: Network,
+    load: Callable[[], Calibrator],
     keep_fields: bool = False,
     resume_in: Path | None = None,
 ) -> Iterator[Outcome]:
-    """The outcome of each image, in order. The network is loaded when it is first needed.
+    """The outcome of each image, in order.
 
-    missing: the images that do not exist, and why; keep_fields: with what the network saw;
-    resume_in: a folder for what it saw in images that share a camera, until all are done.
+    missing: the images that do not exist, and why; load: makes the calibrator, when it is first
+    needed; keep_fields: with what the network saw; resume_in: a folder for what it saw in images
+    that share a camera, until all are done.
     """
     present = [image for image in images if image not in missing]
-    answers = _answers(present, request, network, keep_fields, resume_in)
+    answers = _answers(present, request, load, keep_fields, resume_in)
     for image in images:
         if image in missing:
             yield Failure(image, None, None, missing[image])
@@ -68,14 +50,16 @@ def calibrated(
 def _answers(
     images: Sequence[str],
     request: Request,
-    network: Network,
+    load: Callable[[], Calibrator],
     keep_fields: bool,
     resume_in: Path | None,
 ) -> Iterator[Outcome]:
-    calibrator = load(network)
+    calibrator = load()
     # Who shares a camera is known when all images are.
     size = CHUNK.get(calibrator.device.type, LARGEST_CHUNK)
-    for chunk in chunks(images, len(images) if request.shared else size):
+    size = len(images) if request.shared else size
+    for start in range(0, len(images), max(1, size)):
+        chunk = images[start : start + size]
         yield from _chunk(calibrator, chunk, request, keep_fields, resume_in)
 
 
@@ -86,38 +70,30 @@ def _chunk(
     keep_fields: bool,
     resume_in: Path | None,
 ) -> Iterator[Outcome]:
-    failures = {} if request.asked.crop is None else _misfits(images, Crop(*request.asked.crop))
-    focal: float | list[float] | None = request.focal
-    if request.vfov_deg is not None:
-        fitting = [image for image in images if image not in failures]
-        focal, unreadable = _focals(fitting, request.vfov_deg)
-        failures |= unreadable
-    readable = [image for image in images if image not in failures]
+    failures = {} if request.crop is None else _misfits(images, Crop(*request.crop))
+    fitting = [image for image in images if image not in failures]
+    model = str(request.camera_model)
     answers: Iterator[Outcome] = iter(())
-    if readable and request.shared:
+    if fitting and request.shared:
         answers = calibrator.calibrate_set(
-            readable,
-            str(request.camera_model),
-            cameras=_cameras(readable, request.cameras),
-            focal=focal,
-            gravity=_gravity(request),
+            fitting,
+            model,
+            cameras=_cameras(fitting, request.cameras),
             exif=request.exif,
             keep_fields=keep_fields,
             lines="off" if request.lines is Lines.OFF else "auto",
             resume_in=resume_in,
-            **request.asked.keywords,
+            **request.priors,
         )
-    elif readable:
+    elif fitting:
         answers = iter(
             calibrator.calibrate(
-                readable,
-                str(request.camera_model),
-                focal=focal,
-                gravity=_gravity(request),
+                fitting,
+                model,
                 exif=request.exif,
                 keep_fields=keep_fields,
                 lines=request.lines.value,
-                **request.asked.keywords,
+                **request.priors,
             )
         )
     for image in images:
@@ -133,19 +109,6 @@ def _cameras(images: Sequence[str], told: str | None) -> list[int]:
     return [0] * len(images) if told == ALL_IMAGES else group_by_file(images, told)
 
 
-def _focals(images: Sequence[str], vfov_deg: float) -> tuple[list[float], dict[str, Failure]]:
-    """Focal lengths in pixels of the images that can be read, and why the others cannot."""
-    focals, failures = [], {}
-    for image in images:
-        try:
-            height = read_size(image)[1]
-        except ImageError as error:
-            failures[image] = Failure(image, None, None, str(error))
-        else:
-            focals.append(height / (2 * math.tan(math.radians(vfov_deg) / 2)))
-    return focals, failures
-
-
 def _misfits(images: Sequence[str], crop: Crop) -> dict[str, Failure]:
     """The images that cannot be what was cut out, by their shape; the others have their answers."""
     failures = {}
@@ -155,13 +118,6 @@ def _misfits(images: Sequence[str], crop: Crop) -> dict[str, Failure]:
         except (ConfigError, ImageError) as error:
             failures[image] = Failure(image, None, None, str(error))
     return failures
-
-
-def _gravity(request: Request) -> torch.Tensor | None:
-    if request.roll_deg is None or request.pitch_deg is None:
-        return None
-    angles = torch.tensor([request.roll_deg, request.pitch_deg], dtype=torch.float64).deg2rad()
-    return from_roll_pitch(angles[0], angles[1])
 
 
 def saved(images: Sequence[str], missing: Mapping[str, str], file: Path) -> Iterator[Outcome]:

@@ -1,0 +1,97 @@
+"""``geocalib info PHOTO``: what the file of a photo tells of its camera, before anybody looks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+from PIL.ExifTags import Base
+
+from geocalib import console
+from geocalib.cli.info import show
+from geocalib.errors import ImageError
+from geocalib.geometry.gravity import to_roll_pitch
+from geocalib.imaging import Photo, read_photo
+from geocalib.imaging.read import SMALLEST_SIDE
+from geocalib.priors.exif import FocalReading, focal_reading
+from geocalib.priors.gravity_reading import GravityReading
+from geocalib.priors.readings import read_gravity
+from geocalib.result.calibration import Failure
+
+TURNED = {
+    1: "stored as it is seen",
+    2: "stored mirrored",
+    3: "stored upside down",
+    4: "stored mirrored and upside down",
+    5: "stored mirrored and on its side",
+    6: "stored on its side",
+    7: "stored mirrored and on its side",
+    8: "stored on its side",
+}
+"""By EXIF orientation."""
+
+LENGTHS = {
+    Base.FocalLength: ("focal length", "mm"),
+    Base.FocalLengthIn35mmFilm: ("35 mm equivalent", "mm"),
+    Base.DigitalZoomRatio: ("digital zoom", ""),
+}
+
+
+def run(images: Sequence[str], missing: Mapping[str, str]) -> bool:
+    """Print it of each photo, and say whether all could be read."""
+    failures = []
+    for image in images:
+        try:
+            if image in missing:
+                raise ImageError(missing[image])
+            photo = read_photo(image, SMALLEST_SIDE)
+        except ImageError as error:
+            failures.append(Failure(image, None, None, str(error)))
+        else:
+            show(_facts(image, photo))
+    console.failures(failures)
+    return not failures
+
+
+def _facts(image: str, photo: Photo) -> Iterator[tuple[str, str]]:
+    metadata, (width, height) = photo.metadata, photo.size
+    yield "photo", console.printable(image)
+    yield "size", f"{width}x{height}, {TURNED[metadata.orientation]}"
+    names = (_text(metadata.tags, tag) for tag in (Base.Make, Base.Model, Base.LensModel))
+    yield "camera", ", ".join(name for name in names if name) or "not told"
+    for tag, (name, unit) in LENGTHS.items():
+        if tag in metadata.tags:
+            yield name, f"{_text(metadata.tags, tag)} {unit}".strip()
+    hint, notes = focal_reading(metadata.tags, photo.size)
+    yield from _focal(hint, height)
+    told = read_gravity(image, metadata)
+    yield "gravity", "not told" if told.gravity is None else _gravity(told.gravity)
+    for note in (*photo.notes, *notes, *told.notes):
+        yield "note", console.printable(note)
+
+
+def _focal(hint: FocalReading | None, height: int) -> Iterator[tuple[str, str]]:
+    if hint is None:
+        yield "fy", "not told"
+        return
+    half = math.atan(0.5 * height / hint.focal_px)
+    # Along log f, of which the sigma is.
+    sigma = math.degrees(math.sin(2 * half)) * hint.relative
+    yield "fy", f"{hint.focal_px:.0f} ± {hint.sigma_px:.0f} px, by EXIF {hint.source}"
+    yield "vFoV", f"{math.degrees(2 * half):.1f} ± {sigma:.1f}°"
+
+
+def _gravity(hint: GravityReading) -> str:
+    gravity = torch.tensor(hint.gravity, dtype=torch.float64)
+    angles = torch.stack(to_roll_pitch(gravity)).rad2deg()
+    # Adding 0 takes the sign off a rounded -0.
+    roll, pitch = (angles.round(decimals=1) + 0.0).tolist()
+    return f"roll {roll:+.1f}, pitch {pitch:+.1f} ± {hint.sigma_deg:g}°, by {hint.source}"
+
+
+def _text(tags: Mapping[int, Any], tag: int) -> str:
+    value = tags.get(tag, "")
+    text = f"{value:g}" if isinstance(value, int | float) else str(value)
+    return console.printable(text.strip("\0 "))

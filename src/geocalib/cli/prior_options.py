@@ -1,0 +1,76 @@
+"""Options about what may be known beside the pixels of a photo."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from geocalib.errors import ConfigError
+from geocalib.pipeline.request import Rotation, Usual
+
+UsualPrior = Annotated[
+    Usual, typer.Option("--prior", help="Expect focal lengths as people use them, or any.")
+]
+
+
+class Switch(StrEnum):
+    """Whether something is done."""
+
+    ON = "on"
+    OFF = "off"
+
+
+EXIF = "--exif"
+Exif = Annotated[
+    Switch, typer.Option(EXIF, help="Take the focal length in the EXIF data as a hint.")
+]
+Sensors = Annotated[
+    bool,
+    typer.Option(
+        "--sensors", help="Take gravity from a drone's gimbal, and from files beside the photos."
+    ),
+]
+PriorReport = Annotated[
+    bool, typer.Option("--prior-report", help="Show how well hints and photos agree.")
+]
+
+
+AnyRotation = Annotated[
+    Rotation, typer.Option(help="Which side is up: notice, take the likeliest, or the upper one.")
+]
+FreePrincipalPoint = Annotated[
+    bool, typer.Option("--free-principal-point", help="Photos may be cropped, nobody knows where.")
+]
+Window = Annotated[
+    str | None,
+    typer.Option(
+        "--crop",
+        metavar="L,T,W,H,FULLW,FULLH",
+        help="Cut out of larger photos: left, top, width, height, and the size of those.",
+    ),
+]
+
+
+def spelt_out(words: Sequence[str]) -> list[str]:
+    """The words of a command line with "on" for an --exif that stands alone, as it once did."""
+    following = [*words[1:], ""]
+    return [
+        f"{EXIF}={Switch.ON}" if word == EXIF and after not in tuple(Switch) else word
+        for word, after in zip(words, following, strict=True)
+    ]
+
+
+def window(text: str | None) -> tuple[float, ...] | None:
+    """The six numbers of --crop."""
+    if text is None:
+        return None
+    try:
+        values = tuple(map(float, text.split(",")))
+    except ValueError:
+        values = ()
+    if len(values) != 6:
+        raise ConfigError(f"--crop takes six numbers, L,T,W,H,FULLW,FULLH; got {text!r:.60}")
+    return values

@@ -1,0 +1,43 @@
+"""Records of ``geocalib/1``, which had some keys only sometimes, in the layout of today."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from geocalib.geometry.fields import LOG_ASPECT
+from geocalib.result.layout import Many, Null
+from geocalib.result.schema import RECORD, SCHEMA
+
+_NOT_ALWAYS: dict[str, Any] = {"lines": None, "priors": []}
+"""What records lack whose writers did not know of it."""
+
+_EMPTY: dict[str, Any] = {
+    field.name: []
+    for field in RECORD.fields
+    if field.null is Null.NEVER and isinstance(field.kind, Many)
+}
+"""The lists of a failure, which were null."""
+
+
+def upgraded(record: Mapping[str, Any]) -> dict[str, Any]:
+    """The same answer as a record of today; what is damaged in it stays for the reader to find.
+
+    How sure the aspect is was not told: it is known only where the aspect was held fixed. What was
+    asked of which file was told in other words; nothing is added to such files, so it is left out.
+    """
+    new = {**_NOT_ALWAYS, **record, "schema": SCHEMA, "request": None, "photo": None}
+    if new.get("error") is not None:
+        return new | _EMPTY
+    names, sigma, lines = new.get("parameters"), new.get("sigma"), new["lines"]
+    if isinstance(sigma, Mapping):
+        free = isinstance(names, list) and LOG_ASPECT in names
+        new["sigma"] = {**sigma, "aspect": None if free else 0.0}
+    if isinstance(new["priors"], list):
+        new["priors"] = [
+            {"used": True, **prior} if isinstance(prior, Mapping) else prior
+            for prior in new["priors"]
+        ]
+    if isinstance(lines, Mapping) and lines.get("verdict", "") is None:
+        new["lines"] = None
+    return new

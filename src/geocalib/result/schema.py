@@ -1,0 +1,106 @@
+"""The layout of a record: every key, its kind, its unit, and where it is null. Said once, here.
+
+Writers, readers, the columns of tables, Arrow's schema and the page ``docs/formats.md`` follow it.
+"""
+
+from __future__ import annotations
+
+from geocalib.result.layout import Field, Many, Null, Scalar, Struct
+
+SCHEMA = "geocalib/2"
+"""The version of the layout. Any change of it takes another number."""
+
+OLDER = "geocalib/1"
+"""The version that is read still (``geocalib.result.older``)."""
+
+TEXT, WHOLE, COUNT, NUMBER = Scalar.TEXT, Scalar.WHOLE, Scalar.COUNT, Scalar.NUMBER
+FLAG = Scalar.FLAG
+NEVER, FAILED, POSSIBLE = Null.NEVER, Null.FAILED, Null.POSSIBLE
+
+SIGMA = Struct(
+    (
+        Field("roll_deg", NUMBER, POSSIBLE, "one sigma; 0 for what was held fixed", "degrees"),
+        Field("pitch_deg", NUMBER, POSSIBLE, "likewise", "degrees"),
+        Field("gravity_deg", NUMBER, POSSIBLE, "along its most uncertain direction", "degrees"),
+        Field("vfov_deg", NUMBER, POSSIBLE, "", "degrees"),
+        Field("hfov_deg", NUMBER, POSSIBLE, "", "degrees"),
+        Field("focal", NUMBER, POSSIBLE, "of fy", "pixels"),
+        Field("aspect", NUMBER, POSSIBLE, "of fx / fy", "1"),
+        Field("distortion", Many(NUMBER, gaps=True), NEVER, "of each", "as each"),
+        Field(
+            "principal_point", Many(NUMBER, length=2, gaps=True), NEVER, "of cx and cy", "pixels"
+        ),
+    )
+)
+
+LINES = Struct(
+    (
+        Field("verdict", TEXT, NEVER, "what became of them, in one sentence"),
+        Field("vertical", COUNT, NEVER, "those used as vertical", "segments"),
+        Field("level", Many(COUNT), NEVER, "those used along each level direction", "segments"),
+        Field("unused", COUNT, NEVER, "all others", "segments"),
+        Field("probability", NUMBER, NEVER, "of the verdict", "1"),
+        Field("roll_deg", NUMBER, POSSIBLE, "by how much they moved the answer", "degrees"),
+        Field("pitch_deg", NUMBER, POSSIBLE, "likewise", "degrees"),
+        Field("vfov_deg", NUMBER, POSSIBLE, "likewise", "degrees"),
+    )
+)
+
+PRIOR = Struct(
+    (
+        Field("quantity", TEXT, NEVER, "`focal` or `gravity`"),
+        Field("source", TEXT, NEVER, "who said it"),
+        Field("prior", Many(NUMBER), NEVER, "fy, or the 3 components of gravity", "pixels, or 1"),
+        Field("prior_sigma", NUMBER, NEVER, "how sure that is", "pixels, or degrees"),
+        Field("estimate", Many(NUMBER), NEVER, "the same by the picture alone", "pixels, or 1"),
+        Field("estimate_sigma", NUMBER, POSSIBLE, "how sure that is", "pixels, or degrees"),
+        Field("tension", NUMBER, POSSIBLE, "how far apart they are", "sigmas"),
+        Field("used", FLAG, NEVER, "whether the answer makes use of it"),
+    )
+)
+
+PHOTO = Struct(
+    (
+        Field("bytes", COUNT, POSSIBLE, "its size", "bytes"),
+        Field("modified_ns", WHOLE, POSSIBLE, "when it changed last, since 1970", "nanoseconds"),
+        Field("sha256", TEXT, POSSIBLE, "its checksum; null if it changed meanwhile"),
+        Field("set", TEXT, POSSIBLE, "stands for all photos that share cameras with it"),
+    )
+)
+
+ORIGIN = (
+    Field("request", TEXT, POSSIBLE, "what was asked, as JSON; null if it was not noted"),
+    Field("photo", PHOTO, POSSIBLE, "of which file; null if it was not noted"),
+)
+"""What a run that is resumed goes by."""
+
+RECORD = Struct(
+    (
+        Field("schema", TEXT, NEVER, f"`{SCHEMA}`"),
+        Field("image", TEXT, POSSIBLE, "the path as it was given"),
+        Field("width", COUNT, FAILED, "of the original image", "pixels"),
+        Field("height", COUNT, FAILED, "likewise", "pixels"),
+        Field("camera_model", TEXT, FAILED, "a name of [cameras.md](cameras.md)"),
+        Field("fx", NUMBER, FAILED, "focal length", "pixels"),
+        Field("fy", NUMBER, FAILED, "likewise", "pixels"),
+        Field("cx", NUMBER, FAILED, "the centre of the first pixel is at 0.5", "pixels"),
+        Field("cy", NUMBER, FAILED, "likewise", "pixels"),
+        Field("distortion", Many(NUMBER), NEVER, "in the model's order", "as each"),
+        Field("roll_deg", NUMBER, FAILED, "of the camera", "degrees"),
+        Field("pitch_deg", NUMBER, FAILED, "likewise", "degrees"),
+        Field("vfov_deg", NUMBER, POSSIBLE, "null beyond what a wide lens shows", "degrees"),
+        Field("hfov_deg", NUMBER, POSSIBLE, "likewise", "degrees"),
+        Field("gravity", Many(NUMBER, length=3), FAILED, "unit vector down, camera frame", "1"),
+        Field("sigma", SIGMA, FAILED, "how sure the answer is"),
+        Field("parameters", Many(TEXT), NEVER, "names of the free parameters"),
+        Field(
+            "covariance", Many(Many(NUMBER, gaps=True)), NEVER, "of these, by rows", "of the two"
+        ),
+        Field("status", TEXT, FAILED, "how the fit ended; `converged` is the good one"),
+        Field("lines", LINES, POSSIBLE, "straight lines; null if they were not looked for"),
+        Field("warnings", Many(TEXT), NEVER, "reasons to doubt the answer"),
+        Field("priors", Many(PRIOR), NEVER, "what sensors said, against the picture alone"),
+        Field("error", TEXT, POSSIBLE, "why there is no answer; null if there is one"),
+        *ORIGIN,
+    )
+)

@@ -1,0 +1,91 @@
+"""Guesses, and steps from them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from streets import PARAMETERS, SIZE, camera_of, gravity_of, prior_of
+
+from geocalib.geometry.fields import Free
+from geocalib.lines.prior import network_prior
+from geocalib.lines.sagitta import bend
+from geocalib.lines.unknowns import Guess, Layout, compass, cross, level_frame, powers, unit
+from geocalib.solver.coupling import couple
+from samples import ALL_MODELS
+
+GRAVITY = gravity_of(3.0, 8.0)
+ALONE = couple(1, None, None, torch.device("cpu"))
+
+
+def start(model: str) -> tuple[Guess, Layout]:
+    prior, layout = network_prior([prior_of(camera_of(model), GRAVITY)], ALONE)
+    return prior.mean, layout
+
+
+@pytest.mark.parametrize("model", ALL_MODELS)
+def test_a_small_step_is_what_it_says(model: str) -> None:
+    guess, layout = start(model)
+    step = 1e-6 * np.arange(1.0, 1 + layout.intrinsics)
+    moved = layout.moved(guess, np.array([[[1e-6, -2e-6]]]), step[None, None])
+    assert moved.log_f - guess.log_f == pytest.approx(step[0], rel=1e-3)
+    assert (moved.distortion - guess.distortion)[0, 0] == pytest.approx(step[1:], rel=1e-3)
+    angle = np.linalg.norm(moved.gravity - guess.gravity)
+    assert angle == pytest.approx(np.hypot(1e-6, 2e-6), rel=1e-3)
+
+
+def test_steps_end_at_the_bounds() -> None:
+    guess, layout = start("simple_radial")
+    far = layout.moved(guess, np.zeros((1, 1, 2)), np.array([[[50.0, -50.0]]]))
+    assert far.log_f[0, 0] == layout.high[0]
+    assert far.distortion[0, 0, 0] == layout.model.bounds[0][0]
+
+
+@pytest.mark.parametrize("model", ["simple_radial", "radial", "division", "division2"])
+def test_straight_edges_stay_straight_along_a_zoom(model: str) -> None:
+    """A step of log f, and of distortion as it goes with f to first order, bends nothing."""
+    from streets import curves_of
+
+    camera = camera_of(model)
+    curves = curves_of(camera)
+    guess, layout = start(model)
+    d_log_f = 0.4
+    along = powers(layout.model) * np.array(PARAMETERS[model]) * d_log_f
+    moved = layout.moved(guess, np.zeros((1, 1, 2)), np.array([[[d_log_f, *along]]]))
+    zoomed = layout.camera_of(moved, 0)
+    assert zoomed.f.item() == pytest.approx(camera.f.item() * np.exp(d_log_f))
+    assert bend(zoomed, curves).sagitta.abs().max() < 1e-6
+    stiff = replace(zoomed, distortion=camera.distortion)
+    assert bend(stiff, curves).sagitta.abs().max() > 0.1
+
+
+def test_the_camera_of_a_guess_is_the_one_it_came_from() -> None:
+    guess, layout = start("radial")
+    camera, found = camera_of("radial"), layout.camera_of(guess, 0)
+    assert found.f.item() == pytest.approx(camera.f.item())
+    assert torch.equal(found.distortion, camera.distortion)
+    assert found.size.tolist() == [list(SIZE)]
+    assert layout.free == Free(True, True, (0, 1))
+
+
+def test_guesses_are_taken_apart_and_put_together() -> None:
+    guess, _ = start("pinhole")
+    several = Guess.concatenate([guess, replace(guess, log_f=guess.log_f + 1)])
+    assert len(several) == 2
+    assert several[[1]].log_f == guess.log_f + 1
+
+
+def test_level_frames_and_headings() -> None:
+    frame = level_frame(GRAVITY.numpy())
+    assert np.allclose(frame @ frame.T, np.eye(3))
+    headings = compass(6) @ frame
+    assert np.allclose(headings @ GRAVITY.numpy(), 0, atol=1e-12)
+    assert np.allclose(np.degrees(np.arccos(headings[0] @ headings[1])), 30)
+
+
+def test_products_and_lengths() -> None:
+    a, b = np.random.default_rng(0).normal(size=(2, 4, 3))
+    assert np.allclose(cross(a, b), np.cross(a, b))
+    assert np.allclose(np.linalg.norm(unit(a), axis=-1), 1)

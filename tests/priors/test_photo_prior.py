@@ -1,0 +1,95 @@
+"""Focal lengths as people use them: closed forms, and who outvotes them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from calibrations import one
+from geocalib import Prior
+from geocalib.errors import ConfigError
+from geocalib.geometry.fields import ALONG_PITCH, LOG_F
+from geocalib.priors.photos import LYING, UPRIGHT, Part, as_people_take_them, combined
+from geocalib.result.calibration import Calibration
+from oracle_network import knowing, picture, truth
+
+SIZE = (480, 360)
+VAGUE = {"confidence_scale": 1e12}
+"""A network whose answers weigh nothing."""
+
+
+@pytest.mark.parametrize("parts", [LYING, UPRIGHT])
+@pytest.mark.parametrize(("millimetres", "sigma"), [(20.0, 0.3), (45.0, 0.2), (200.0, 0.5)])
+def test_the_combination_is_that_of_all_focal_lengths(
+    parts: tuple[Part, ...], millimetres: float, sigma: float
+) -> None:
+    grid, mean = np.linspace(-2, 10, 20001), math.log(millimetres)
+    density = sum(
+        p.share / p.sigma * np.exp(-0.5 * ((grid - math.log(p.millimetres)) / p.sigma) ** 2)
+        for p in parts
+    ) * np.exp(-0.5 * ((grid - mean) / sigma) ** 2)
+    density = density / density.sum()
+    middle = float(density @ grid)
+    spread = math.sqrt(density @ (grid - middle) ** 2)
+    assert combined(mean, sigma, parts) == (pytest.approx(middle), pytest.approx(spread))
+
+
+@pytest.mark.parametrize("parts", [LYING, UPRIGHT])
+def test_shares_are_of_a_whole(parts: tuple[Part, ...]) -> None:
+    assert sum(part.share for part in parts) == pytest.approx(1)
+
+
+def test_what_depends_on_the_focal_length_moves_along() -> None:
+    calibration = one("pinhole")
+    at, pitch = calibration.parameters.index(LOG_F), calibration.parameters.index(ALONG_PITCH)
+    covariance = torch.diag(torch.tensor([1e-4, 1e-4, 0.09])).double()
+    covariance[at, pitch] = covariance[pitch, at] = 0.8 * math.sqrt(1e-4 * 0.09)
+    before = replace(calibration, covariance=covariance)
+    (after,) = as_people_take_them([before], [0], None)
+    assert isinstance(after, Calibration)
+    slope = covariance[pitch, at] / covariance[at, at]
+    step = slope.item() * math.log(after.fy / before.fy)
+    turned = math.radians(after.pitch_deg - before.pitch_deg)
+    assert abs(turned) == pytest.approx(abs(step), rel=1e-3)
+    assert after.sigma.focal < 0.3 * before.fy
+    # All that varies on its own stays as uncertain.
+    left = covariance - covariance[:, at, None] * covariance[at] / covariance[at, at]
+    now = after.covariance
+    again = now - now[:, at, None] * now[at] / now[at, at]
+    assert torch.allclose(left, again, atol=1e-12)
+
+
+def test_a_network_that_knows_nothing_answers_as_people_take_photos() -> None:
+    calibrator = knowing(truth(SIZE), **VAGUE)
+    found = calibrator.calibrate(picture(SIZE, 0), prior="photos")
+    equivalent = found.fy * math.hypot(36, 24) / 600
+    assert 27 < equivalent < 45
+    assert 0.2 < found.sigma.focal / found.fy < 0.6
+
+
+def test_who_is_sure_outvotes_it() -> None:
+    known = truth(SIZE, vfov_deg=20)
+    sure = knowing(known).calibrate(picture(SIZE, 0), prior="photos")
+    assert sure.fy == pytest.approx(known.camera.f.item(), rel=1e-3)
+    vague = knowing(known, **VAGUE)
+    for focal in (1000.0, Prior(1000.0, 30.0)):
+        told = vague.calibrate(picture(SIZE, 0), prior="photos", focal=focal)
+        assert told.fy == pytest.approx(1000, rel=1e-3)
+
+
+def test_photos_of_one_camera_keep_one_focal_length() -> None:
+    truths = truth(SIZE), truth(SIZE[::-1], vfov_deg=60)
+    found = knowing(*truths, **VAGUE).calibrate(
+        [picture(SIZE, 0), picture(SIZE[::-1], 1)], prior="photos", shared_intrinsics=True
+    )
+    focals = [each.fy for each in found if isinstance(each, Calibration)]
+    assert focals[0] == pytest.approx(focals[1], rel=1e-6)
+
+
+def test_an_unknown_prior() -> None:
+    with pytest.raises(ConfigError, match="prior is 'cats'; known: photos, none"):
+        knowing(truth(SIZE)).calibrate(picture(SIZE, 0), prior="cats")  # type: ignore[call-overload]
