@@ -4,7 +4,7 @@ It is made of three things: what arrays of both libraries do by themselves (oper
 ``reshape``, ``sum(axis)``, ``all()``, ``any()``, ``mT``), the functions of the array API standard,
 which ``namespace`` finds, and the few below that the standard lacks or that are slow there.
 
-torch is imported by nobody here before somebody brings something of it along.
+torch is not imported here before somebody brings something of it along.
 """
 
 from __future__ import annotations
@@ -25,10 +25,11 @@ Array: TypeAlias = Any
 """An array of NumPy or a tensor of torch."""
 DType: TypeAlias = Any
 Device: TypeAlias = Any
-NUMPY: Any = (np.ndarray, np.generic)
-"""The types of NumPy's arrays; any other array here is a tensor."""
 Namespace: TypeAlias = Any
 """A library's functions, by the names of the array API standard."""
+
+NUMPY: Any = (np.ndarray, np.generic)
+"""The types of NumPy's arrays; any other array here is a tensor."""
 
 quiet = np.errstate(all="ignore")
 """Decorates what divides by 0 and the like on purpose: NumPy is not to warn of it."""
@@ -123,11 +124,6 @@ def cast(x: Array, dtype: DType) -> Array:
     return x.astype(dtype, copy=False) if isinstance(x, NUMPY) else x.to(dtype)
 
 
-def cast_like(x: Array, like: Array) -> Array:
-    """With the dtype and device of ``like``."""
-    return x.astype(like.dtype, copy=False) if isinstance(x, NUMPY) else x.to(like)
-
-
 def double(x: Array) -> Array:
     """In double precision."""
     return cast(x, namespace(x).float64)
@@ -171,7 +167,7 @@ def inverse_root(x: Array) -> Array:
 
 
 def unstack(x: Array, axis: int = -1) -> tuple[Array, ...]:
-    """The slices along an axis."""
+    """The slices along an axis, without it."""
     if not isinstance(x, NUMPY):
         return tuple(x.unbind(axis))
     if axis != -1:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -28,6 +30,20 @@ from views import random_cameras, random_gravity, see, with_noise, with_outliers
 
 MILLIONTH_DEG = math.radians(1e-6)
 
+WITHOUT_TORCH = """
+import sys
+sys.modules["torch"] = None  # as if it were not installed
+import numpy as np
+from geocalib import Camera, Fields, fit, horizon, perspective_field
+camera = Camera.create("simple_radial", 30, (32, 24), [-0.1])
+gravity = np.array([[0.1, 0.9, 0.2]])
+gravity /= np.linalg.norm(gravity)
+up, latitude, valid = perspective_field(camera, gravity)
+result = fit(Fields(up, latitude, *[valid.astype(float)] * 2), "simple_radial")
+horizon(result.camera, result.gravity)
+print(result.status[0], abs(result.gravity - gravity).max() < 1e-9, result.sigma.focal.dtype)
+"""
+
 
 def seen(model: str, count: int = 3, size: tuple[int, int] = (24, 20), **camera: Any) -> Fields:
     """Noisy fields of random cameras."""
@@ -48,6 +64,13 @@ def assert_same_fit(result: FitResult, same: FitResult) -> None:
     assert_same(result.cost, same.cost, 1e-8)
     assert_same(result.sigma, same.sigma, 1e-5)
     assert np.isfinite(same.gravity[good]).all()
+
+
+def test_without_torch() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_TORCH], capture_output=True, text=True, check=False
+    )
+    assert done.stdout.split() == ["converged", "True", "float64"], done.stderr
 
 
 @pytest.mark.parametrize("model", ALL_MODELS)

@@ -6,7 +6,7 @@ sets of photos and for cameras that are already known.
 
 from __future__ import annotations
 
-from geocalib.arrays import Array, cast_like, double, inverse_root, namespace, no_gradients, zeros
+from geocalib.arrays import Array, as_array, double, inverse_root, namespace, no_gradients, zeros
 from geocalib.cameras.base import Parameters
 from geocalib.cameras.tangent_polynomial import TangentPolynomial
 
@@ -27,7 +27,7 @@ class LongerRadial(TangentPolynomial):
             roots = xp.linalg.eigvals(companion)
             real = (roots.imag == 0) & (roots.real > 0)
             Y = xp.max(xp.where(real, roots.real, 0.0), axis=-1)
-            return cast_like(inverse_root(Y), k[0])
+            return as_array(inverse_root(Y), k[0])
 
 
 class Radial3(LongerRadial):
