@@ -19,6 +19,7 @@ from geocalib.cameras.base import CameraModel
 from geocalib.cameras.camera import Camera
 from geocalib.geometry.fields import Free
 from geocalib.geometry.gravity import move, tangent_basis
+from geocalib.geometry.tensors import map_tensors
 from geocalib.solver.coupling import Coupling
 from geocalib.solver.state import Frame
 
@@ -46,13 +47,12 @@ class Guess:
 
     def __getitem__(self, index: slice | list[int] | npt.NDArray[np.int64]) -> Guess:
         """Some of them."""
-        return Guess(*(value[index] for value in vars(self).values()))
+        return map_tensors(lambda value: value[index], self)
 
     @classmethod
     def concatenate(cls, parts: Sequence[Guess]) -> Guess:
         """Several, one after the other."""
-        columns = zip(*(vars(part).values() for part in parts), strict=True)
-        return cls(*(np.concatenate(column) for column in columns))
+        return map_tensors(lambda *column: np.concatenate(column), *parts)
 
 
 @dataclass(frozen=True)
