@@ -37,6 +37,7 @@ STORY = {
     "geometry": "axes, gravity, fields",
     "files": "what may be written",
     "cameras": "one module per model",
+    "arrays": "NumPy and torch alike",
     "errors": "one class per failure",
 }
 """What each package is for."""

@@ -45,6 +45,22 @@ def test_geometry_imports_nothing_else() -> None:
     assert done.stdout.split() == []
 
 
+@pytest.mark.parametrize("package", ["cameras", "geometry", "solver"])
+def test_mathematics_starts_without_torch(package: str) -> None:
+    script = f"""
+import pkgutil, sys
+import geocalib.{package}
+for module in pkgutil.iter_modules(geocalib.{package}.__path__):
+    if module.name != "implicit":
+        __import__(f"geocalib.{package}.{{module.name}}")
+print("torch" in sys.modules)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["False"]
+
+
 def test_circles_are_found() -> None:
     graph = {"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}}
     assert architecture.circles(graph) == [["b", "c"]]
@@ -71,7 +87,7 @@ def test_nothing_imports_the_command_line() -> None:
 
 @pytest.mark.parametrize("package", ["cameras", "geometry", "solver"])
 def test_mathematics_knows_neither_files_nor_networks(package: str) -> None:
-    assert PACKAGES[package] <= {"cameras", "geometry", "errors"}
+    assert PACKAGES[package] <= {"arrays", "cameras", "geometry", "errors"}
 
 
 def test_networks_know_no_photos() -> None:

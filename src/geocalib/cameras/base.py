@@ -16,11 +16,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
-import torch
-from torch import Tensor
+from geocalib.arrays import Array, namespace
 
-Parameters = Sequence[Tensor]
-"""The D distortion parameters, each a tensor that broadcasts against the points."""
+Parameters = Sequence[Array]
+"""The D distortion parameters, each an array that broadcasts against the points."""
 
 
 @dataclass(frozen=True)
@@ -30,23 +29,23 @@ class DepthJet:
     A derivative that vanishes identically is None, so that nothing is computed with it.
     """
 
-    depth: Tensor
-    d_s: Tensor | None
-    d_ss: Tensor | None
-    d_k: tuple[Tensor, ...]
-    d_ks: tuple[Tensor, ...]
-    valid: Tensor | None
+    depth: Array
+    d_s: Array | None
+    d_ss: Array | None
+    d_k: tuple[Array, ...]
+    d_ks: tuple[Array, ...]
+    valid: Array | None
     """False where s lies outside the domain; None where the domain is the whole plane."""
     up: DepthJet | None = None
     """The jet that the up-vectors follow where it is another one (``geocalib.cameras.legacy``)."""
-    excess: Tensor | None = None
+    excess: Array | None = None
     """d_s less the true slope of depth, where a jet for up-vectors has two slopes."""
 
     def part(self, start: int, count: int) -> DepthJet:
         """The jet of a run of points."""
 
-        def cut(value: Tensor) -> Tensor:
-            return value.narrow(1, start, count)
+        def cut(value: Array) -> Array:
+            return value[:, start : start + count]
 
         return DepthJet(
             depth=cut(self.depth),
@@ -65,8 +64,8 @@ class DepthJet:
         if valid is None or bool(valid.all()):
             return self
 
-        def inside(derivative: Tensor) -> Tensor:
-            return torch.where(valid, derivative, torch.zeros_like(derivative))
+        def inside(derivative: Array) -> Array:
+            return namespace(valid).where(valid, derivative, 0.0)
 
         return replace(
             self,
@@ -82,15 +81,15 @@ class DepthJet:
 class Limits:
     """Where the domain of a camera ends, both possibly infinite / at the pole (pi)."""
 
-    radius: Tensor
+    radius: Array
     """Largest |m| that has a ray."""
-    angle: Tensor
+    angle: Array
     """Largest angle to the optical axis, radians, that has a pixel."""
 
 
 @runtime_checkable
 class CameraModel(Protocol):
-    """What a model module provides. ``k`` always holds D tensors that broadcast with the rest."""
+    """What a model module provides. ``k`` always holds D arrays that broadcast with the rest."""
 
     name: str
     parameters: tuple[str, ...]
@@ -107,17 +106,17 @@ class CameraModel(Protocol):
     wide: bool
     """Whether the field of view is the angle between border rays (True) or 2 atan(H / 2f)."""
 
-    def depth(self, s: Tensor, k: Parameters) -> tuple[Tensor, Tensor | None]:
+    def depth(self, s: Array, k: Parameters) -> tuple[Array, Array | None]:
         """Depth profile at squared radii s, and where s is inside the domain (None: all).
 
         Outside, the depth stays what it is at the domain's end, so that a solver that strays
         there sees a continuous field and finds its way back.
         """
 
-    def jet(self, s: Tensor, k: Parameters) -> DepthJet:
+    def jet(self, s: Array, k: Parameters) -> DepthJet:
         """The same with the derivatives in s and k."""
 
-    def radius(self, r: Tensor, z: Tensor, k: Parameters) -> tuple[Tensor, Tensor | None]:
+    def radius(self, r: Array, z: Array, k: Parameters) -> tuple[Array, Array | None]:
         """Radius |m| of rays with r = |(X, Y)| >= 0 and Z = z (any length), and validity."""
 
     def limits(self, k: Parameters) -> Limits:

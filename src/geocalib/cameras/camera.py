@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-import torch
-from torch import Tensor
-
+from geocalib.arrays import (
+    Array,
+    DType,
+    as_array,
+    as_floats,
+    cast,
+    clip,
+    common_namespace,
+    eps,
+    namespace,
+    quiet,
+    unstack,
+    zeros,
+)
 from geocalib.cameras.base import CameraModel, Limits
 from geocalib.cameras.registry import get_model
 from geocalib.errors import CameraError
@@ -19,15 +31,15 @@ class Camera:
     """B cameras of one model. Axes, pixel centres and units: ``geocalib.geometry.conventions``."""
 
     model: CameraModel
-    f: Tensor
+    f: Array
     """(B,) vertical focal length, pixels."""
-    c: Tensor
+    c: Array
     """(B, 2) principal point, pixels."""
-    distortion: Tensor
+    distortion: Array
     """(B, D) parameters in the model's order."""
-    size: Tensor
+    size: Array
     """(B, 2) image width and height, pixels."""
-    aspect: Tensor
+    aspect: Array
     """(B,) fx / fy."""
 
     @classmethod
@@ -39,23 +51,24 @@ class Camera:
         distortion: Any = None,
         c: Any = None,
         aspect: Any = 1.0,
-        dtype: torch.dtype | None = None,
+        dtype: DType | None = None,
     ) -> Camera:
-        """Cameras from numbers or tensors; whatever is single serves for the whole batch.
+        """Cameras from numbers or arrays; whatever is single serves for the whole batch.
 
         f: () or (B,); size: (2,) or (B, 2) as (width, height); distortion: (D,) or (B, D), by
-        default the model's start; c: (2,) or (B, 2), by default the image centre.
+        default the model's start; c: (2,) or (B, 2), by default the image centre. They are held
+        in the library of the arrays or of the dtype given (``common_namespace``).
 
         >>> Camera.create("simple_radial", f=500, size=(640, 480), distortion=[-0.1]).K[0, 1, 2]
         tensor(240.)
         """
         model = get_model(model)
-        f = torch.as_tensor(f, dtype=dtype)
-        dtype = f.dtype if f.is_floating_point() else torch.get_default_dtype()
+        xp = common_namespace(f, size, distortion, c, aspect, dtype)
+        f = as_floats(f, xp, dtype)
 
-        def rows(value: Any, dim: int) -> Tensor:
-            tensor = torch.as_tensor(value, dtype=dtype, device=f.device)
-            return tensor if tensor.dim() > dim else tensor.unsqueeze(0)
+        def rows(value: Any, dim: int) -> Array:
+            array = as_array(value, f)
+            return array if array.ndim > dim else array[None]
 
         count = len(model.parameters)
         parts = {
@@ -80,7 +93,9 @@ class Camera:
         for name, part in parts.items():
             if len(part) not in (1, batch):
                 raise CameraError(f"{name} is given for {len(part)} cameras of {batch}")
-        return cls(model, **{n: p.expand(batch, *p.shape[1:]) for n, p in parts.items()})
+        return cls(
+            model, **{n: xp.broadcast_to(p, (batch, *p.shape[1:])) for n, p in parts.items()}
+        )
 
     def __len__(self) -> int:
         return len(self.f)
@@ -94,11 +109,15 @@ class Camera:
         return self.map(lambda value: value[index])
 
     def to(self, *args: Any, **kwargs: Any) -> Camera:
-        """As ``Tensor.to``."""
+        """As the method of tensors."""
         return self.map(lambda value: value.to(*args, **kwargs))
 
-    def map(self, change: Callable[[Tensor], Tensor]) -> Camera:
-        """With every tensor changed alike."""
+    def cast(self, dtype: DType) -> Camera:
+        """With that kind of number."""
+        return self.map(lambda value: cast(value, dtype))
+
+    def map(self, change: Callable[[Array], Array]) -> Camera:
+        """With every array changed alike."""
         return Camera(
             model=self.model,
             f=change(self.f),
@@ -109,109 +128,116 @@ class Camera:
         )
 
     @property
-    def focal(self) -> Tensor:
+    def focal(self) -> Array:
         """(B, 2): fx and fy."""
-        return torch.stack([self.f * self.aspect, self.f], -1)
+        return namespace(self.f).stack([self.f * self.aspect, self.f], axis=-1)
 
     @property
-    def K(self) -> Tensor:
+    def K(self) -> Array:
         """(B, 3, 3) calibration matrix."""
-        K = torch.zeros(len(self), 3, 3, dtype=self.f.dtype, device=self.f.device)
-        K[:, 0, 0], K[:, 1, 1] = self.focal.unbind(-1)
+        K = zeros((len(self), 3, 3), self.f)
+        K[:, 0, 0], K[:, 1, 1] = unstack(self.focal)
         K[:, :2, 2] = self.c
         K[:, 2, 2] = 1
         return K
 
     @property
+    @quiet
     def limits(self) -> Limits:
         """Where the domain ends, each (B,): |m| and the angle to the optical axis."""
-        limits = self.model.limits(self.distortion.unbind(-1))
-        return Limits(
-            limits.radius.to(self.f).expand(len(self)), limits.angle.to(self.f).expand(len(self))
-        )
+        limits = self.model.limits(unstack(self.distortion))
+        radius, angle = (as_array(end, self.f) for end in (limits.radius, limits.angle))
+        return Limits(*namespace(self.f).broadcast_arrays(radius, angle, self.f)[:2])
+
+    def border_middles(self, axis: int) -> Array:
+        """(B, 2, 2) pixels in the middle of the left and right (0) or top and bottom (1) border."""
+        across = as_array([1.0, 0.0] if axis else [0.0, 1.0], self.size)
+        first = 0.5 * across * self.size
+        return namespace(first).stack([first, self.size - first], axis=1)
 
     @property
-    def vfov(self) -> Tensor:
+    def vfov(self) -> Array:
         """(B,) vertical field of view, radians."""
         return self._field_of_view(1)
 
     @property
-    def hfov(self) -> Tensor:
+    def hfov(self) -> Array:
         """(B,) horizontal field of view, radians."""
         return self._field_of_view(0)
 
-    def _field_of_view(self, axis: int) -> Tensor:
+    @quiet
+    def _field_of_view(self, axis: int) -> Array:
+        xp = namespace(self.f)
         if not self.model.wide:
-            return 2 * torch.atan(0.5 * self.size[:, axis] / self.focal[:, axis])
-        near = 0.5 * self.size
-        near = near.scatter(1, torch.full_like(near[:, :1], axis, dtype=torch.long), 0.0)
-        ends = torch.stack([near, self.size - near], 1)
-        rays, valid = self.unproject(ends)
-        first, last = rays.unbind(1)
-        angle = torch.atan2(
-            torch.linalg.vector_norm(torch.linalg.cross(first, last), dim=-1),
-            (first * last).sum(-1),
+            return 2 * xp.atan(0.5 * self.size[:, axis] / self.focal[:, axis])
+        rays, valid = self.unproject(self.border_middles(axis))
+        first, last = unstack(rays, 1)
+        angle = xp.atan2(
+            xp.linalg.vector_norm(xp.linalg.cross(first, last), axis=-1), (first * last).sum(-1)
         )
         # The angle between two rays never exceeds 180 degrees; the view through the axis may.
-        beyond = torch.acos(rays[..., 2].clamp(-1, 1)).sum(1) > torch.pi
-        angle = torch.where(beyond, 2 * torch.pi - angle, angle)
-        return torch.where(valid.all(1), angle, torch.full_like(angle, torch.nan))
+        beyond = xp.acos(clip(rays[..., 2], -1, 1)).sum(1) > math.pi
+        angle = xp.where(beyond, 2 * math.pi - angle, angle)
+        return xp.where(valid.all(1), angle, math.nan)
 
-    def normalise(self, pixels: Tensor) -> Tensor:
+    def normalise(self, pixels: Array) -> Array:
         """(B, ..., 2) pixels to normalised coordinates m."""
         return (pixels - _column(self.c, pixels)) / _column(self.focal, pixels)
 
-    def unproject(self, pixels: Tensor) -> tuple[Tensor, Tensor]:
+    @quiet
+    def unproject(self, pixels: Array) -> tuple[Array, Array]:
         """(B, ..., 2) pixels to (B, ..., 3) unit rays and (B, ...) validity.
 
         Pixels outside the model's domain are invalid; their ray is the optical axis.
         """
+        xp = namespace(pixels)
         m = self.normalise(pixels)
         s = (m * m).sum(-1)
         depth, valid = self.model.depth(s, self._parameters(s))
-        valid = torch.ones_like(s, dtype=torch.bool) if valid is None else valid
-        axis = torch.tensor([0.0, 0.0, 1.0], dtype=m.dtype, device=m.device)
-        ray = torch.where(valid[..., None], torch.cat([m, depth[..., None]], -1), axis)
-        return ray / torch.linalg.vector_norm(ray, dim=-1, keepdim=True), valid
+        valid = xp.ones_like(s, dtype=xp.bool) if valid is None else valid
+        axis = as_array([0.0, 0.0, 1.0], m)
+        ray = xp.where(valid[..., None], xp.concat([m, depth[..., None]], axis=-1), axis)
+        return ray / xp.linalg.vector_norm(ray, axis=-1, keepdims=True), valid
 
-    def project(self, rays: Tensor) -> tuple[Tensor, Tensor]:
+    @quiet
+    def project(self, rays: Array) -> tuple[Array, Array]:
         """(B, ..., 3) rays of any length to (B, ..., 2) pixels and (B, ...) validity."""
+        xp = namespace(rays)
         xy, z = rays[..., :2], rays[..., 2]
         r2 = (xy * xy).sum(-1)
         off_axis = r2 > 0
         # On the axis |m| / r has a limit, the derivative of m: take it at a radius that is not 0.
-        near = torch.where(z > 0, torch.finfo(rays.dtype).eps * z, torch.ones_like(z))
-        r = torch.where(off_axis, torch.sqrt(torch.where(off_axis, r2, torch.ones_like(r2))), near)
+        near = xp.where(z > 0, eps(rays) * z, 1.0)
+        r = xp.where(off_axis, xp.sqrt(xp.where(off_axis, r2, 1.0)), near)
         radius, valid = self.model.radius(r, z, self._parameters(z))
-        valid = torch.isfinite(radius) if valid is None else valid & torch.isfinite(radius)
+        valid = xp.isfinite(radius) if valid is None else valid & xp.isfinite(radius)
         # Straight behind the camera there is no direction to go in the image.
         valid = valid & (off_axis | (z > 0))
-        m = xy * torch.where(valid, radius / r, torch.zeros_like(r))[..., None]
+        m = xy * xp.where(valid, radius / r, 0.0)[..., None]
         return m * _column(self.focal, xy) + _column(self.c, xy), valid
 
     def resize(self, width: float, height: float) -> Camera:
         """The cameras of the same images resampled to width x height."""
-        size = torch.tensor([width, height], dtype=self.f.dtype, device=self.f.device)
-        scale = size / self.size
+        scale = as_array([width, height], self.size) / self.size
         return replace(
             self,
             f=self.f * scale[:, 1],
             aspect=self.aspect * scale[:, 0] / scale[:, 1],
             c=self.c * scale,
-            size=size.expand_as(self.size),
+            size=self._all_of(width, height),
         )
 
     def crop(self, left: float, top: float, width: float, height: float) -> Camera:
         """The cameras of a window of the images (it may reach beyond them)."""
-        corner = torch.tensor([left, top], dtype=self.f.dtype, device=self.f.device)
-        size = torch.tensor([width, height], dtype=self.f.dtype, device=self.f.device)
-        return replace(self, c=self.c - corner, size=size.expand_as(self.size))
+        corner = as_array([left, top], self.c)
+        return replace(self, c=self.c - corner, size=self._all_of(width, height))
 
     def rotate90(self, turns: int) -> Camera:
         """The cameras of the images turned counter-clockwise by that many quarter turns.
 
         As ``numpy.rot90``; ``geocalib.geometry.gravity.rotate90`` turns the gravity along.
         """
+        xp = namespace(self.f)
         camera = self
         for _ in range(turns % 4):
             width = camera.size[:, 0]
@@ -219,17 +245,22 @@ class Camera:
                 camera,
                 f=camera.f * camera.aspect,
                 aspect=1 / camera.aspect,
-                c=torch.stack([camera.c[:, 1], width - camera.c[:, 0]], -1),
-                size=camera.size.flip(-1),
+                c=xp.stack([camera.c[:, 1], width - camera.c[:, 0]], axis=-1),
+                size=xp.flip(camera.size, axis=-1),
             )
         return camera
 
-    def _parameters(self, like: Tensor) -> tuple[Tensor, ...]:
+    def _all_of(self, width: float, height: float) -> Array:
+        """(B, 2) one size for all images."""
+        size = as_array([width, height], self.size)
+        return namespace(size).broadcast_to(size, self.size.shape)
+
+    def _parameters(self, like: Array) -> tuple[Array, ...]:
         """The distortion parameters, each shaped to broadcast with (B, ...) values."""
-        shape = (len(self),) + (1,) * (like.dim() - 1)
-        return tuple(k.reshape(shape) for k in self.distortion.unbind(-1))
+        shape = (len(self),) + (1,) * (like.ndim - 1)
+        return tuple(k.reshape(shape) for k in unstack(self.distortion))
 
 
-def _column(value: Tensor, like: Tensor) -> Tensor:
+def _column(value: Array, like: Array) -> Array:
     """(B, 2) shaped to broadcast with (B, ..., 2)."""
-    return value.reshape(len(value), *(1,) * (like.dim() - 2), value.shape[-1])
+    return value.reshape(len(value), *(1,) * (like.ndim - 2), value.shape[-1])

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 
-import torch
-from torch import Tensor
-
+from geocalib.arrays import Array, clip, eps, inverse_root, namespace
 from geocalib.cameras.base import DepthJet, Limits, Parameters
 
 
@@ -25,35 +23,38 @@ class Division:
     wide = False
     unit_centre = True
 
-    def depth(self, s: Tensor, k: Parameters) -> tuple[Tensor, Tensor | None]:
+    def depth(self, s: Array, k: Parameters) -> tuple[Array, Array | None]:
         ks = k[0] * s
-        return 1 + ks.clamp(max=1), ks < 1
+        return 1 + clip(ks, high=1), ks < 1
 
-    def jet(self, s: Tensor, k: Parameters) -> DepthJet:
+    def jet(self, s: Array, k: Parameters) -> DepthJet:
+        xp = namespace(s)
         depth, valid = self.depth(s, k)
-        slope = k[0].expand_as(s)
-        return DepthJet(depth, slope, None, (s,), (torch.ones_like(s),), valid).frozen_outside()
+        slope = xp.broadcast_to(k[0], s.shape)
+        return DepthJet(depth, slope, None, (s,), (xp.ones_like(s),), valid).frozen_outside()
 
-    def radius(self, r: Tensor, z: Tensor, k: Parameters) -> tuple[Tensor, Tensor | None]:
+    def radius(self, r: Array, z: Array, k: Parameters) -> tuple[Array, Array | None]:
+        xp = namespace(r)
         # k R rho^2 - rho + R = 0 with R = r / z, without dividing by z.
         discriminant = z * z - 4 * k[0] * r * r
         real = discriminant > 0
-        root = torch.sqrt(torch.where(real, discriminant, torch.ones_like(discriminant)))
-        root = torch.where(real, root, torch.zeros_like(root))
+        root = xp.sqrt(xp.where(real, discriminant, 1.0))
+        root = xp.where(real, root, 0.0)
         denominator = z + root
         # Behind the camera both terms of the denominator cancel: use the other form of the root.
-        behind = torch.where(k[0] * r < 0, k[0] * r, -torch.ones_like(denominator))
-        ahead = torch.where(denominator > 0, denominator, torch.ones_like(denominator))
-        rho = torch.where(z > 0, 2 * r / ahead, (z - root) / (2 * behind))
+        behind = xp.where(k[0] * r < 0, k[0] * r, -1.0)
+        ahead = xp.where(denominator > 0, denominator, 1.0)
+        rho = xp.where(z > 0, 2 * r / ahead, (z - root) / (2 * behind))
         # A ray within rounding of the edge, where the discriminant is 0, lies on it.
-        rounding = 8 * torch.finfo(z.dtype).eps * z * z
+        rounding = 8 * eps(z) * z * z
         return rho, (discriminant >= -rounding) & ((z > 0) | (k[0] * r < 0))
 
     def limits(self, k: Parameters) -> Limits:
+        xp = namespace(k[0])
         ends = k[0] > 0
-        k_positive = torch.where(ends, k[0], torch.ones_like(k[0]))
-        unbounded_angle = torch.full_like(k[0], math.pi / 2) * (1 + (k[0] < 0))
+        k_positive = xp.where(ends, k[0], 1.0)
+        unbounded_angle = xp.full_like(k[0], math.pi / 2) * (1 + (k[0] < 0))
         return Limits(
-            torch.where(ends, k_positive.rsqrt(), torch.full_like(k[0], torch.inf)),
-            torch.where(ends, torch.atan(0.5 * k_positive.rsqrt()), unbounded_angle),
+            xp.where(ends, inverse_root(k_positive), math.inf),
+            xp.where(ends, xp.atan(0.5 * inverse_root(k_positive)), unbounded_angle),
         )

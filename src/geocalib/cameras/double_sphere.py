@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
-
+from geocalib.arrays import Array, namespace
 from geocalib.cameras.base import DepthJet, Limits, Parameters
 from geocalib.cameras.eucm import root
 from geocalib.cameras.ucm import Ucm
@@ -27,14 +25,16 @@ class DoubleSphere:
 
     _sphere = Ucm()
 
-    def depth(self, s: Tensor, k: Parameters) -> tuple[Tensor, Tensor | None]:
+    def depth(self, s: Array, k: Parameters) -> tuple[Array, Array | None]:
+        xp = namespace(s)
         xi, alpha = k
         h, valid = self._sphere.depth(s, (alpha,))
         s, _, _ = root(s, 2 * alpha - 1)
         shrink = 1 - xi * xi
-        return (h - xi * torch.sqrt(h * h + shrink * s)) / shrink, valid
+        return (h - xi * xp.sqrt(h * h + shrink * s)) / shrink, valid
 
-    def jet(self, s: Tensor, k: Parameters) -> DepthJet:
+    def jet(self, s: Array, k: Parameters) -> DepthJet:
+        xp = namespace(s)
         xi, alpha = k
         inner = self._sphere.jet(s, (alpha,))
         h, h1, h2 = inner.depth, inner.d_s, inner.d_ss
@@ -44,7 +44,7 @@ class DoubleSphere:
         h_alpha, h1_alpha = inner.d_k[0], inner.d_ks[0]
         s, _, _ = root(s, 2 * alpha - 1)
         shrink = 1 - xi * xi
-        T = torch.sqrt(h * h + shrink * s)
+        T = xp.sqrt(h * h + shrink * s)
         T1 = (h * h1 + 0.5 * shrink) / T
         T2 = (h1 * h1 + h * h2 - T1 * T1) / T
         T_alpha = h * h_alpha / T
@@ -61,14 +61,16 @@ class DoubleSphere:
             inner.valid,
         ).frozen_outside()
 
-    def radius(self, r: Tensor, z: Tensor, k: Parameters) -> tuple[Tensor, Tensor | None]:
+    def radius(self, r: Array, z: Array, k: Parameters) -> tuple[Array, Array | None]:
+        xp = namespace(r)
         xi, alpha = k
-        shifted = xi * torch.sqrt(r * r + z * z) + z
+        shifted = xi * xp.sqrt(r * r + z * z) + z
         return self._sphere.radius(r, shifted, (alpha,))
 
     def limits(self, k: Parameters) -> Limits:
+        xp = namespace(k[0])
         xi, alpha = k
         inner = self._sphere.limits((alpha,))
         # The second centre sees the end of the domain at inner.angle; the first is xi away.
-        turn = torch.asin(xi * torch.sin(inner.angle))
-        return Limits(inner.radius.expand_as(turn), inner.angle + turn)
+        turn = xp.asin(xi * xp.sin(inner.angle))
+        return Limits(xp.broadcast_to(inner.radius, turn.shape), inner.angle + turn)

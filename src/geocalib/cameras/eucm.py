@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 
-import torch
-from torch import Tensor
-
+from geocalib.arrays import Array, inverse_root, namespace
 from geocalib.cameras.base import DepthJet, Limits, Parameters
 
 EDGE = 1e-5
@@ -28,12 +26,12 @@ class Eucm:
     wide = True
     unit_centre = True
 
-    def depth(self, s: Tensor, k: Parameters) -> tuple[Tensor, Tensor | None]:
+    def depth(self, s: Array, k: Parameters) -> tuple[Array, Array | None]:
         alpha, beta = k
         s, w, valid = root(s, (2 * alpha - 1) * beta)
         return (1 - beta * alpha * alpha * s) / (alpha * w + 1 - alpha), valid
 
-    def jet(self, s: Tensor, k: Parameters) -> DepthJet:
+    def jet(self, s: Array, k: Parameters) -> DepthJet:
         alpha, beta = k
         a2 = alpha * alpha
         curvature = (2 * alpha - 1) * beta
@@ -49,8 +47,8 @@ class Eucm:
         z2 = -(2 * z1 * D1 + z * D2) / D
 
         def derivative(
-            numerator: Tensor, numerator1: Tensor, w_k: Tensor, w1_k: Tensor, own: Tensor | float
-        ) -> tuple[Tensor, Tensor]:
+            numerator: Array, numerator1: Array, w_k: Array, w1_k: Array, own: Array | float
+        ) -> tuple[Array, Array]:
             """(z_k, z1_k) of a parameter; ``own`` is 1 for alpha, which D also holds bare."""
             D_k = alpha * w_k + own * (w - 1)
             D1_k = alpha * w1_k + own * w1
@@ -67,44 +65,48 @@ class Eucm:
         z_beta, z1_beta = derivative(-a2 * s, -a2, w_beta, w1_beta, 0.0)
         return DepthJet(z, z1, z2, (z_alpha, z_beta), (z1_alpha, z1_beta), valid).frozen_outside()
 
-    def radius(self, r: Tensor, z: Tensor, k: Parameters) -> tuple[Tensor, Tensor | None]:
+    def radius(self, r: Array, z: Array, k: Parameters) -> tuple[Array, Array | None]:
+        xp = namespace(r)
         alpha, beta = k
-        d = torch.sqrt(beta * r * r + z * z)
+        d = xp.sqrt(beta * r * r + z * z)
         # For z < 0 the denominator's terms cancel, and so does z > -edge d: use their conjugates.
         edge, complement = _edge(alpha)
         beta_r2, z2 = beta * r * r, z * z
         valid = (z > 0) | (complement * z2 < edge * edge * beta_r2)
-        denominator = torch.where(
+        denominator = xp.where(
             z < 0,
-            (alpha * alpha * beta_r2 + (2 * alpha - 1) * z2) / (alpha * d + (1 - alpha) * z.abs()),
+            (alpha * alpha * beta_r2 + (2 * alpha - 1) * z2) / (alpha * d + (1 - alpha) * abs(z)),
             alpha * d + (1 - alpha) * z,
         )
-        return r / torch.where(valid, denominator, torch.ones_like(denominator)), valid
+        return r / xp.where(valid, denominator, 1.0), valid
 
     def limits(self, k: Parameters) -> Limits:
+        xp = namespace(k[0])
         alpha, beta = k
         curvature = (2 * alpha - 1) * beta
         ends = curvature > 0
-        radius = torch.rsqrt(torch.where(ends, curvature, torch.ones_like(curvature)))
+        radius = inverse_root(xp.where(ends, curvature, 1.0))
         edge, complement = _edge(alpha)
         # cos / sqrt(beta sin^2 + cos^2) = -edge
-        angle = math.pi - torch.atan2(torch.sqrt(complement), edge * torch.sqrt(beta))
-        return Limits(torch.where(ends, radius, torch.full_like(radius, torch.inf)), angle)
+        angle = math.pi - xp.atan2(xp.sqrt(complement), edge * xp.sqrt(beta))
+        return Limits(xp.where(ends, radius, math.inf), angle)
 
 
-def _edge(alpha: Tensor) -> tuple[Tensor, Tensor]:
+def _edge(alpha: Array) -> tuple[Array, Array]:
     """Rays with Z <= -edge d have no pixel; also 1 - edge^2, without cancellation."""
-    larger = torch.maximum(alpha, 1 - alpha)
-    return (1 - larger) / larger, (2 * alpha - 1).abs() / (larger * larger)
+    xp = namespace(alpha)
+    larger = xp.maximum(alpha, 1 - alpha)
+    return (1 - larger) / larger, abs(2 * alpha - 1) / (larger * larger)
 
 
-def root(s: Tensor, curvature: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def root(s: Array, curvature: Array) -> tuple[Array, Array, Array]:
     """s held at the domain's end, w = sqrt(1 - curvature s), and where s lies inside."""
+    xp = namespace(s)
     under_root = 1 - curvature * s
     valid = under_root > 0
-    end = (1 - EDGE) / torch.where(valid, torch.ones_like(s), curvature)
+    end = (1 - EDGE) / xp.where(valid, 1.0, curvature)
     return (
-        torch.where(valid, s, end),
-        torch.sqrt(torch.where(valid, under_root, torch.full_like(s, EDGE))),
+        xp.where(valid, s, end),
+        xp.sqrt(xp.where(valid, under_root, EDGE)),
         valid,
     )

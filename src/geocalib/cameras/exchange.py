@@ -14,8 +14,8 @@ from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
+from geocalib.arrays import DType, namespace
 from geocalib.cameras.camera import Camera
 from geocalib.cameras.registry import get_model
 from geocalib.errors import CameraError
@@ -144,7 +144,7 @@ def from_colmap(
     parameters: Sequence[float],
     size: Any,
     model: str | None = None,
-    dtype: torch.dtype | None = None,
+    dtype: DType | None = None,
 ) -> Camera:
     """The camera (a batch of 1) of COLMAP's model name and parameters.
 
@@ -192,7 +192,7 @@ def from_opencv(
     size: Any,
     module: Module = "pinhole",
     model: str | None = None,
-    dtype: torch.dtype | None = None,
+    dtype: DType | None = None,
 ) -> Camera:
     """The camera (a batch of 1) of OpenCV's (3, 3) matrix and distortion vector.
 
@@ -244,7 +244,8 @@ def _counterpart(system: str, table: Mapping[str, Entry], camera: Camera) -> Ent
 
 def _named_values(camera: Camera) -> list[dict[str, float]]:
     """Each camera's parameters by name; with square pixels also as f."""
-    rows = torch.cat([camera.focal, camera.c, camera.distortion], -1).tolist()
+    parts = [camera.focal, camera.c, camera.distortion]
+    rows = namespace(camera.f).concat(parts, axis=-1).tolist()
     names = (*PLACES, *camera.model.parameters)
     return [dict(zip(names, row, strict=True)) | {"f": row[1]} for row in rows]
 
@@ -278,7 +279,7 @@ def _camera(
     values: dict[str, float],
     size: Any,
     model: str | None,
-    dtype: torch.dtype | None,
+    dtype: DType | None,
 ) -> Camera:
     """The camera of parameters given by name, which must fit the model exactly."""
     family = next((family for family in FAMILIES if default in family), (default,))

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 
-import torch
-from torch import Tensor
-
+from geocalib.arrays import Array, cast, clip, namespace, no_gradients
 from geocalib.cameras import polynomial
 from geocalib.cameras.base import DepthJet, Limits, Parameters
 
@@ -43,39 +41,41 @@ class KannalaBrandt:
     wide = True
     unit_centre = True
 
-    def angle_limit(self, k: Parameters) -> Tensor:
+    def angle_limit(self, k: Parameters) -> Array:
         """Largest theta: the first zero of the slope, found by scanning, then bisecting."""
-        with torch.no_grad():
-            theta = torch.linspace(0, math.pi, SCAN_STEPS, dtype=k[0].dtype, device=k[0].device)
-            columns = [coefficient.unsqueeze(-1) for coefficient in k]
+        xp = namespace(k[0])
+        with no_gradients():
+            theta = xp.linspace(0, math.pi, SCAN_STEPS, dtype=k[0].dtype, device=k[0].device)
+            columns = [coefficient[..., None] for coefficient in k]
             falls = polynomial.slope(theta * theta, columns) <= 0
-            first = falls.to(torch.uint8).argmax(-1)
+            first = xp.argmax(cast(falls, xp.uint8), axis=-1)
             ends = falls.any(-1)
-            end = torch.full_like(first, math.pi, dtype=k[0].dtype)
+            end = xp.full_like(first, math.pi, dtype=k[0].dtype)
             if bool(ends.any()):
-                low, high = theta[(first - 1).clamp(min=0)], theta[first]
+                low, high = theta[clip(first - 1, 0)], theta[first]
                 for _ in range(54):
                     middle = 0.5 * (low + high)
                     grows = polynomial.slope(middle * middle, k) > 0
-                    low = torch.where(grows, middle, low)
-                    high = torch.where(grows, high, middle)
-                end = torch.where(ends, low, end)
+                    low = xp.where(grows, middle, low)
+                    high = xp.where(grows, high, middle)
+                end = xp.where(ends, low, end)
             return end
 
     def limits(self, k: Parameters) -> Limits:
         end = self.angle_limit(k)
         return Limits(end * polynomial.value(end * end, k), end)
 
-    def undistort(self, s: Tensor, k: Parameters) -> tuple[Tensor, Tensor]:
+    def undistort(self, s: Array, k: Parameters) -> tuple[Array, Array]:
         """theta at squared radii s (held at the domain's end outside it), and validity."""
         limits = self.limits(k)
         return polynomial.invert_squared(s, k, limits.radius, limits.angle)
 
-    def depth(self, s: Tensor, k: Parameters) -> tuple[Tensor, Tensor | None]:
+    def depth(self, s: Array, k: Parameters) -> tuple[Array, Array | None]:
         theta, valid = self.undistort(s, k)
         return polynomial.value(theta * theta, k) * _cotangent(theta), valid
 
-    def jet(self, s: Tensor, k: Parameters) -> DepthJet:
+    def jet(self, s: Array, k: Parameters) -> DepthJet:
+        xp = namespace(s)
         theta, valid = self.undistort(s, k)
         # With T = theta^2: depth = d(T) C(T), C = theta cot(theta), and s = T d^2, ds/dT = d e.
         T = theta * theta
@@ -91,36 +91,39 @@ class KannalaBrandt:
         shift = 2 * T * z1 / p.e
         shift_slope = (2 * z1 + 2 * T * z2 - shift * p.e1) / p.e
         d_k, d_ks = [], []
-        power, power_slope = T, torch.ones_like(T)
+        power, power_slope = T, xp.ones_like(T)
         for i in range(len(k)):
             d_k.append(power * (C - shift))
             d_ks.append((power_slope * (C - shift) + power * (C1 - shift_slope)) / de)
             power, power_slope = power * T, (i + 2) * power
         return DepthJet(p.d * C, d_s, d_ss, tuple(d_k), tuple(d_ks), valid).frozen_outside()
 
-    def radius(self, r: Tensor, z: Tensor, k: Parameters) -> tuple[Tensor, Tensor | None]:
-        theta = torch.atan2(r, z)
+    def radius(self, r: Array, z: Array, k: Parameters) -> tuple[Array, Array | None]:
+        xp = namespace(r)
+        theta = xp.atan2(r, z)
         return theta * polynomial.value(theta * theta, k), theta <= self.angle_limit(k)
 
 
-def _cotangent(theta: Tensor) -> Tensor:
+def _cotangent(theta: Array) -> Array:
     """theta cot(theta), 1 at 0."""
-    return torch.cos(theta) / torch.sinc(theta / math.pi)
+    xp = namespace(theta)
+    return xp.cos(theta) / xp.sinc(theta / math.pi)
 
 
-def cotangent_jet(theta: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def cotangent_jet(theta: Array) -> tuple[Array, Array, Array]:
     """C = theta cot(theta) and its first two derivatives in T = theta^2."""
+    xp = namespace(theta)
     T = theta * theta
     C = _cotangent(theta)
     # 2 T C' = C - C^2 - T, and once more; both cancel near 0.
     small = T < SERIES_BELOW
-    far = torch.where(small, torch.ones_like(T), T)
+    far = xp.where(small, 1.0, T)
     C1 = (C - C * C - far) / (2 * far)
     C2 = -(1 + C1 * (1 + 2 * C)) / (2 * far)
-    near = torch.where(small, T, torch.zeros_like(T))
-    S1, S2 = torch.zeros_like(T), torch.zeros_like(T)
+    near = xp.where(small, T, 0.0)
+    S1, S2 = xp.zeros_like(T), xp.zeros_like(T)
     for n in range(len(SERIES) - 1, 0, -1):
         if n > 1:
             S2 = S2 * near + n * (n - 1) * SERIES[n]
         S1 = S1 * near + n * SERIES[n]
-    return C, torch.where(small, S1, C1), torch.where(small, S2, C2)
+    return C, xp.where(small, S1, C1), xp.where(small, S2, C2)

@@ -17,9 +17,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import torch
-from torch import Tensor
-
+from geocalib.arrays import Array, namespace
 from geocalib.cameras.base import DepthJet, Parameters
 from geocalib.cameras.camera import Camera
 from geocalib.cameras.simple_radial import SimpleRadial
@@ -28,18 +26,19 @@ from geocalib.cameras.simple_radial import SimpleRadial
 class LegacySimpleRadial(SimpleRadial):
     """simple_radial in all but its up-vectors; latitudes and rays are exact."""
 
-    def jet(self, s: Tensor, k: Parameters) -> DepthJet:
+    def jet(self, s: Array, k: Parameters) -> DepthJet:
+        xp = namespace(s)
         jet = super().jet(s, k)
         assert jet.valid is not None
         (k1,) = k
         # Inside the domain 1 + 3 k s > 5/9; outside, the up-vectors are those of a pinhole.
-        e = 1 + 3 * k1 * torch.where(jet.valid, s, torch.zeros_like(s))
+        e = 1 + 3 * k1 * xp.where(jet.valid, s, 0.0)
         a = k1 / e
         up = DepthJet(
-            depth=torch.ones_like(s),
+            depth=xp.ones_like(s),
             d_s=a,
             d_ss=-3 * a * a,
-            d_k=(torch.zeros_like(s),),
+            d_k=(xp.zeros_like(s),),
             d_ks=(1 / (e * e),),
             valid=jet.valid,
             excess=a,

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 
-import torch
-from torch import Tensor
-
+from geocalib.arrays import Array, namespace
 from geocalib.cameras.base import DepthJet, Limits, Parameters
 
 
@@ -21,18 +19,18 @@ class Pinhole:
     wide = False
     unit_centre = True
 
-    def depth(self, s: Tensor, k: Parameters) -> tuple[Tensor, Tensor | None]:
-        return torch.ones_like(s), None
+    def depth(self, s: Array, k: Parameters) -> tuple[Array, Array | None]:
+        return namespace(s).ones_like(s), None
 
-    def jet(self, s: Tensor, k: Parameters) -> DepthJet:
-        return DepthJet(torch.ones_like(s), None, None, (), (), None)
+    def jet(self, s: Array, k: Parameters) -> DepthJet:
+        return DepthJet(namespace(s).ones_like(s), None, None, (), (), None)
 
-    def radius(self, r: Tensor, z: Tensor, k: Parameters) -> tuple[Tensor, Tensor | None]:
+    def radius(self, r: Array, z: Array, k: Parameters) -> tuple[Array, Array | None]:
         valid = z > 0
-        return r / torch.where(valid, z, torch.ones_like(z)), valid
+        return r / namespace(z).where(valid, z, 1.0), valid
 
     def limits(self, k: Parameters) -> Limits:
         return Limits(
-            torch.tensor(math.inf, dtype=torch.float64),
-            torch.tensor(math.pi / 2, dtype=torch.float64),
+            math.inf,
+            math.pi / 2,
         )

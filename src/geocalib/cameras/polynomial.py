@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
-from torch import Tensor
-
+from geocalib.arrays import Array, clip, detach, namespace, no_gradients, tiny
 from geocalib.cameras.base import Parameters
 from geocalib.cameras.newton import Error, bracketed_newton, last_step, tolerance
 
@@ -22,25 +20,25 @@ EDGE = 1 - 1e-5
 class Factor:
     """d(X) with its first two derivatives, and the slope e = d rho / dx with its first."""
 
-    d: Tensor
-    d1: Tensor
-    d2: Tensor | None
+    d: Array
+    d1: Array
+    d2: Array | None
     """None where it vanishes."""
-    e: Tensor
-    e1: Tensor
+    e: Array
+    e1: Array
 
 
-def value(X: Tensor, k: Parameters) -> Tensor:
+def value(X: Array, k: Parameters) -> Array:
     """d(X), by Horner's rule."""
     return _horner(X, k) * X + 1
 
 
-def slope(X: Tensor, k: Parameters) -> Tensor:
+def slope(X: Array, k: Parameters) -> Array:
     """e(X) = d rho / dx = 1 + 3 k1 X + 5 k2 X^2 + ..."""
     return value(X, [(2 * i + 3) * coefficient for i, coefficient in enumerate(k)])
 
 
-def factor(X: Tensor, k: Parameters) -> Factor:
+def factor(X: Array, k: Parameters) -> Factor:
     """Everything a jet needs of the polynomial at X = x^2."""
     d = value(X, k)
     d1 = _horner(X, [i * coefficient for i, coefficient in enumerate(k, start=1)])
@@ -52,54 +50,56 @@ def factor(X: Tensor, k: Parameters) -> Factor:
     return Factor(d, d1, d2, e, e1 + twice_X * d2)
 
 
-def _horner(X: Tensor, coefficients: Parameters) -> Tensor:
+def _horner(X: Array, coefficients: Parameters) -> Array:
     total = coefficients[-1]
     for coefficient in reversed(coefficients[:-1]):
         total = total * X + coefficient
     return total
 
 
-def invert(rho: Tensor, k: Parameters, x_end: Tensor) -> Tensor:
+def invert(rho: Array, k: Parameters, x_end: Array) -> Array:
     """The x in [0, x_end] with x d(x^2) = rho, for rho in the image of that interval.
 
     The polynomial must increase on the interval. Differentiable.
     """
 
-    def error(x: Tensor) -> tuple[Tensor, Tensor]:
+    xp = namespace(rho)
+
+    def error(x: Array) -> tuple[Array, Array]:
         X = x * x
         return x * value(X, k) - rho, slope(X, k)
 
-    with torch.no_grad():
+    with no_gradients():
         x = _newton(error, rho, k, x_end)
         if x is None:
-            x = bracketed_newton(error, torch.minimum(rho, 0.99 * x_end.expand_as(rho)), x_end)
+            x = bracketed_newton(error, xp.minimum(rho, 0.99 * x_end), x_end)
     return last_step(error, x, x_end)
 
 
-def _newton(error: Error, rho: Tensor, k: Parameters, x_end: Tensor) -> Tensor | None:
+def _newton(error: Error, rho: Array, k: Parameters, x_end: Array) -> Array | None:
     """Plain Newton steps, which nearly always suffice; None where they do not settle."""
+    xp = namespace(rho)
     enough = tolerance(rho)
     # Exact at rho = 0 and at the end of the domain of a polynomial with k1 < 0 alone.
-    x = 3 * rho / (2 + torch.sqrt((1 + 6.75 * k[0] * rho * rho).clamp(min=0)))
-    x = torch.minimum(x, 0.999 * x_end)
+    x = 3 * rho / (2 + xp.sqrt(clip(1 + 6.75 * k[0] * rho * rho, 0)))
+    x = xp.minimum(x, 0.999 * x_end)
     for count in range(8):
         off, steepness = error(x)
         step = x - off / steepness
-        moved, x = (step - x).abs(), step
+        moved, x = abs(step - x), step
         if count >= 2 and bool(((moved <= enough * x) & (x <= x_end)).all()):
             return x
     return None
 
 
-def invert_squared(
-    s: Tensor, k: Parameters, rho_end: Tensor, x_end: Tensor
-) -> tuple[Tensor, Tensor]:
+def invert_squared(s: Array, k: Parameters, rho_end: Array, x_end: Array) -> tuple[Array, Array]:
     """``invert`` at rho = sqrt(s), held at the domain's end rho_end = x_end d(x_end^2) outside
     it, and where s lies inside."""
+    xp = namespace(s)
     valid = s < rho_end * rho_end
     # The square root has no derivative at 0; nothing depends on it there.
-    rho = torch.sqrt(s.clamp(min=torch.finfo(s.dtype).tiny))
+    rho = xp.sqrt(clip(s, tiny(s)))
     if not bool(valid.all()):
         # A hair inside, where the polynomial still grows.
-        rho = torch.where(valid, rho, EDGE * rho_end.detach())
+        rho = xp.where(valid, rho, EDGE * detach(rho_end))
     return invert(rho, k, x_end), valid

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
+import math
 
+from geocalib.arrays import Array, namespace
 from geocalib.cameras.base import Parameters
 from geocalib.cameras.tangent_polynomial import TangentPolynomial
 
@@ -17,8 +17,9 @@ class SimpleRadial(TangentPolynomial):
     start: tuple[float, ...] = (0.0,)
     bounds: tuple[tuple[float, float], ...] = ((-50.0, 50.0),)
 
-    def tangent_limit(self, k: Parameters) -> Tensor:
+    def tangent_limit(self, k: Parameters) -> Array:
+        xp = namespace(k[0])
         (k1,) = k
         ends = k1 < 0
-        X = -1 / (3 * torch.where(ends, k1, -torch.ones_like(k1)))
-        return torch.sqrt(torch.where(ends, X, torch.full_like(X, torch.inf)))
+        X = -1 / (3 * xp.where(ends, k1, -1.0))
+        return xp.sqrt(xp.where(ends, X, math.inf))

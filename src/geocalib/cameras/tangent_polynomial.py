@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-import torch
-from torch import Tensor
-
+from geocalib.arrays import Array, namespace
 from geocalib.cameras import polynomial
 from geocalib.cameras.base import DepthJet, Limits, Parameters
 
@@ -23,26 +21,28 @@ class TangentPolynomial(ABC):
     unit_centre = True
 
     @abstractmethod
-    def tangent_limit(self, k: Parameters) -> Tensor:
+    def tangent_limit(self, k: Parameters) -> Array:
         """Largest x of the domain, infinite where x d(x^2) grows for ever."""
 
     def limits(self, k: Parameters) -> Limits:
+        xp = namespace(k[0])
         end = self.tangent_limit(k)
-        bounded = torch.isfinite(end)
-        finite = torch.where(bounded, end, torch.zeros_like(end))
+        bounded = xp.isfinite(end)
+        finite = xp.where(bounded, end, 0.0)
         radius = finite * polynomial.value(finite * finite, k)
-        return Limits(torch.where(bounded, radius, end), torch.atan(end))
+        return Limits(xp.where(bounded, radius, end), xp.atan(end))
 
-    def undistort(self, s: Tensor, k: Parameters) -> tuple[Tensor, Tensor]:
+    def undistort(self, s: Array, k: Parameters) -> tuple[Array, Array]:
         """x at squared radii s (held at the domain's end outside it), and validity."""
         limits, end = self.limits(k), self.tangent_limit(k)
         return polynomial.invert_squared(s, k, limits.radius, end)
 
-    def depth(self, s: Tensor, k: Parameters) -> tuple[Tensor, Tensor | None]:
+    def depth(self, s: Array, k: Parameters) -> tuple[Array, Array | None]:
         x, valid = self.undistort(s, k)
         return polynomial.value(x * x, k), valid
 
-    def jet(self, s: Tensor, k: Parameters) -> DepthJet:
+    def jet(self, s: Array, k: Parameters) -> DepthJet:
+        xp = namespace(s)
         x, valid = self.undistort(s, k)
         # With X = x^2 all derivatives follow from s = X d(X)^2, ds/dX = d e.
         X = x * x
@@ -56,14 +56,15 @@ class TangentPolynomial(ABC):
         ratio = p.d / p.e
         ratio_slope = (p.d1 - ratio * p.e1) / p.e
         d_k, d_ks = [], []
-        power, power_slope = X, torch.ones_like(X)
+        power, power_slope = X, xp.ones_like(X)
         for i in range(len(k)):
             d_k.append(power * ratio)
             d_ks.append((power_slope * ratio + power * ratio_slope) / de)
             power, power_slope = power * X, (i + 2) * power
         return DepthJet(p.d, d_s, d_ss, tuple(d_k), tuple(d_ks), valid).frozen_outside()
 
-    def radius(self, r: Tensor, z: Tensor, k: Parameters) -> tuple[Tensor, Tensor | None]:
+    def radius(self, r: Array, z: Array, k: Parameters) -> tuple[Array, Array | None]:
+        xp = namespace(r)
         ahead = z > 0
-        x = r / torch.where(ahead, z, torch.ones_like(z))
+        x = r / xp.where(ahead, z, 1.0)
         return x * polynomial.value(x * x, k), ahead & (x <= self.tangent_limit(k))

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import torch
-from torch import Tensor
-
+from geocalib.arrays import Array, namespace
 from geocalib.cameras.base import DepthJet, Limits, Parameters
 from geocalib.cameras.eucm import Eucm
 
@@ -27,14 +25,14 @@ class Ucm:
 
     _enhanced = Eucm()
 
-    def depth(self, s: Tensor, k: Parameters) -> tuple[Tensor, Tensor | None]:
+    def depth(self, s: Array, k: Parameters) -> tuple[Array, Array | None]:
         return self._enhanced.depth(s, _with_beta(k))
 
-    def jet(self, s: Tensor, k: Parameters) -> DepthJet:
+    def jet(self, s: Array, k: Parameters) -> DepthJet:
         jet = self._enhanced.jet(s, _with_beta(k))
         return replace(jet, d_k=jet.d_k[:1], d_ks=jet.d_ks[:1])
 
-    def radius(self, r: Tensor, z: Tensor, k: Parameters) -> tuple[Tensor, Tensor | None]:
+    def radius(self, r: Array, z: Array, k: Parameters) -> tuple[Array, Array | None]:
         return self._enhanced.radius(r, z, _with_beta(k))
 
     def limits(self, k: Parameters) -> Limits:
@@ -43,4 +41,4 @@ class Ucm:
 
 def _with_beta(k: Parameters) -> Parameters:
     (alpha,) = k
-    return alpha, torch.ones_like(alpha)
+    return alpha, namespace(alpha).ones_like(alpha)

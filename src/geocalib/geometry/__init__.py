@@ -1,1 +1,1 @@
-"""Axes and signs, gravity, perspective fields and horizons: mathematics on tensors alone."""
+"""Axes and signs, gravity, perspective fields and horizons: mathematics on arrays alone."""

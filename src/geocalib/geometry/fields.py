@@ -16,9 +16,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-from torch import Tensor
-
+from geocalib.arrays import (
+    Array,
+    clip,
+    counting,
+    inverse_root,
+    is_array,
+    namespace,
+    quiet,
+    tiny,
+    unstack,
+)
 from geocalib.cameras.base import CameraModel, DepthJet
 from geocalib.cameras.camera import Camera
 from geocalib.errors import FieldError
@@ -29,17 +37,17 @@ from geocalib.geometry.tensors import map_tensors
 class Fields:
     """Observed perspective fields of B images of one size, with a confidence per pixel."""
 
-    up: Tensor
+    up: Array
     """(B, 2, H, W) unit image directions, x right and y down."""
-    latitude: Tensor
+    latitude: Array
     """(B, 1, H, W) radians, positive above the horizon."""
-    up_confidence: Tensor
+    up_confidence: Array
     """(B, H, W), not negative; 0 leaves the pixel out."""
-    latitude_confidence: Tensor
+    latitude_confidence: Array
     """(B, H, W), likewise."""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.up, Tensor) or self.up.dim() != 4 or self.up.shape[1] != 2:
+        if not is_array(self.up) or self.up.ndim != 4 or self.up.shape[1] != 2:
             raise FieldError(f"up must be a (B, 2, H, W) tensor, got {_describe(self.up)}")
         batch, _, height, width = self.up.shape
         expected = {
@@ -49,7 +57,7 @@ class Fields:
         }
         for name, shape in expected.items():
             value = getattr(self, name)
-            if not isinstance(value, Tensor) or tuple(value.shape) != shape:
+            if not is_array(value) or tuple(value.shape) != shape:
                 raise FieldError(
                     f"{name} must be a {shape} tensor to go with up of "
                     f"{tuple(self.up.shape)}, got {_describe(value)}"
@@ -59,7 +67,7 @@ class Fields:
                     f"{name} is {value.dtype} on {value.device}, but up is "
                     f"{self.up.dtype} on {self.up.device}; give all four alike"
                 )
-        if not self.up.is_floating_point():
+        if not namespace(self.up).isdtype(self.up.dtype, "real floating"):
             raise FieldError(f"fields must be floating point, got {self.up.dtype}")
         if batch == 0 or height < 2 or width < 2:
             raise FieldError(f"fields of {batch} images of {width}x{height} pixels hold nothing")
@@ -67,16 +75,16 @@ class Fields:
     def __len__(self) -> int:
         return len(self.up)
 
-    def __getitem__(self, index: slice | Tensor | list[int]) -> Fields:
+    def __getitem__(self, index: slice | Array | list[int]) -> Fields:
         """A sub-batch."""
         return self.map(lambda value: value[index])
 
     def to(self, *args: Any, **kwargs: Any) -> Fields:
-        """As ``Tensor.to``."""
+        """As the method of tensors."""
         return self.map(lambda value: value.to(*args, **kwargs))
 
-    def map(self, change: Callable[[Tensor], Tensor]) -> Fields:
-        """With every tensor changed alike."""
+    def map(self, change: Callable[[Array], Array]) -> Fields:
+        """With every array changed alike."""
         return map_tensors(change, self)
 
     @property
@@ -87,48 +95,50 @@ class Fields:
     @classmethod
     def concatenate(cls, parts: list[Fields]) -> Fields:
         """One batch of several of the same size."""
-        return map_tensors(lambda *values: torch.cat(values), *parts)
+        return map_tensors(lambda *values: namespace(values[0]).concat(values), *parts)
 
 
 def _describe(value: Any) -> str:
-    return f"{tuple(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
+    return f"{tuple(value.shape)}" if is_array(value) else type(value).__name__
 
 
-def pixel_grid(width: int, height: int, like: Tensor) -> Tensor:
+def pixel_grid(width: int, height: int, like: Array) -> Array:
     """(H, W, 2) pixel centres, with the dtype and device of ``like``."""
-    x = torch.arange(width, dtype=like.dtype, device=like.device) + 0.5
-    y = torch.arange(height, dtype=like.dtype, device=like.device) + 0.5
-    return torch.stack(torch.meshgrid(x, y, indexing="xy"), -1)
+    x = counting(width, like, like.dtype) + 0.5
+    y = counting(height, like, like.dtype) + 0.5
+    xp = namespace(like)
+    return xp.stack(xp.meshgrid(x, y, indexing="xy"), axis=-1)
 
 
 @dataclass(frozen=True)
 class Rays:
     """The rays N = (m, z) of (B, N) points and A = m . g_xy, shared by all that follows."""
 
-    mx: Tensor
-    my: Tensor
-    s: Tensor
+    mx: Array
+    my: Array
+    s: Array
     jet: DepthJet
-    along: Tensor
+    along: Array
 
     def part(self, start: int, count: int) -> Rays:
         """The rays of a run of points."""
 
-        def cut(value: Tensor) -> Tensor:
-            return value.narrow(1, start, count)
+        def cut(value: Array) -> Array:
+            return value[:, start : start + count]
 
         return Rays(
             cut(self.mx), cut(self.my), cut(self.s), self.jet.part(start, count), cut(self.along)
         )
 
 
-def cast_rays(camera: Camera, gravity: Tensor, x: Tensor, y: Tensor) -> Rays:
+@quiet
+def cast_rays(camera: Camera, gravity: Array, x: Array, y: Array) -> Rays:
     """Rays of pixels x, y, each (B, N) or (1, N), of B cameras under gravity (B, 3)."""
     inverse_f = 1 / camera.f[:, None]
     mx = (x - camera.c[:, :1]) * (inverse_f / camera.aspect[:, None])
     my = (y - camera.c[:, 1:]) * inverse_f
     s = mx * mx + my * my
-    jet = camera.model.jet(s, tuple(k[:, None] for k in camera.distortion.unbind(-1)))
+    jet = camera.model.jet(s, tuple(k[:, None] for k in unstack(camera.distortion)))
     return Rays(mx, my, s, jet, mx * gravity[:, :1] + my * gravity[:, 1:2])
 
 
@@ -136,23 +146,24 @@ def cast_rays(camera: Camera, gravity: Tensor, x: Tensor, y: Tensor) -> Rays:
 class UpField:
     """Up-vectors (B, N) with the terms their derivatives share."""
 
-    x: Tensor
-    y: Tensor
-    q: Tensor
-    h: Tensor
-    tx: Tensor
+    x: Array
+    y: Array
+    q: Array
+    h: Array
+    """(B, 1) where it is the same for all."""
+    tx: Array
     """t, perpendicular to up, pulled back through diag(aspect, 1) and the normalisation:
     a change dv of h m - q g_xy turns the up-vector by (tx, ty) . dv."""
-    ty: Tensor
+    ty: Array
 
 
-def up_field(rays: Rays, camera: Camera, gravity: Tensor) -> UpField:
+def up_field(rays: Rays, camera: Camera, gravity: Array) -> UpField:
     """The up-vectors at the rays."""
     gx, gy, gz = gravity[:, :1], gravity[:, 1:2], gravity[:, 2:]
     jet = rays.jet.up or rays.jet
     aspect, z = camera.aspect[:, None], jet.depth
     if jet.d_s is None:
-        q, h = z, gz.expand_as(z)
+        q, h = z, gz
     else:
         twice = 2 * jet.d_s
         q = z - rays.s * twice
@@ -160,7 +171,7 @@ def up_field(rays: Rays, camera: Camera, gravity: Tensor) -> UpField:
     vx = aspect * (h * rays.mx - q * gx)
     vy = h * rays.my - q * gy
     # Straight up and down there is no up direction; the floor keeps the division finite.
-    inverse = torch.rsqrt((vx * vx + vy * vy).clamp(min=torch.finfo(vx.dtype).tiny))
+    inverse = inverse_root(clip(vx * vx + vy * vy, tiny(vx)))
     x, y = vx * inverse, vy * inverse
     return UpField(x, y, q, h, -aspect * y * inverse, x * inverse)
 
@@ -169,14 +180,14 @@ def up_field(rays: Rays, camera: Camera, gravity: Tensor) -> UpField:
 class LatitudeField:
     """Sines of latitudes and 1 / |N|, each (B, N)."""
 
-    sine: Tensor
-    inverse_length: Tensor
+    sine: Array
+    inverse_length: Array
 
 
-def latitude_field(rays: Rays, gravity: Tensor) -> LatitudeField:
+def latitude_field(rays: Rays, gravity: Array) -> LatitudeField:
     """The latitudes at the rays."""
     z = rays.jet.depth
-    inverse_length = torch.rsqrt(rays.s + z * z)
+    inverse_length = inverse_root(rays.s + z * z)
     return LatitudeField(-(rays.along + z * gravity[:, 2:]) * inverse_length, inverse_length)
 
 
@@ -213,8 +224,8 @@ class Free:
 
 
 def up_jacobian(
-    rays: Rays, up: UpField, camera: Camera, gravity: Tensor, basis: Tensor, free: Free
-) -> list[Tensor]:
+    rays: Rays, up: UpField, camera: Camera, gravity: Array, basis: Array, free: Free
+) -> list[Array]:
     """d(up) . t for each free parameter, each (B, N); t = (-up_y, up_x).
 
     basis (B, 3, 2): the directions in which gravity varies.
@@ -225,7 +236,7 @@ def up_jacobian(
     tm = up.tx * rays.mx + up.ty * rays.my
     columns = []
     if free.gravity:
-        for e in basis.unbind(-1):
+        for e in unstack(basis):
             ex, ey, ez = e[:, :1], e[:, 1:2], e[:, 2:]
             turn = ez
             if jet.d_s is not None:
@@ -261,14 +272,14 @@ def up_jacobian(
 
 
 def latitude_jacobian(
-    rays: Rays, latitude: LatitudeField, camera: Camera, gravity: Tensor, basis: Tensor, free: Free
-) -> list[Tensor]:
+    rays: Rays, latitude: LatitudeField, camera: Camera, gravity: Array, basis: Array, free: Free
+) -> list[Array]:
     """d(sin latitude) for each free parameter, each (B, N)."""
     jet, s, z, inverse = rays.jet, rays.s, rays.jet.depth, latitude.inverse_length
     scaled = latitude.sine * inverse
     columns = []
     if free.gravity:
-        for e in basis.unbind(-1):
+        for e in unstack(basis):
             columns.append(-(rays.mx * e[:, :1] + rays.my * e[:, 1:2] + z * e[:, 2:]) * inverse)
     # How the field follows the depth at fixed m: d(sin lat) = towards * dz.
     towards = None
@@ -289,7 +300,7 @@ def latitude_jacobian(
     return columns
 
 
-def _bend(jet: DepthJet, s: Tensor) -> Tensor | None:
+def _bend(jet: DepthJet, s: Array) -> Array | None:
     """z' + 2 s z'', None where it vanishes; plus the jet's excess it is -dq/ds."""
     if jet.d_s is None or jet.d_ss is None:
         return jet.d_s
@@ -301,54 +312,57 @@ class _Shift:
     """A parameter that moves m along one image axis."""
 
     vertical: bool
-    dm: Tensor
+    dm: Array
     """By how much."""
-    g: Tensor
+    g: Array
     """The component of gravity along the axis."""
-    m: Tensor
+    m: Array
     """That of m."""
 
 
-def _shifts(rays: Rays, camera: Camera, gravity: Tensor, free: Free) -> list[_Shift]:
+def _shifts(rays: Rays, camera: Camera, gravity: Array, free: Free) -> list[_Shift]:
     """Those of the principal point and the log aspect, as far as they are free."""
     shifts = []
     gx, gy = gravity[:, :1], gravity[:, 1:2]
     if free.principal_point:
-        fx, fy = (f[:, None] for f in camera.focal.unbind(-1))
+        fx, fy = (f[:, None] for f in unstack(camera.focal))
         shifts += [_Shift(False, -1 / fx, gx, rays.mx), _Shift(True, -1 / fy, gy, rays.my)]
     if free.aspect:
         shifts.append(_Shift(False, -rays.mx, gx, rays.mx))
     return shifts
 
 
+@quiet
 def perspective_field(
-    camera: Camera, gravity: Tensor, points: Tensor | None = None
-) -> tuple[Tensor, Tensor, Tensor]:
+    camera: Camera, gravity: Array, points: Array | None = None
+) -> tuple[Array, Array, Array]:
     """The exact perspective field of B cameras under gravity (B, 3).
 
     At points (B, N, 2) in pixels: up (B, N, 2), latitude (B, N) and validity (B, N).
     Without points, at every pixel of images of one size: up (B, 2, H, W), latitude
     (B, 1, H, W) and validity (B, H, W). Invalid pixels lie outside the camera's domain.
     """
+    xp = namespace(gravity)
     if points is not None:
         rays = cast_rays(camera, gravity, points[..., 0], points[..., 1])
         up = up_field(rays, camera, gravity)
         field = latitude_field(rays, gravity)
         # The two-argument form stays exact towards the poles, where asin does not.
-        ray = torch.stack([rays.mx, rays.my, rays.jet.depth], -1)
-        level = torch.linalg.cross(ray, gravity[:, None].expand_as(ray))
-        cosine = torch.linalg.vector_norm(level, dim=-1) * field.inverse_length
+        ray = xp.stack([rays.mx, rays.my, rays.jet.depth], axis=-1)
+        level = xp.linalg.cross(ray, gravity[:, None])
+        cosine = xp.linalg.vector_norm(level, axis=-1) * field.inverse_length
         valid = rays.jet.valid
-        valid = torch.ones_like(rays.s, dtype=torch.bool) if valid is None else valid
-        return torch.stack([up.x, up.y], -1), torch.atan2(field.sine, cosine), valid
+        valid = xp.ones_like(rays.s, dtype=xp.bool) if valid is None else valid
+        return xp.stack([up.x, up.y], axis=-1), xp.atan2(field.sine, cosine), valid
     width, height = (int(v) for v in camera.size[0].tolist())
     if not bool((camera.size == camera.size[0]).all()):
         raise FieldError("images of different sizes have no common grid; give points instead")
     batch = len(camera)
-    grid = pixel_grid(width, height, camera.f).reshape(1, -1, 2).expand(batch, -1, 2)
+    grid = pixel_grid(width, height, camera.f).reshape(1, -1, 2)
+    grid = namespace(grid).broadcast_to(grid, (batch, width * height, 2))
     directions, latitude, valid = perspective_field(camera, gravity, grid)
     return (
-        directions.transpose(1, 2).reshape(batch, 2, height, width),
+        directions.mT.reshape(batch, 2, height, width),
         latitude.reshape(batch, 1, height, width),
         valid.reshape(batch, height, width),
     )

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
+from geocalib.arrays import Array, clip, namespace, unstack
 
 TINY = 1e-30
 """Far below the rounding of any number of size 1."""
@@ -12,93 +11,100 @@ LEAST_COSINE = 0.01
 """Of a pitch at which the roll still means something."""
 
 
-def from_roll_pitch(roll: Tensor, pitch: Tensor) -> Tensor:
+def from_roll_pitch(roll: Array, pitch: Array) -> Array:
     """(..., 3) gravity of roll and pitch, radians (...)."""
-    x = torch.sin(roll) * torch.cos(pitch)
-    y = torch.cos(roll) * torch.cos(pitch)
-    return torch.stack([x, y, -torch.sin(pitch).expand_as(x)], -1)
+    xp = namespace(roll)
+    x = xp.sin(roll) * xp.cos(pitch)
+    y = xp.cos(roll) * xp.cos(pitch)
+    return xp.stack([x, y, xp.broadcast_to(-xp.sin(pitch), x.shape)], axis=-1)
 
 
-def to_roll_pitch(gravity: Tensor) -> tuple[Tensor, Tensor]:
+def to_roll_pitch(gravity: Array) -> tuple[Array, Array]:
     """Roll and pitch (...), radians, of gravity (..., 3); roll is 0 straight up or down."""
-    x, y, z = gravity.unbind(-1)
-    return torch.atan2(x, y), -torch.atan2(z, torch.sqrt(x * x + y * y))
+    xp = namespace(gravity)
+    x, y, z = unstack(gravity)
+    return xp.atan2(x, y), -xp.atan2(z, xp.sqrt(x * x + y * y))
 
 
-def tangent_basis(gravity: Tensor) -> Tensor:
+def tangent_basis(gravity: Array) -> Array:
     """(..., 3, 2) orthonormal basis of the tangent plane at gravity (..., 3).
 
     Its columns are the directions of growing roll and growing pitch.
     """
-    x, y, z = gravity.unbind(-1)
+    xp = namespace(gravity)
+    x, y, z = unstack(gravity)
     # Straight up and down, where roll has no direction, the offset picks roll 0.
     y = y + TINY
-    h = torch.hypot(x, y)
+    h = xp.hypot(x, y)
     sin_roll, cos_roll = x / h, y / h
-    along_roll = torch.stack([cos_roll, -sin_roll, torch.zeros_like(x)], -1)
-    along_pitch = torch.stack([sin_roll * z, cos_roll * z, -h], -1)
-    return torch.stack([along_roll, along_pitch], -1)
+    # Row by row: along roll, along pitch.
+    entries = [cos_roll, sin_roll * z, -sin_roll, cos_roll * z, xp.zeros_like(x), -h]
+    return xp.stack(entries, axis=-1).reshape(*x.shape, 3, 2)
 
 
-def move(gravity: Tensor, step: Tensor, basis: Tensor | None = None) -> Tensor:
+def move(gravity: Array, step: Array, basis: Array | None = None) -> Array:
     """Follow the great circle from gravity (..., 3) along a tangent step (..., 2), radians."""
+    xp = namespace(gravity)
     basis = tangent_basis(gravity) if basis is None else basis
-    direction = (basis @ step.unsqueeze(-1)).squeeze(-1)
+    direction = (basis @ step[..., None])[..., 0]
     # The offset gives the step 0 a derivative.
-    angle = torch.sqrt((step * step).sum(-1, keepdim=True) + TINY)
-    sinc, cosine = torch.sin(angle) / angle, torch.cos(angle)
+    angle = xp.sqrt((step * step).sum(-1)[..., None] + TINY)
+    sinc, cosine = xp.sin(angle) / angle, xp.cos(angle)
     moved = gravity * cosine + direction * sinc
-    length: Tensor = torch.linalg.vector_norm(moved, dim=-1, keepdim=True)
-    return moved / length
+    return moved / xp.linalg.vector_norm(moved, axis=-1, keepdims=True)
 
 
-def turn(gravity: Tensor, step: Tensor) -> Tensor:
+def turn(gravity: Array, step: Array) -> Array:
     """``move`` along circles of equal pitch and equal roll; the same to first order."""
     roll, pitch = to_roll_pitch(gravity)
-    along_roll, along_pitch = step.unbind(-1)
+    along_roll, along_pitch = unstack(step)
     # Around the zenith and the nadir, circles of equal pitch are small.
-    cosine = torch.cos(pitch).clamp(min=LEAST_COSINE)
+    cosine = clip(namespace(pitch).cos(pitch), LEAST_COSINE)
     return from_roll_pitch(roll + along_roll / cosine, pitch + along_pitch)
 
 
-def difference(gravity: Tensor, target: Tensor, basis: Tensor) -> Tensor:
+def difference(gravity: Array, target: Array, basis: Array) -> Array:
     """(..., 2) tangent step that moves gravity to target: the inverse of ``move``."""
-    inside = (basis.transpose(-1, -2) @ target.unsqueeze(-1)).squeeze(-1)
-    sine2 = (inside * inside).sum(-1, keepdim=True)
-    cosine = (gravity * target).sum(-1, keepdim=True)
+    xp = namespace(gravity)
+    inside = (basis.mT @ target[..., None])[..., 0]
+    sine2 = (inside * inside).sum(-1)[..., None]
+    cosine = (gravity * target).sum(-1)[..., None]
     small = sine2 < 1e-12
-    sine = torch.sqrt(torch.where(small, torch.ones_like(sine2), sine2))
-    scale = torch.where(small, torch.ones_like(sine), torch.atan2(sine, cosine) / sine)
+    sine = xp.sqrt(xp.where(small, 1.0, sine2))
+    scale = xp.where(small, 1.0, xp.atan2(sine, cosine) / sine)
     return inside * scale
 
 
-def angle_between(a: Tensor, b: Tensor) -> Tensor:
+def angle_between(a: Array, b: Array) -> Array:
     """Angle (...), radians, between vectors (..., 3); exact for small angles."""
-    return torch.atan2(torch.linalg.vector_norm(torch.linalg.cross(a, b), dim=-1), (a * b).sum(-1))
+    xp = namespace(a)
+    return xp.atan2(xp.linalg.vector_norm(xp.linalg.cross(a, b), axis=-1), (a * b).sum(-1))
 
 
-def rotate90(gravity: Tensor, turns: int) -> Tensor:
+def rotate90(gravity: Array, turns: int) -> Array:
     """Gravity (..., 3) in the frame of the image turned counter-clockwise by quarter turns."""
-    x, y, z = gravity.unbind(-1)
+    xp = namespace(gravity)
+    x, y, z = unstack(gravity)
     for _ in range(turns % 4):
         x, y = y, -x
-    return torch.stack([x, y, z], -1)
+    return xp.stack([x, y, z], axis=-1)
 
 
-def world_from_camera(gravity: Tensor, yaw: Tensor | None = None) -> Tensor:
+def world_from_camera(gravity: Array, yaw: Array | None = None) -> Array:
     """(..., 3, 3) rotation from the camera frame to a level frame (x right, y down, z ahead).
 
     A yaw (...), radians, turns the camera to the right; without it the camera looks straight
     ahead. Maps gravity to (0, 1, 0).
     """
+    xp = namespace(gravity)
     basis = tangent_basis(gravity)
     # The level frame's axes in the camera frame: right is the roll direction, ahead completes it.
     right, down = basis[..., 0], gravity
-    ahead = torch.linalg.cross(right, down)
-    rotation = torch.stack([right, down, ahead], -2)
+    ahead = xp.linalg.cross(right, down)
+    rotation = xp.stack([right, down, ahead], axis=-2)
     if yaw is None:
         return rotation
-    zero, one = torch.zeros_like(yaw), torch.ones_like(yaw)
-    cosine, sine = torch.cos(yaw), torch.sin(yaw)
-    turn = torch.stack([cosine, zero, sine, zero, one, zero, -sine, zero, cosine], -1)
+    zero, one = xp.zeros_like(yaw), xp.ones_like(yaw)
+    cosine, sine = xp.cos(yaw), xp.sin(yaw)
+    turn = xp.stack([cosine, zero, sine, zero, one, zero, -sine, zero, cosine], axis=-1)
     return turn.reshape(*yaw.shape, 3, 3) @ rotation

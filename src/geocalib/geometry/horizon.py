@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
-
+from geocalib.arrays import Array, cast, clip, namespace, no_gradients, unstack
 from geocalib.cameras import Camera
 from geocalib.errors import CameraError
 from geocalib.geometry.gravity import world_from_camera
@@ -17,7 +15,7 @@ BISECTIONS = 40
 """Halvings of a scan interval that place its ends on the image border."""
 
 
-def horizon(camera: Camera, gravity: Tensor, samples: int = 256) -> tuple[Tensor, Tensor]:
+def horizon(camera: Camera, gravity: Array, samples: int = 256) -> tuple[Array, Array]:
     """The horizon of B cameras under gravity (B, 3): pixels (B, S, 2) and validity (B, S).
 
     The points are evenly spaced in azimuth, from the scene's left to its right, and begin and
@@ -25,19 +23,22 @@ def horizon(camera: Camera, gravity: Tensor, samples: int = 256) -> tuple[Tensor
     inside the image: between the ends, too, a curved horizon may leave the image for a while.
     None is valid where the horizon is out of view.
     """
+    xp = namespace(gravity)
     level = world_from_camera(gravity)
-    first, last = _azimuths_in_view(camera, gravity, level)
-    steps = torch.linspace(0, 1, samples, dtype=gravity.dtype, device=gravity.device)
-    return _at_azimuths(camera, level, torch.lerp(first, last, steps))
+    with no_gradients():
+        first, last = _azimuths_in_view(camera, gravity, level)
+    steps = xp.linspace(0, 1, samples, dtype=gravity.dtype, device=gravity.device)
+    return _at_azimuths(camera, level, first + (last - first) * steps)
 
 
-def horizon_line(camera: Camera, gravity: Tensor) -> Tensor:
+def horizon_line(camera: Camera, gravity: Array) -> Array:
     """(B, 3) line a x + b y + c = 0 of the horizon of B pinhole cameras under gravity (B, 3).
 
     The normal (a, b) has unit length and points below the horizon, so that a x + b y + c is a
     pixel's distance below it. Straight down or up the line lies at infinity: (0, 0, 1) or
     (0, 0, -1).
     """
+    xp = namespace(gravity)
     if camera.model.name != "pinhole":
         raise CameraError(
             f"the horizon of {camera.model.name} is a curve; horizon_line takes pinhole cameras, "
@@ -46,56 +47,65 @@ def horizon_line(camera: Camera, gravity: Tensor) -> Tensor:
     # The ray ((x - cx) / fx, (y - cy) / fy, 1) is horizontal: its product with gravity is 0.
     normal = gravity[:, :2] / camera.focal
     offset = gravity[:, 2] - (normal * camera.c).sum(-1)
-    line = torch.cat([normal, offset[:, None]], -1)
-    length = torch.linalg.vector_norm(normal, dim=-1, keepdim=True)
-    return line / torch.where(length > 0, length, torch.ones_like(length))
+    line = xp.concat([normal, offset[:, None]], axis=-1)
+    length = xp.linalg.vector_norm(normal, axis=-1, keepdims=True)
+    return line / xp.where(length > 0, length, 1.0)
 
 
-def _at_azimuths(camera: Camera, level: Tensor, azimuths: Tensor) -> tuple[Tensor, Tensor]:
+def _at_azimuths(camera: Camera, level: Array, azimuths: Array) -> tuple[Array, Array]:
     """Pixels (B, S, 2) of horizontal rays at azimuths (B, S), and whether the image shows them.
 
     level (B, 3, 3): rows right, down and ahead of the level frame.
     """
-    right, _, ahead = (axis[:, None] for axis in level.unbind(1))
-    rays = torch.sin(azimuths)[..., None] * right + torch.cos(azimuths)[..., None] * ahead
+    xp = namespace(level)
+    right, _, ahead = (axis[:, None] for axis in unstack(level, 1))
+    rays = xp.sin(azimuths)[..., None] * right + xp.cos(azimuths)[..., None] * ahead
     pixels, valid = camera.project(rays)
     inside = ((pixels >= 0) & (pixels <= camera.size[:, None])).all(-1)
     return pixels, valid & inside
 
 
-@torch.no_grad()
-def _azimuths_in_view(camera: Camera, gravity: Tensor, level: Tensor) -> tuple[Tensor, Tensor]:
+def _azimuths_in_view(camera: Camera, gravity: Array, level: Array) -> tuple[Array, Array]:
     """First and last azimuth, each (B, 1) radians, at which the image shows the horizon."""
+    xp = namespace(gravity)
     span = _azimuth_bound(camera, gravity)[:, None]
-    steps = torch.linspace(-1, 1, SCAN, dtype=gravity.dtype, device=gravity.device)
+    steps = xp.linspace(-1, 1, SCAN, dtype=gravity.dtype, device=gravity.device)
     azimuths = span * steps
     _, shown = _at_azimuths(camera, level, azimuths)
-    # argmax finds the first of equal values; nothing shown leaves the whole scan.
-    first = shown.to(torch.uint8).argmax(1, keepdim=True)
-    last = SCAN - 1 - shown.flip(1).to(torch.uint8).argmax(1, keepdim=True)
-    inner = torch.cat([first, last], 1)
-    outer = torch.cat([first - 1, last + 1], 1).clamp(0, SCAN - 1)
-    ends, beyond = azimuths.gather(1, inner), azimuths.gather(1, outer)
+    # Nothing shown leaves the whole scan.
+    first = _first(shown)
+    last = SCAN - 1 - _first(xp.flip(shown, axis=1))
+    inner = xp.concat([first, last], axis=1)
+    outer = clip(xp.concat([first - 1, last + 1], axis=1), 0, SCAN - 1)
+    ends, beyond = (xp.take_along_axis(azimuths, at, axis=1) for at in (inner, outer))
     for _ in range(BISECTIONS):
         middle = 0.5 * (ends + beyond)
         _, shown = _at_azimuths(camera, level, middle)
-        ends, beyond = torch.where(shown, middle, ends), torch.where(shown, beyond, middle)
+        ends, beyond = xp.where(shown, middle, ends), xp.where(shown, beyond, middle)
     return ends[:, :1], ends[:, 1:]
 
 
-def _azimuth_bound(camera: Camera, gravity: Tensor) -> Tensor:
+def _first(true: Array) -> Array:
+    """(B, 1) place of the first of (B, N) that is true, 0 if none is."""
+    xp = namespace(true)
+    # Of equal values argmax finds the first.
+    return xp.argmax(cast(true, xp.uint8), axis=1, keepdims=True)
+
+
+def _azimuth_bound(camera: Camera, gravity: Array) -> Array:
     """(B,) azimuth from straight ahead, radians, beyond which the image shows no horizon.
 
     The image lies in the cone of its farthest corner around the optical axis, so that a narrow
     view is scanned as densely as a wide one.
     """
-    width, height = camera.size.unbind(-1)
-    zero = torch.zeros_like(width)
-    corners = torch.stack([zero, zero, width, zero, zero, height, width, height], -1)
+    xp = namespace(gravity)
+    width, height = unstack(camera.size)
+    zero = xp.zeros_like(width)
+    corners = xp.stack([zero, zero, width, zero, zero, height, width, height], axis=-1)
     rays, valid = camera.unproject(corners.reshape(-1, 4, 2))
-    angles = torch.atan2(torch.linalg.vector_norm(rays[..., :2], dim=-1), rays[..., 2])
-    angle = torch.where(valid, angles, camera.limits.angle[:, None]).amax(1)
+    angles = xp.atan2(xp.linalg.vector_norm(rays[..., :2], axis=-1), rays[..., 2])
+    angle = xp.max(xp.where(valid, angles, camera.limits.angle[:, None]), axis=1)
     # A horizontal ray at azimuth a under pitch p has cos(angle) = cos(a) cos(p). Solved for a in
     # the form that is exact for small angles: 0 where no azimuth lies in the cone, pi where all.
-    sine = torch.sqrt((torch.sin(angle) ** 2 - gravity[:, 2] ** 2).clamp(min=0))
-    return torch.atan2(sine, torch.cos(angle))
+    sine = xp.sqrt(clip(xp.sin(angle) ** 2 - gravity[:, 2] ** 2, 0))
+    return xp.atan2(sine, xp.cos(angle))

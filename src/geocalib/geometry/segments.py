@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-import torch
-from torch import Tensor
-
+from geocalib.arrays import Array, common_namespace, namespace, unstack
 from geocalib.geometry.tensors import map_tensors
 
 STRETCHES = 12
@@ -18,14 +16,14 @@ STRETCHES = 12
 class Curves:
     """J edges of one picture."""
 
-    points: Tensor
+    points: Array
     """(J, K, 2) float64: K places along each, pixels of the original. The first and the last one
     are always measured."""
-    comb: Tensor
+    comb: Array
     """(J, K) what the deviations of the places from a line, in pixels, are multiplied by to sum up
     to the sagitta; 0 for places that were not measured. Neither a shift nor a turn of the line
     changes the sum."""
-    sigma: Tensor
+    sigma: Array
     """(J,) one sigma of the sagitta by how rough the edge is, pixels."""
 
     def __len__(self) -> int:
@@ -34,25 +32,27 @@ class Curves:
     @classmethod
     def none(cls) -> Curves:
         """Of a picture without long edges."""
-        points = torch.zeros(0, STRETCHES, 2, dtype=torch.float64)
+        xp = common_namespace()
+        points = xp.zeros((0, STRETCHES, 2), dtype=xp.float64)
         return cls(points, points[..., 0], points[:, 0, 0])
 
     @classmethod
     def joined(cls, parts: Sequence[Curves]) -> Curves:
         """Of several pictures of one camera."""
-        return map_tensors(lambda *column: torch.cat(column), *parts)
+        return map_tensors(lambda *column: namespace(column[0]).concat(column), *parts)
 
     def turned(self, width: float) -> Curves:
         """Of the picture, so wide, turned counter-clockwise by a quarter."""
-        x, y = self.points.unbind(-1)
-        return Curves(torch.stack([y, width - x], -1), self.comb, self.sigma)
+        xp = namespace(self.points)
+        x, y = unstack(self.points)
+        return Curves(xp.stack([y, width - x], axis=-1), self.comb, self.sigma)
 
 
 @dataclass(frozen=True)
 class Segments:
     """N segments of one picture, the longest first."""
 
-    ends: Tensor
+    ends: Array
     """(N, 2, 2) float64: both ends, x and y in pixels of the original."""
     noise: float
     """One sigma of an end across its segment, pixels of the original."""
@@ -63,21 +63,24 @@ class Segments:
         return len(self.ends)
 
     @property
-    def length(self) -> Tensor:
+    def length(self) -> Array:
         """(N,) pixels."""
-        length: Tensor = torch.linalg.vector_norm(self.ends[:, 1] - self.ends[:, 0], dim=-1)
-        return length
+        along = self.ends[:, 1] - self.ends[:, 0]
+        return namespace(along).linalg.vector_norm(along, axis=-1)
 
-    def __getitem__(self, index: Tensor | slice) -> Segments:
+    def __getitem__(self, index: Array | slice) -> Segments:
         """Some of them."""
         return replace(self, ends=self.ends[index])
 
     def turned(self, width: float) -> Segments:
         """Of the picture, so wide, turned counter-clockwise by a quarter."""
-        x, y = self.ends.unbind(-1)
-        ends = torch.stack([y, width - x], -1)
+        xp = namespace(self.ends)
+        x, y = unstack(self.ends)
+        ends = xp.stack([y, width - x], axis=-1)
         return Segments(ends, self.noise, self.curves.turned(width))
 
     def longest(self, count: int) -> Segments:
         """At most so many, the longest first."""
-        return self[self.length.argsort(descending=True, stable=True)[:count]]
+        length = self.length
+        order = namespace(length).argsort(length, descending=True, stable=True)
+        return self[order[:count]]

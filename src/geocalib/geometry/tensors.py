@@ -1,4 +1,4 @@
-"""Dataclasses of tensors, changed field by field."""
+"""Dataclasses of arrays, changed field by field."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from collections.abc import Callable
 from dataclasses import fields
 from typing import TypeVar
 
-from torch import Tensor
+from geocalib.arrays import Array
 
 Held = TypeVar("Held")
-"""A dataclass of tensors alone."""
+"""A dataclass of arrays alone."""
 
 
-def named_tensors(held: object) -> dict[str, Tensor]:
-    """The tensors of a dataclass by their names, in order."""
+def named_tensors(held: object) -> dict[str, Array]:
+    """The arrays of a dataclass by their names, in order."""
     return {field.name: getattr(held, field.name) for field in fields(held)}  # type: ignore[arg-type]
 
 
-def map_tensors(change: Callable[..., Tensor], first: Held, *others: Held) -> Held:
-    """With every tensor of the first changed, given those of the same name in the others."""
+def map_tensors(change: Callable[..., Array], first: Held, *others: Held) -> Held:
+    """With every array of the first changed, given those of the same name in the others."""
     every = list(map(named_tensors, (first, *others)))
     return type(first)(**{name: change(*(one[name] for one in every)) for name in every[0]})

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
-import torch
-from torch import Tensor
-
+from geocalib.arrays import Array, namespace
 from geocalib.cameras.base import CameraModel
 from geocalib.errors import PriorError
 from geocalib.geometry.gravity import from_roll_pitch
@@ -16,7 +15,7 @@ VAGUE_DEG = 6e4
 """Sigma of an angle of which nothing is known beside another that is."""
 
 
-def known_gravity(roll_deg: Known, pitch_deg: Known, images: Tensor) -> Known:
+def known_gravity(roll_deg: Known, pitch_deg: Known, images: Array) -> Known:
     """The gravity of B images (B,) by their roll and pitch, degrees, one for all or one per image.
 
     Two values fix it. A ``Prior``, with its sigma in degrees, may also stand alone: a camera that
@@ -39,10 +38,10 @@ def known_gravity(roll_deg: Known, pitch_deg: Known, images: Tensor) -> Known:
     priors = {name: value if isinstance(value, Prior) else vague for name, value in known.items()}
     roll, pitch = (_degrees(name, prior.value, images) for name, prior in priors.items())
     sigmas = [_degrees(f"{name} sigma", prior.sigma, images) for name, prior in priors.items()]
-    return Prior(from_roll_pitch(roll, pitch), torch.stack(sigmas, -1))
+    return Prior(from_roll_pitch(roll, pitch), namespace(images).stack(sigmas, axis=-1))
 
 
-def known_view(vfov_deg: Known, model: CameraModel, images: Tensor) -> Tensor | Prior | None:
+def known_view(vfov_deg: Known, model: CameraModel, images: Array) -> Array | Prior | None:
     """The vertical field of view of B images (B,), (B, 1) radians; a prior has sigmas likewise."""
     if vfov_deg is None:
         return None
@@ -53,7 +52,7 @@ def known_view(vfov_deg: Known, model: CameraModel, images: Tensor) -> Tensor | 
         )
     prior = vfov_deg if isinstance(vfov_deg, Prior) else None
     value = _degrees("vfov_deg", vfov_deg if prior is None else prior.value, images)[:, None]
-    if bool(((value <= 0) | (value >= torch.pi)).any()):
+    if bool(((value <= 0) | (value >= math.pi)).any()):
         raise PriorError("vfov_deg must lie between 0 and 180 degrees")
     if prior is None:
         return value
@@ -63,15 +62,16 @@ def known_view(vfov_deg: Known, model: CameraModel, images: Tensor) -> Tensor | 
     return Prior(value, sigma)
 
 
-def focal_of_view(view: Tensor | Prior, heights: Tensor) -> Tensor | Prior:
+def focal_of_view(view: Array | Prior, heights: Array) -> Array | Prior:
     """The focal lengths (B, 1) of views (B, 1) of images so many pixels high (B, 1)."""
+    xp = namespace(heights)
     if not isinstance(view, Prior):
-        return 0.5 * heights / torch.tan(0.5 * view)
-    focal = 0.5 * heights / torch.tan(0.5 * view.value)
+        return 0.5 * heights / xp.tan(0.5 * view)
+    focal = 0.5 * heights / xp.tan(0.5 * view.value)
     # d log f / d view = -1 / sin(view).
-    return replace(view, value=focal, sigma=focal * view.sigma / torch.sin(view.value))
+    return replace(view, value=focal, sigma=focal * view.sigma / xp.sin(view.value))
 
 
-def _degrees(name: str, given: Known, images: Tensor) -> Tensor:
+def _degrees(name: str, given: Known, images: Array) -> Array:
     """(B,) radians."""
-    return torch.deg2rad(rows(name, given, images, 1)[:, 0])
+    return math.radians(1) * rows(name, given, images, 1)[:, 0]

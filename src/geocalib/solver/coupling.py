@@ -13,9 +13,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import torch
-from torch import Tensor
-
+from geocalib.arrays import (
+    Array,
+    Device,
+    cast,
+    counting,
+    diagonal,
+    diagonal_matrices,
+    double,
+    inverse,
+    max_rows,
+    min_rows,
+    namespace,
+    row_max,
+    solve,
+    sum_rows,
+    to_array,
+    zeros,
+)
 from geocalib.errors import CouplingError
 
 
@@ -23,34 +38,34 @@ from geocalib.errors import CouplingError
 class Rig:
     """Cameras rigidly mounted together, seen at several times."""
 
-    camera_from_rig: Tensor
+    camera_from_rig: Array
     """(M, 3, 3) known rotation of each camera: gravity in it is rotation @ rig gravity."""
-    camera: Sequence[int] | Tensor
+    camera: Sequence[int] | Array
     """For each image, the index of its camera in ``camera_from_rig``."""
-    time: Sequence[int] | Tensor
+    time: Sequence[int] | Array
     """For each image, an integer that is equal for images taken at once."""
 
     def __getitem__(self, rows: Sequence[int]) -> Rig:
         """As some of the images see it."""
-        camera, time = torch.as_tensor(self.camera), torch.as_tensor(self.time)
-        return Rig(self.camera_from_rig, camera[list(rows)], time[list(rows)])
+        camera, time = ([int(index[row]) for row in rows] for index in (self.camera, self.time))
+        return Rig(self.camera_from_rig, camera, time)
 
 
 @dataclass(frozen=True)
 class Coupling:
     """B images, T times, C cameras, K components of at most S cameras each."""
 
-    time: Tensor
+    time: Array
     """(B,) time of each image."""
-    camera: Tensor
+    camera: Array
     """(B,) camera of each image."""
-    rotation: Tensor | None
+    rotation: Array | None
     """(B, 3, 3) from the frame of the time's gravity to the image's; None: identity."""
-    time_component: Tensor
+    time_component: Array
     """(T,)."""
-    camera_component: Tensor
+    camera_component: Array
     """(C,)."""
-    camera_slot: Tensor
+    camera_slot: Array
     """(C,) position of each camera among those of its component."""
     slots: int
     """S."""
@@ -62,16 +77,17 @@ class Coupling:
         """Whether every image stands alone (then all indices are the image's own)."""
         return self.components == len(self.time)
 
-    def select(self, keep: Tensor) -> tuple[Coupling, Tensor, Tensor, Tensor]:
+    def select(self, keep: Array) -> tuple[Coupling, Array, Array, Array]:
         """The sub-problem of some components (K,) and the indices of its images, times, cameras."""
-        images = keep[self.camera_component[self.camera]].nonzero()[:, 0]
-        times = keep[self.time_component].nonzero()[:, 0]
-        cameras = keep[self.camera_component].nonzero()[:, 0]
-        component = keep.cumsum(0) - 1
-        new_time = torch.empty_like(self.time_component)
-        new_time[times] = torch.arange(len(times), device=times.device)
-        new_camera = torch.empty_like(self.camera_component)
-        new_camera[cameras] = torch.arange(len(cameras), device=cameras.device)
+        xp = namespace(keep)
+        images = xp.nonzero(keep[self.camera_component[self.camera]])[0]
+        times = xp.nonzero(keep[self.time_component])[0]
+        cameras = xp.nonzero(keep[self.camera_component])[0]
+        component = xp.cumulative_sum(cast(keep, xp.int64)) - 1
+        new_time = xp.empty_like(self.time_component)
+        new_time[times] = counting(len(times), times)
+        new_camera = xp.empty_like(self.camera_component)
+        new_camera[cameras] = counting(len(cameras), cameras)
         sub = Coupling(
             new_time[self.time[images]],
             new_camera[self.camera[images]],
@@ -84,44 +100,42 @@ class Coupling:
         )
         return sub, images, times, cameras
 
-    def times_sum(self, per_time: Tensor) -> Tensor:
+    def times_sum(self, per_time: Array) -> Array:
         """(T, ...) summed over the times of each component, (K, ...)."""
         if self.separate:
             return per_time
-        return _add(per_time, self.time_component, self.components)
+        return sum_rows(per_time, self.time_component, self.components)
 
-    def times_max(self, per_time: Tensor) -> Tensor:
+    def times_max(self, per_time: Array) -> Array:
         """Largest magnitude (K,) of (T, n) values among the times of each component."""
-        if per_time.shape[1] == 0:
-            return per_time.new_zeros(self.components)
-        largest = per_time.abs().amax(1)
+        largest = row_max(abs(per_time))
         if self.separate:
             return largest
-        zeros = largest.new_zeros(self.components)
-        return zeros.scatter_reduce(0, self.time_component, largest, "amax")
+        return max_rows(zeros((self.components,), largest), self.time_component, largest)
 
-    def by_component(self, per_camera: Tensor) -> Tensor:
+    def by_component(self, per_camera: Array) -> Array:
         """(C, n) laid out as (K, S n), zeros in empty slots."""
         if self.separate:
             return per_camera
         at = self.camera_component * self.slots + self.camera_slot
-        laid = _add(per_camera, at, self.components * self.slots)
+        laid = sum_rows(per_camera, at, self.components * self.slots)
         return laid.reshape(self.components, -1)
 
-    def component_sum(self, per_image: Tensor) -> Tensor:
+    def component_sum(self, per_image: Array) -> Array:
         """(B, ...) summed over the images of each component, (K, ...)."""
         if self.separate:
             return per_image
-        return _add(per_image, self.camera_component[self.camera], self.components)
+        return sum_rows(per_image, self.camera_component[self.camera], self.components)
 
 
 def couple(
-    images: int, groups: Sequence[int] | Tensor | None, rig: Rig | None, device: torch.device
+    images: int, groups: Sequence[int] | Array | None, rig: Rig | None, device: Device
 ) -> Coupling:
-    """The coupling that the arguments of ``fit`` describe."""
-    own = torch.arange(images, device=device)
+    """The coupling that the arguments of ``fit`` describe, in the library of the device."""
+    xp = namespace(device)
+    own = xp.arange(images, dtype=xp.int64, device=device)
     if groups is None and rig is None:
-        zeros = torch.zeros_like(own)
+        zeros = xp.zeros_like(own)
         return Coupling(own, own, None, own, own, zeros, 1, images)
     time, rotation, camera = own, None, own
     if rig is not None:
@@ -137,11 +151,11 @@ def couple(
         raise CouplingError("rig: two images have the same camera at the same time")
     time_component, camera_component = _components(time, camera, times, cameras)
     if int(camera_component.max()) + 1 == images:
-        return Coupling(own, own, rotation, own, own, torch.zeros_like(own), 1, images)
-    order = camera_component.argsort(stable=True)
-    first = torch.searchsorted(camera_component[order], camera_component[order])
-    slot = torch.empty_like(order)
-    slot[order] = torch.arange(cameras, device=device) - first
+        return Coupling(own, own, rotation, own, own, xp.zeros_like(own), 1, images)
+    order = xp.argsort(camera_component, stable=True)
+    first = xp.searchsorted(camera_component[order], camera_component[order])
+    slot = xp.empty_like(order)
+    slot[order] = counting(cameras, order) - first
     return Coupling(
         time,
         camera,
@@ -154,61 +168,62 @@ def couple(
     )
 
 
-def _indices(
-    name: str, values: Sequence[int] | Tensor, images: int, device: torch.device
-) -> Tensor:
-    indices = torch.as_tensor(values, device=device)
-    if indices.shape != (images,) or indices.is_floating_point():
+def _indices(name: str, values: Sequence[int] | Array, images: int, device: Device) -> Array:
+    xp = namespace(device)
+    indices = to_array(values, xp, device=device)
+    if indices.shape != (images,) or xp.isdtype(indices.dtype, "real floating"):
         raise CouplingError(
             f"{name} must hold one integer per image ({images}), got shape "
             f"{tuple(indices.shape)} of {indices.dtype}"
         )
-    return indices.long()
+    return cast(indices, xp.int64)
 
 
-def _rotations(rig: Rig, camera: Tensor) -> Tensor:
-    rotations = torch.as_tensor(rig.camera_from_rig, device=camera.device)
-    if rotations.dim() != 3 or rotations.shape[1:] != (3, 3):
+def _rotations(rig: Rig, camera: Array) -> Array:
+    xp = namespace(camera)
+    rotations = to_array(rig.camera_from_rig, xp, device=camera.device)
+    if rotations.ndim != 3 or rotations.shape[1:] != (3, 3):
         raise CouplingError(
             f"rig.camera_from_rig must be (cameras, 3, 3), got {tuple(rotations.shape)}"
         )
     if bool(((camera < 0) | (camera >= len(rotations))).any()):
         raise CouplingError(f"rig.camera must lie in 0 .. {len(rotations) - 1}")
-    product = rotations.double() @ rotations.double().transpose(1, 2)
-    off = (product - torch.eye(3, device=camera.device)).abs().amax((1, 2))
-    wrong = (off > 1e-4) | (torch.linalg.det(rotations.double()) < 0)
+    product = double(rotations) @ double(rotations).mT
+    identity = xp.eye(3, dtype=xp.float64, device=camera.device)
+    off = xp.max(abs(product - identity), axis=(1, 2))
+    wrong = (off > 1e-4) | (xp.linalg.det(double(rotations)) < 0)
     if bool(wrong.any()):
-        raise CouplingError(f"rig.camera_from_rig[{int(wrong.nonzero()[0])}] is no rotation")
+        raise CouplingError(f"rig.camera_from_rig[{int(xp.nonzero(wrong)[0][0])}] is no rotation")
     return rotations[camera]
 
 
-def _numbered(values: Tensor) -> Tensor:
+def _numbered(values: Array) -> Array:
     """The values replaced by 0, 1, ... in the order in which they first appear.
 
     So the indices of images that stand alone ascend together, also in any selection of them.
     """
-    numbers: Tensor = torch.unique(values, return_inverse=True)[1]
-    place = torch.arange(len(values), device=values.device)
+    xp = namespace(values)
+    numbers = xp.unique_inverse(values)[1]
+    place = counting(len(values), values)
     count = int(numbers.max()) + 1
-    first = torch.full((count,), len(values), device=values.device)
-    first = first.scatter_reduce(0, numbers, place, "amin")
-    return first.argsort().argsort()[numbers]
+    first = min_rows(xp.full_like(place[:count], len(values)), numbers, place)
+    return xp.argsort(xp.argsort(first))[numbers]
 
 
-def _components(time: Tensor, camera: Tensor, times: int, cameras: int) -> tuple[Tensor, Tensor]:
+def _components(time: Array, camera: Array, times: int, cameras: int) -> tuple[Array, Array]:
     """Connected components of times (T,) and cameras (C,), numbered from 0."""
-    label = torch.arange(cameras, device=time.device)
+    xp = namespace(time)
+    label = counting(cameras, time)
     while True:
         # The smallest label spreads from cameras to times and back, taking short cuts.
-        low = torch.full((times,), cameras, device=time.device, dtype=label.dtype)
-        low = low.scatter_reduce(0, time, label[camera], "amin")
-        spread = label.scatter_reduce(0, camera, low[time], "amin")
+        low = min_rows(xp.full_like(counting(times, time), cameras), time, label[camera])
+        spread = min_rows(label, camera, low[time])
         spread = spread[spread]
         if bool((spread == label).all()):
             break
         label = spread
     numbered = _numbered(label)
-    of_time = torch.empty(times, device=time.device, dtype=label.dtype)
+    of_time = counting(times, time)
     of_time[time] = numbered[camera]
     return of_time, numbered
 
@@ -218,12 +233,12 @@ class Arrow:
     """A symmetric arrow-shaped system: A (T, a, a) on the times, C (K, Q, Q) on the components'
     cameras, B (T, a, Q) between a time and the cameras of its component."""
 
-    A: Tensor
-    B: Tensor
-    C: Tensor
+    A: Array
+    B: Array
+    C: Array
 
     @classmethod
-    def assemble(cls, matrix: Tensor, coupling: Coupling, a: int) -> Arrow:
+    def assemble(cls, matrix: Array, coupling: Coupling, a: int) -> Arrow:
         """Sum per-image matrices (B, P, P), whose first ``a`` parameters belong to the time."""
         top, side, bottom = matrix[:, :a, :a], matrix[:, :a, a:], matrix[:, a:, a:]
         if coupling.separate:
@@ -231,25 +246,25 @@ class Arrow:
         times, own = len(coupling.time_component), side.shape[2]
         slots, cameras = coupling.slots, len(coupling.camera_component)
         at = coupling.time * slots + coupling.camera_slot[coupling.camera]
-        B = _add(side, at, times * slots).reshape(times, slots, a, own)
-        C = matrix.new_zeros(coupling.components, slots, own, slots, own)
+        B = sum_rows(side, at, times * slots).reshape(times, slots, a, own)
+        C = zeros((coupling.components, slots, own, slots, own), matrix)
         component, slot = coupling.camera_component, coupling.camera_slot
-        C[component, slot, :, slot, :] = _add(bottom, coupling.camera, cameras)
+        C[component, slot, :, slot, :] = sum_rows(bottom, coupling.camera, cameras)
         return cls(
-            _add(top, coupling.time, times),
-            B.transpose(1, 2).reshape(times, a, slots * own),
+            sum_rows(top, coupling.time, times),
+            namespace(B).permute_dims(B, (0, 2, 1, 3)).reshape(times, a, slots * own),
             C.reshape(coupling.components, slots * own, slots * own),
         )
 
-    def plus_diagonal(self, time: Tensor, camera: Tensor, coupling: Coupling) -> Arrow:
+    def plus_diagonal(self, time: Array, camera: Array, coupling: Coupling) -> Arrow:
         """With (T, a) and (C, Q / S) added on the diagonal."""
         return Arrow(
-            self.A + torch.diag_embed(time),
+            self.A + diagonal_matrices(time),
             self.B,
-            self.C + torch.diag_embed(coupling.by_component(camera)),
+            self.C + diagonal_matrices(coupling.by_component(camera)),
         )
 
-    def damped(self, damping: Tensor, coupling: Coupling) -> Arrow:
+    def damped(self, damping: Array, coupling: Coupling) -> Arrow:
         """With (1 + damping) on the diagonal, damping (K,); empty slots become solvable."""
         return Arrow(
             self.A + _damping(self.A, damping[coupling.time_component, None]),
@@ -259,42 +274,40 @@ class Arrow:
 
     def eliminate(self, coupling: Coupling) -> Elimination:
         """Eliminate the times."""
-        inverse = torch.linalg.inv_ex(self.A)[0]
-        AB = inverse @ self.B
-        S = self.C - coupling.times_sum(self.B.transpose(1, 2) @ AB)
-        return Elimination(inverse, AB, S)
+        A_inverse = inverse(self.A)
+        AB = A_inverse @ self.B
+        S = self.C - coupling.times_sum(self.B.mT @ AB)
+        return Elimination(A_inverse, AB, S)
 
 
 @dataclass(frozen=True)
 class Elimination:
     """What is left of an arrow system: A^-1, A^-1 B and the Schur complement S (K, Q, Q)."""
 
-    A_inverse: Tensor
-    AB: Tensor
-    S: Tensor
+    A_inverse: Array
+    AB: Array
+    S: Array
 
-    def solve(self, b_time: Tensor, b_camera: Tensor, coupling: Coupling) -> tuple[Tensor, Tensor]:
+    def solve(self, b_time: Array, b_camera: Array, coupling: Coupling) -> tuple[Array, Array]:
         """Solutions (T, a) and (K, Q)."""
-        reduced = b_camera - coupling.times_sum(
-            (self.AB.transpose(1, 2) @ b_time.unsqueeze(-1)).squeeze(-1)
-        )
-        x_camera = torch.linalg.solve_ex(self.S, reduced.unsqueeze(-1))[0]
-        x_time = self.A_inverse @ b_time.unsqueeze(-1) - self.AB @ x_camera[coupling.time_component]
-        return x_time.squeeze(-1), x_camera.squeeze(-1)
+        reduced = b_camera - coupling.times_sum((self.AB.mT @ b_time[..., None])[..., 0])
+        x_camera = solve(self.S, reduced[..., None])
+        x_time = self.A_inverse @ b_time[..., None] - self.AB @ x_camera[coupling.time_component]
+        return x_time[..., 0], x_camera[..., 0]
 
 
-def assemble_vector(vector: Tensor, coupling: Coupling, a: int) -> tuple[Tensor, Tensor]:
+def assemble_vector(vector: Array, coupling: Coupling, a: int) -> tuple[Array, Array]:
     """Sum per-image vectors (B, P) to (T, a) and (K, Q)."""
     if coupling.separate:
         return vector[:, :a], vector[:, a:]
     cameras = len(coupling.camera_component)
     return (
-        _add(vector[:, :a], coupling.time, len(coupling.time_component)),
-        coupling.by_component(_add(vector[:, a:], coupling.camera, cameras)),
+        sum_rows(vector[:, :a], coupling.time, len(coupling.time_component)),
+        coupling.by_component(sum_rows(vector[:, a:], coupling.camera, cameras)),
     )
 
 
-def to_cameras(by_component: Tensor, coupling: Coupling) -> Tensor:
+def to_cameras(by_component: Array, coupling: Coupling) -> Array:
     """(K, Q) to (C, Q / S): each camera its own part."""
     if coupling.separate:
         return by_component
@@ -302,11 +315,6 @@ def to_cameras(by_component: Tensor, coupling: Coupling) -> Tensor:
     return parts[coupling.camera_component, coupling.camera_slot]
 
 
-def _damping(matrix: Tensor, factor: Tensor) -> Tensor:
-    diagonal = matrix.diagonal(dim1=1, dim2=2)
-    return torch.diag_embed(torch.where(diagonal == 0, 1.0, factor * diagonal))
-
-
-def _add(values: Tensor, index: Tensor, count: int) -> Tensor:
-    """Rows of values summed by index into ``count`` rows."""
-    return values.new_zeros(count, *values.shape[1:]).index_add(0, index, values)
+def _damping(matrix: Array, factor: Array) -> Array:
+    values = diagonal(matrix)
+    return diagonal_matrices(namespace(values).where(values == 0, 1.0, factor * values))

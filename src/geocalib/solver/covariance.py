@@ -11,9 +11,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
-from torch import Tensor
-
+from geocalib.arrays import (
+    Array,
+    diagonal,
+    diagonal_matrices,
+    double,
+    inverse_root,
+    namespace,
+    no_gradients,
+)
 from geocalib.geometry import gravity as sphere
 from geocalib.solver.coupling import Arrow, Coupling
 from geocalib.solver.objective import Problem, estimated_scale
@@ -31,26 +37,27 @@ VAGUE = 1e4
 class Uncertainty:
     """Covariance (B, P, P) of the free parameters, and s^2 (B,), of B images."""
 
-    covariance: Tensor
-    scale: Tensor
+    covariance: Array
+    scale: Array
 
 
 def estimate_uncertainty(problem: Problem, state: State) -> Uncertainty:
     """How sure the optimum is."""
-    with torch.no_grad():
+    with no_gradients():
         return Uncertainty(*_covariance(problem, state))
 
 
-def _covariance(problem: Problem, state: State) -> tuple[Tensor, Tensor]:
+def _covariance(problem: Problem, state: State) -> tuple[Array, Array]:
     """(B, P, P) covariance of each image's gravity, in its own tangent basis, and intrinsics;
     and s^2 (B,)."""
     coupling, a = problem.coupling, problem.gravity_size
+    xp = namespace(state.gravity)
     camera, gravity, basis = problem.frame.images(state, coupling, problem.observations.up_x.dtype)
     info = information(
         camera, gravity, basis, problem.observations, problem.frame.free, problem.huber
     )
     estimated = estimated_scale(info, coupling)
-    scale = estimated if problem.scale is None else torch.full_like(estimated, problem.scale)
+    scale = estimated if problem.scale is None else xp.full_like(estimated, problem.scale)
     M = Arrow.assemble(info.hessian, coupling, a)
     if problem.scale is None:
         V = Arrow.assemble(info.scatter, coupling, a)
@@ -69,31 +76,31 @@ def _covariance(problem: Problem, state: State) -> tuple[Tensor, Tensor]:
     blocks = _sandwich(M, V, coupling)
     if a and coupling.rotation is not None:
         # From the shared frame's tangent basis to each image's own.
-        own = sphere.tangent_basis(gravity.double())
-        turn = own.transpose(1, 2) @ basis.double()
-        change = torch.eye(blocks.shape[1], dtype=blocks.dtype, device=blocks.device)
-        change = change.repeat(len(blocks), 1, 1)
+        own = sphere.tangent_basis(double(gravity))
+        turn = own.mT @ double(basis)
+        change = diagonal_matrices(xp.ones_like(diagonal(blocks)))
         change[:, :2, :2] = turn
-        blocks = change @ blocks @ change.transpose(1, 2)
+        blocks = change @ blocks @ change.mT
     return blocks, scale[coupling.camera_component[coupling.camera]]
 
 
-def _sandwich(M: Arrow, V: Arrow, coupling: Coupling) -> Tensor:
+def _sandwich(M: Arrow, V: Arrow, coupling: Coupling) -> Array:
     """Blocks (B, P, P) of M^-1 V M^-1."""
+    xp = namespace(M.A)
     A_inverse, A_vague = _inverse(M.A, M.A)
     AB = A_inverse @ M.B
-    transposed = AB.transpose(1, 2)
-    S = M.C - coupling.times_sum(M.B.transpose(1, 2) @ AB)
+    transposed = AB.mT
+    S = M.C - coupling.times_sum(M.B.mT @ AB)
     S_inverse, S_vague = _inverse(S, M.C)
     cross = transposed @ V.B
-    reduced = V.C + coupling.times_sum(transposed @ V.A @ AB - cross - cross.transpose(1, 2))
+    reduced = V.C + coupling.times_sum(transposed @ V.A @ AB - cross - cross.mT)
     cameras = S_inverse @ reduced @ S_inverse + S_vague
     # Covariance of a time's own score with the cameras' estimate.
     shared = (V.B - V.A @ AB) @ S_inverse[coupling.time_component]
     mixed = A_inverse @ shared @ transposed
     of_time = cameras[coupling.time_component]
     alone = A_inverse @ V.A @ A_inverse + A_vague
-    times = alone - mixed - mixed.transpose(1, 2) + AB @ of_time @ transposed
+    times = alone - mixed - mixed.mT + AB @ of_time @ transposed
     side = A_inverse @ shared - AB @ of_time
     if not coupling.separate:
         own = side.shape[2] // coupling.slots
@@ -103,23 +110,24 @@ def _sandwich(M: Arrow, V: Arrow, coupling: Coupling) -> Tensor:
         side = side.reshape(len(side), side.shape[1], coupling.slots, own)[coupling.time, :, slot]
         split = cameras.reshape(len(cameras), coupling.slots, own, coupling.slots, own)
         cameras = split[component, slot, :, slot]
-    top = torch.cat([times, side], 2)
-    blocks = torch.cat([top, torch.cat([side.transpose(1, 2), cameras], 2)], 1)
+    top = xp.concat([times, side], axis=2)
+    blocks = xp.concat([top, xp.concat([side.mT, cameras], axis=2)], axis=1)
     # Near a singularity rounding alone would make it lopsided.
-    return 0.5 * (blocks + blocks.transpose(1, 2))
+    return 0.5 * (blocks + blocks.mT)
 
 
-def _inverse(matrix: Tensor, whole: Tensor) -> tuple[Tensor, Tensor]:
+def _inverse(matrix: Array, whole: Array) -> tuple[Array, Array]:
     """Inverse of symmetric matrices (n, p, p) without their flat directions, and the covariance
     along these. What is flat is judged by the diagonal of the whole that the matrix is left of."""
+    xp = namespace(matrix)
     if matrix.shape[1] == 0:
         return matrix, matrix
-    diagonal = whole.diagonal(dim1=1, dim2=2)
-    scale = torch.rsqrt(torch.where(diagonal > 0, diagonal, 1.0))[:, :, None]
-    scaled = scale * matrix * scale.transpose(1, 2)
-    values, vectors = torch.linalg.eigh(torch.where(torch.isfinite(scaled), scaled, 0.0))
+    sizes = diagonal(whole)
+    scale = inverse_root(xp.where(sizes > 0, sizes, 1.0))[:, :, None]
+    scaled = scale * matrix * scale.mT
+    values, vectors = xp.linalg.eigh(xp.where(xp.isfinite(scaled), scaled, 0.0))
     flat = (values < FLATTEST)[:, None]
     vectors = scale * vectors
-    inverse = torch.where(flat, 0.0, vectors / values[:, None]) @ vectors.transpose(1, 2)
-    vague = torch.where(flat, VAGUE * vectors / vectors.abs().amax(1, keepdim=True), 0.0)
-    return inverse, vague @ vague.transpose(1, 2)
+    inverse = xp.where(flat, 0.0, vectors / values[:, None]) @ vectors.mT
+    vague = xp.where(flat, VAGUE * vectors / xp.max(abs(vectors), axis=1, keepdims=True), 0.0)
+    return inverse, vague @ vague.mT

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-import torch
-from torch import Tensor
-
+from geocalib.arrays import (
+    Array,
+    Device,
+    DType,
+    as_array,
+    cast,
+    copied,
+    detach,
+    inference,
+    is_tensor,
+    namespace,
+    no_gradients,
+    quiet,
+    zeros,
+)
 from geocalib.cameras.base import CameraModel
 from geocalib.cameras.camera import Camera
 from geocalib.cameras.registry import get_model
-from geocalib.errors import CouplingError, FieldError
+from geocalib.errors import ConfigError, CouplingError, FieldError
 from geocalib.geometry import gravity as sphere
 from geocalib.geometry.fields import Fields, Free
 from geocalib.solver.coupling import Coupling, Rig, couple
@@ -28,6 +41,7 @@ from geocalib.solver.state import Frame
 from geocalib.solver.status import Status
 
 
+@quiet
 def fit(
     fields: Fields | Sequence[Fields],
     camera_model: str | CameraModel = "pinhole",
@@ -35,7 +49,7 @@ def fit(
     gravity: Known = None,
     distortion: Known = None,
     principal_point: Known = None,
-    groups: Sequence[int] | Tensor | None = None,
+    groups: Sequence[int] | Array | None = None,
     rig: Rig | None = None,
     *,
     aspect: Known = 1.0,
@@ -58,6 +72,8 @@ def fit(
     model = get_model(camera_model)
     parts = [fields] if isinstance(fields, Fields) else list(fields)
     device, dtype = _common(parts)
+    if options.gradient != "none" and not is_tensor(dtype):
+        raise ConfigError(f"gradient is {options.gradient!r}, which only tensors of torch have")
     cleaned, faults = clean_fields(parts)
     images = len(faults)
     coupling = couple(images, groups, rig, device)
@@ -65,19 +81,19 @@ def fit(
     priors = gather_priors(model, coupling, focal, gravity, distortion, principal_point, aspect)
     frame = frame_of(model, *shapes, priors)
     # Inference mode is cheaper than no_grad; the answer is made outside it, as plain tensors.
-    with torch.inference_mode(options.gradient == "none"):
+    with inference(options.gradient == "none"):
         observations = concatenate([observe(part, options.cells) for part in cleaned])
         problem = Problem(
             observations, coupling, frame, priors, options.huber, options.confidence_scale
         )
-        with torch.no_grad():
+        with no_gradients():
             state = initial_state(options.initial, cleaned, observations, frame, coupling, priors)
         solution = search(problem, state, options)
         uncertainty = estimate_uncertainty(problem, solution.state.detach())
     return gather_result(problem, solution, uncertainty, faults, dtype)
 
 
-def frame_of(model: CameraModel, size: Tensor, aspect: Tensor, priors: Priors) -> Frame:
+def frame_of(model: CameraModel, size: Array, aspect: Array, priors: Priors) -> Frame:
     """The frame of cameras with images of that size (C, 2) and aspect (C,), in which all varies
     that is not fixed beforehand."""
     every = tuple(range(len(model.parameters)))
@@ -93,36 +109,37 @@ def frame_of(model: CameraModel, size: Tensor, aspect: Tensor, priors: Priors) -
     return replace(frame, move=sphere.turn) if priors.angles else frame
 
 
-def _common(parts: list[Fields]) -> tuple[torch.device, torch.dtype]:
+def _common(parts: list[Fields]) -> tuple[Device, DType]:
     if not parts or not all(isinstance(part, Fields) for part in parts):
         raise FieldError("fit takes Fields or a non-empty list of Fields")
     device, dtype = parts[0].up.device, parts[0].up.dtype
     if any(part.up.device != device or part.up.dtype != dtype for part in parts):
         raise FieldError("all fields of one fit must have the same dtype and device")
-    if dtype not in (torch.float32, torch.float64):
+    xp = namespace(dtype)
+    if dtype not in (xp.float32, xp.float64):
         raise FieldError(f"fields must be float32 or float64, got {dtype}; convert with .float()")
     return device, dtype
 
 
-def _shapes(parts: list[Fields], aspect: Known, coupling: Coupling) -> tuple[Tensor, Tensor]:
+def _shapes(parts: list[Fields], aspect: Known, coupling: Coupling) -> tuple[Array, Array]:
     """Image size (C, 2) and aspect (C,) of every camera."""
-    device = coupling.time.device
-    sizes = [torch.tensor([part.size] * len(part)) for part in parts]
-    size = torch.cat(sizes).to(device=device, dtype=torch.float64)
+    xp = namespace(coupling.time)
+    sizes = [part.size for part in parts for _ in range(len(part))]
+    size = as_array(sizes, coupling.time, xp.float64)
     value = aspect.value if isinstance(aspect, Prior) else aspect
-    ratio = torch.as_tensor(1.0 if value is None else value, dtype=torch.float64, device=device)
+    ratio = as_array(1.0 if value is None else value, size)
     if (
-        ratio.dim() > 1
-        or (ratio.dim() == 1 and len(ratio) != len(size))
+        ratio.ndim > 1
+        or (ratio.ndim == 1 and len(ratio) != len(size))
         or not bool((ratio > 0).all())
     ):
         raise FieldError(f"aspect must be a positive number, or one for each of {len(size)} images")
-    both = torch.cat([size, ratio.expand(len(size))[:, None]], 1)
-    of_camera = both.new_empty(len(coupling.camera_component), 3)
+    both = xp.concat([size, xp.broadcast_to(ratio, (len(size),))[:, None]], axis=1)
+    of_camera = zeros((len(coupling.camera_component), 3), both)
     of_camera[coupling.camera] = both
     wrong = (of_camera[coupling.camera] != both).any(1)
     if bool(wrong.any()):
-        image = int(wrong.nonzero()[0])
+        image = int(xp.nonzero(wrong)[0][0])
         raise CouplingError(
             f"image {image} shares its camera with an image of another size or aspect; "
             "resize or crop them alike, or give them cameras of their own"
@@ -134,23 +151,28 @@ def clean_fields(parts: list[Fields]) -> tuple[list[Fields], list[Status | None]
     """The fields without what cannot be used, and the fault of each image, if any."""
     cleaned: list[Fields] = []
     faults: list[Status | None] = []
+    xp = namespace(parts[0].up)
+
+    def rows(values: Array) -> Array:
+        return values.reshape(len(values), -1)
+
     for part in parts:
         confidences = (part.up_confidence, part.latitude_confidence)
         # A sum is finite only if everything in it is: one cheap pass in the common case.
-        sums = torch.stack(
-            [t.detach().flatten(1).sum(1) for t in (part.up, part.latitude, *confidences)], 1
+        sums = xp.stack(
+            [rows(detach(v)).sum(1) for v in (part.up, part.latitude, *confidences)], axis=1
         )
-        lowest = torch.stack([c.detach().flatten(1).amin(1) for c in confidences], 1).amin(1)
+        lowest = xp.minimum(*(xp.min(rows(detach(c)), axis=1) for c in confidences))
         total = sums[:, 2] + sums[:, 3]
-        if bool(torch.isfinite(sums).all() & (lowest >= 0).all() & (total > 0).all()):
+        if bool(xp.isfinite(sums).all() & (lowest >= 0).all() & (total > 0).all()):
             cleaned.append(part)
             faults.extend([None] * len(part))
             continue
-        finite_up = torch.isfinite(part.up).all(1)
-        finite_latitude = torch.isfinite(part.latitude[:, 0])
+        finite_up = xp.isfinite(part.up).all(1)
+        finite_latitude = xp.isfinite(part.latitude[:, 0])
         wrong_up = (part.up_confidence != 0) & ~finite_up
         wrong_latitude = (part.latitude_confidence != 0) & ~finite_latitude
-        bad = (wrong_up | wrong_latitude).flatten(1).any(1) | ~torch.isfinite(total)
+        bad = rows(wrong_up | wrong_latitude).any(1) | ~xp.isfinite(total)
         for i in range(len(part)):
             if bool(bad[i]):
                 faults.append(Status.NOT_FINITE)
@@ -160,14 +182,14 @@ def clean_fields(parts: list[Fields]) -> tuple[list[Fields], list[Status | None]
                 faults.append(Status.NO_CONFIDENCE)
             else:
                 faults.append(None)
-        keep = torch.tensor([f is None for f in faults[-len(part) :]], device=part.up.device)
+        keep = as_array([f is None for f in faults[-len(part) :]], part.up, xp.bool)
         up, latitude = keep[:, None, None] & finite_up, keep[:, None, None] & finite_latitude
         cleaned.append(
             Fields(
-                torch.where(up[:, None], part.up, 0.0),
-                torch.where(latitude[:, None], part.latitude, 0.0),
-                torch.where(up, part.up_confidence, 0.0),
-                torch.where(latitude, part.latitude_confidence, 0.0),
+                xp.where(up[:, None], part.up, 0.0),
+                xp.where(latitude[:, None], part.latitude, 0.0),
+                xp.where(up, part.up_confidence, 0.0),
+                xp.where(latitude, part.latitude_confidence, 0.0),
             )
         )
     return cleaned, faults
@@ -178,19 +200,20 @@ def gather_result(
     solution: Solution,
     uncertainty: Uncertainty,
     faults: list[Status | None],
-    dtype: torch.dtype,
+    dtype: DType,
 ) -> FitResult:
     """What a fit found, with NaN for the images that failed."""
     coupling, frame = problem.coupling, problem.frame
-    camera, gravity, _ = frame.images(solution.state, coupling, torch.float64)
+    xp = namespace(solution.cost)
+    camera, gravity, _ = frame.images(solution.state, coupling, xp.float64)
     component = coupling.camera_component[coupling.camera]
-    finite = torch.isfinite(solution.cost + gravity.sum(1) + camera.f)
+    finite = xp.isfinite(solution.cost + gravity.sum(1) + camera.f)
     status = _status(solution.progress, component, finite, faults)
-    failed = torch.tensor([s.failed for s in status], device=gravity.device)
+    failed = as_array([s.failed for s in status], gravity, xp.bool)
 
-    def answer(value: Tensor) -> Tensor:
-        missing = failed.reshape(-1, *(1,) * (value.dim() - 1))
-        return torch.where(missing, torch.nan, value).to(dtype)
+    def answer(value: Array) -> Array:
+        missing = failed.reshape(-1, *(1,) * (value.ndim - 1))
+        return cast(xp.where(missing, math.nan, value), dtype)
 
     return FitResult(
         camera=Camera(
@@ -198,21 +221,21 @@ def gather_result(
             f=answer(camera.f),
             c=answer(camera.c),
             distortion=answer(camera.distortion),
-            size=camera.size.to(dtype).clone(),
-            aspect=camera.aspect.to(dtype).clone(),
+            size=copied(cast(camera.size, dtype)),
+            aspect=copied(cast(camera.aspect, dtype)),
         ),
         gravity=answer(gravity),
         covariance=answer(uncertainty.covariance),
         parameters=frame.free.names(frame.model),
         status=status,
-        cost=answer(solution.cost.detach()),
+        cost=answer(detach(solution.cost)),
         confidence_scale=answer(uncertainty.scale),
-        iterations=solution.progress.iterations[component].clone(),
+        iterations=copied(solution.progress.iterations[component]),
     )
 
 
 def _status(
-    progress: Progress, component: Tensor, finite: Tensor, faults: list[Status | None]
+    progress: Progress, component: Array, finite: Array, faults: list[Status | None]
 ) -> list[Status]:
     converged = progress.converged[component].tolist()
     stalled = progress.stalled[component].tolist()

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import torch
-from torch import Tensor
-
+from geocalib.arrays import Array, as_array, as_doubles
 from geocalib.cameras.base import CameraModel
 from geocalib.cameras.camera import Camera
 from geocalib.errors import PriorError
@@ -19,8 +17,8 @@ from geocalib.solver.state import focal_range
 
 ROUNDING = 1e-9
 
-Rows = Tensor | Prior | None
-"""Nothing, hard values, or a soft prior; tensors of a row per image."""
+Rows = Array | Prior | None
+"""Nothing, hard values, or a soft prior; arrays of a row per image."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +91,8 @@ class Given:
         """With the focal lengths that the fields of view give images of these (width, height)."""
         if self.view is None:
             return self
-        heights = torch.tensor(sizes, dtype=torch.float64)[:, 1:]
+        view = self.view.value if isinstance(self.view, Prior) else self.view
+        heights = as_array(sizes, view)[:, 1:]
         return replace(self, focal=focal_of_view(self.view, heights), view=None)
 
     @property
@@ -137,16 +136,17 @@ class Given:
         """The camera of one original without what rounding did to its aspect, focal length and
         principal point where they are fixed."""
         if not isinstance(self.aspect, Prior):
-            fixed = torch.ones(1) if self.aspect is None else self.aspect[row]
-            camera = replace(camera, aspect=fixed.to(camera.aspect))
-        if isinstance(self.focal, Tensor):
-            camera = replace(camera, f=self.focal[row].to(camera.f))
-        if isinstance(self.principal_point, Tensor):
-            camera = replace(camera, c=self.principal_point[row, None].to(camera.c))
+            fixed = [1.0] if self.aspect is None else self.aspect[row]
+            camera = replace(camera, aspect=as_array(fixed, camera.aspect))
+        focal, point = self.focal, self.principal_point
+        if focal is not None and not isinstance(focal, Prior):
+            camera = replace(camera, f=as_array(focal[row], camera.f))
+        if point is not None and not isinstance(point, Prior):
+            camera = replace(camera, c=as_array(point[row, None], camera.c))
         return camera
 
 
-def _rows(known: Known, images: Tensor, width: int, sigma_width: int | None = None) -> Rows:
+def _rows(known: Known, images: Array, width: int, sigma_width: int | None = None) -> Rows:
     if known is None:
         return None
     if isinstance(known, Prior):
@@ -159,24 +159,27 @@ def _rows(known: Known, images: Tensor, width: int, sigma_width: int | None = No
 class Mapping:
     """How the pixels of B originals map to those of their fields: scale * (pixel - corner)."""
 
-    scale: Tensor
+    scale: Array
     """(B, 2)."""
-    corner: Tensor
+    corner: Array
     """(B, 2) pixels of the original."""
 
     @classmethod
-    def create(cls, views: Sequence[View], sizes: Sequence[tuple[int, int]]) -> Mapping:
-        """From the views that fields of these sizes (width, height) show of their originals."""
-        window = torch.tensor([(v.width, v.height) for v in views], dtype=torch.float64)
-        corner = torch.tensor([(v.left, v.top) for v in views], dtype=torch.float64)
-        return cls(torch.tensor(sizes, dtype=torch.float64) / window, corner)
+    def create(
+        cls, views: Sequence[View], sizes: Sequence[tuple[int, int]], like: Array | None = None
+    ) -> Mapping:
+        """From the views that fields of these sizes (width, height) show of their originals; in
+        the library of ``like`` (``as_doubles``)."""
+        window = as_doubles([(v.width, v.height) for v in views], like)
+        corner = as_doubles([(v.left, v.top) for v in views], like)
+        return cls(as_doubles(sizes, like) / window, corner)
 
     @property
-    def aspect(self) -> Tensor:
+    def aspect(self) -> Array:
         """(B,) fx / fy of the fields of square pixels."""
         return self.scale[:, 0] / self.scale[:, 1]
 
-    def aspect_of(self, given: Given) -> Tensor | Prior:
+    def aspect_of(self, given: Given) -> Array | Prior:
         """fx / fy of the fields, (B,) each."""
         known, stretch = given.aspect, self.aspect
         if isinstance(known, Prior):
@@ -197,12 +200,12 @@ def _vaguer(known: Rows, factor: float) -> Rows:
     return Prior(known.value, known.sigma / factor) if isinstance(known, Prior) else known
 
 
-def _moved(known: Rows, scale: Tensor, shift: Tensor | float = 0.0) -> Rows:
+def _moved(known: Rows, scale: Array, shift: Array | float = 0.0) -> Rows:
     if isinstance(known, Prior):
         return Prior(known.value * scale + shift, known.sigma * scale)
     return None if known is None else known * scale + shift
 
 
-def centres(sizes: Sequence[tuple[int, int]]) -> Tensor:
-    """(B, 2) middles of images of these sizes (width, height)."""
-    return 0.5 * torch.tensor(sizes, dtype=torch.float64)
+def centres(sizes: Sequence[tuple[int, int]], like: Array | None = None) -> Array:
+    """(B, 2) middles of images of these sizes (width, height); in the library of ``like``."""
+    return 0.5 * as_doubles(sizes, like)

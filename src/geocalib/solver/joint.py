@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import torch
-from torch import Tensor
+from array_api_compat import to_device
 
+from geocalib.arrays import Array, double, inference, namespace, quiet, unstack, zeros
 from geocalib.cameras.base import CameraModel
 from geocalib.geometry.fields import ALONG_PITCH, LOG_F, Fields
 from geocalib.solver.coupling import couple
@@ -40,7 +40,7 @@ class Evidence:
     """What is seen and known of B images, in the planes of their cameras (``Plane``)."""
 
     observations: Observations
-    shape: Tensor
+    shape: Array
     """(B, 2) longer and shorter side of the pictures."""
     known: Given
     model: CameraModel
@@ -58,15 +58,15 @@ class Evidence:
             known=self.known[range(len(self))[run]],
         )
 
-    def leave_out(self, images: Tensor) -> None:
+    def leave_out(self, images: Array) -> None:
         """Take all weight off some images (B,), in place: what has none is not heard."""
         for weight in (self.observations.up_weight, self.observations.latitude_weight):
-            for row in images.nonzero()[:, 0].tolist():
+            for row in namespace(images).nonzero(images)[0].tolist():
                 weight[row] = 0.0
 
-    def problem(self, groups: Sequence[int] | Tensor | None) -> Problem:
+    def problem(self, groups: Sequence[int] | Array | None) -> Problem:
         """The problem of images whose integers are equal where the camera is; None: all alone."""
-        coupling = couple(len(self), groups, None, torch.device("cpu"))
+        coupling = couple(len(self), groups, None, self.shape.device)
         known = self.known
         priors = gather_priors(
             self.model,
@@ -76,9 +76,9 @@ class Evidence:
             known.distortion,
             known.principal_point,
         )
-        size = self.shape.new_empty(len(coupling.camera_component), 2)
+        size = zeros((len(coupling.camera_component), 2), self.shape)
         size[coupling.camera] = self.shape
-        frame = frame_of(self.model, size, torch.ones_like(size[:, 0]), priors)
+        frame = frame_of(self.model, size, namespace(size).ones_like(size[:, 0]), priors)
         options = self.options
         return Problem(
             self.observations, coupling, frame, priors, options.huber, options.confidence_scale
@@ -89,19 +89,20 @@ class Evidence:
 class Opinions:
     """What each of B images says of its camera, by itself."""
 
-    gravity: Tensor
+    gravity: Array
     """(B, 3)."""
-    intrinsics: Tensor
+    intrinsics: Array
     """(B, P) log f and the distortion, as far as they are free; NaN where there is no answer."""
     parameters: tuple[str, ...]
     """Their names."""
-    covariance: Tensor
+    covariance: Array
     """(B, P, P)."""
 
 
+@quiet
 def fit_together(
     evidence: Evidence,
-    groups: Sequence[int] | Tensor | None = None,
+    groups: Sequence[int] | Array | None = None,
     faults: Sequence[Status | None] | None = None,
 ) -> FitResult:
     """Cameras, in the plane, and gravity of all images, from the trivial start.
@@ -110,12 +111,12 @@ def fit_together(
     has no weight in the observations fails.
     """
     problem = evidence.problem([0] * len(evidence) if groups is None else groups)
-    with torch.inference_mode():
+    with inference():
         solution = search(problem, _start(problem), evidence.options)
         uncertainty = estimate_uncertainty(problem, solution.state)
-    return gather_result(
-        problem, solution, uncertainty, list(faults or [None] * len(evidence)), torch.float64
-    )
+    faults = list(faults or [None] * len(evidence))
+    dtype = namespace(solution.cost).float64
+    return gather_result(problem, solution, uncertainty, faults, dtype)
 
 
 def fit_turned(
@@ -123,36 +124,39 @@ def fit_turned(
     plane: Plane,
     given: Given,
     model: CameraModel,
-    cameras: Sequence[int] | Tensor,
+    cameras: Sequence[int] | Array,
     options: FitOptions,
 ) -> FitResult:
     """As ``geocalib.fit`` of fields of single images, some of them turned against others of their
     camera, in pixels of the fields; what is given is in pixels of the originals."""
-    cleaned, faults = clean_fields([part.to("cpu", torch.float64) for part in fields])
+    held = [part.map(lambda value: to_device(double(value), "cpu")) for part in fields]
+    cleaned, faults = clean_fields(held)
     seen = [plane[[row]].place(observe(part, options.cells)) for row, part in enumerate(cleaned)]
     evidence = Evidence(concatenate(seen), plane.shape, plane.known(given), model, options)
     result = fit_together(evidence, cameras, faults)
     return plane.to_fields(result, [part.size for part in fields])
 
 
-def fit_from(evidence: Evidence, gravity: Tensor, intrinsics: Tensor) -> FitResult:
+@quiet
+def fit_from(evidence: Evidence, gravity: Array, intrinsics: Array) -> FitResult:
     """The fit of images of one camera, from gravities (B, 3) and free intrinsics (P,) near it.
 
     Images whose gravity is NaN are left out and fail.
     """
-    lost = ~torch.isfinite(gravity).all(1)
+    xp = namespace(gravity)
+    lost = ~xp.isfinite(gravity).all(1)
     evidence.leave_out(lost)
     problem = evidence.problem([0] * len(evidence))
-    with torch.inference_mode():
+    with inference():
         start = _start(problem)
-        still = start.gravity.new_zeros(len(gravity), 2)
+        still = zeros((len(gravity), 2), start.gravity)
         start = problem.frame.step(start, still, _step(problem, start, intrinsics))
         if problem.frame.free.gravity:
-            start = replace(start, gravity=torch.where(lost[:, None], start.gravity, gravity))
+            start = replace(start, gravity=xp.where(lost[:, None], start.gravity, gravity))
         solution = minimise(problem, start, evidence.options.max_iterations)
         uncertainty = estimate_uncertainty(problem, solution.state)
     faults = [Status.DIVERGED if fault else None for fault in lost.tolist()]
-    return gather_result(problem, solution, uncertainty, faults, torch.float64)
+    return gather_result(problem, solution, uncertainty, faults, xp.float64)
 
 
 def opinions(evidence: Evidence) -> Opinions:
@@ -171,12 +175,13 @@ def opinions(evidence: Evidence) -> Opinions:
         result = fit_together(part, range(len(part)))
         camera, at = result.camera, 2 * (ALONG_PITCH in result.parameters)
         names = result.parameters[at:]
-        columns = dict(zip(camera.model.parameters, camera.distortion.unbind(1), strict=True))
-        columns[LOG_F] = camera.f.log()
+        columns = dict(zip(camera.model.parameters, unstack(camera.distortion, 1), strict=True))
+        xp = namespace(camera.f)
+        columns[LOG_F] = xp.log(camera.f)
         values = [columns[name] for name in names]
-        intrinsics = torch.stack(values, 1) if values else camera.f.new_zeros(len(part), 0)
+        intrinsics = xp.stack(values, axis=1) if values else zeros((len(part), 0), camera.f)
         parts.append((result.gravity, intrinsics, result.covariance[:, at:, at:]))
-    gravity, intrinsics, covariance = map(torch.cat, zip(*parts, strict=True))
+    gravity, intrinsics, covariance = map(xp.concat, zip(*parts, strict=True))
     return Opinions(gravity, intrinsics, names, covariance)
 
 
@@ -185,9 +190,11 @@ def _start(problem: Problem) -> State:
     return initial_state("trivial", [], problem.observations, frame, coupling, problem.priors)
 
 
-def _step(problem: Problem, start: State, intrinsics: Tensor) -> Tensor:
+def _step(problem: Problem, start: State, intrinsics: Array) -> Array:
     """(1, P) from the start's free intrinsics to these."""
     free = problem.frame.free
-    at = torch.cat([start.log_f[:, None][:, : int(free.focal)], start.distortion], 1)
+    at = namespace(intrinsics).concat(
+        [start.log_f[:, None][:, : int(free.focal)], start.distortion], axis=1
+    )
     kept = [*range(int(free.focal)), *(int(free.focal) + i for i in free.distortion)]
     return intrinsics[None] - at[:, kept]

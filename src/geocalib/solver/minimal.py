@@ -12,11 +12,12 @@ F = f^2:
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
-import torch
-from torch import Tensor
+import numpy as np
 
+from geocalib.arrays import Array, as_array, clip, double, inverse_root, namespace, unstack
 from geocalib.solver.observations import Observations
 
 HYPOTHESES = 256
@@ -31,48 +32,53 @@ SEED = 0
 class Guess:
     """Gravity (B, 3) and focal length (B,), pixels, NaN where there is none."""
 
-    gravity: Tensor
-    f: Tensor
+    gravity: Array
+    f: Array
 
 
 def minimal_solver(
-    p1: Tensor, up1: Tensor, p2: Tensor, up2: Tensor, p3: Tensor, sin_latitude: Tensor
+    p1: Array, up1: Array, p2: Array, up2: Array, p3: Array, sin_latitude: Array
 ) -> Guess:
     """All cameras that show up1 at p1, up2 at p2 and the latitude at p3.
 
     Points and up-vectors (..., 2), pixels relative to the principal point (square pixels).
     Returns gravity (..., 2, 3) and f (..., 2): two candidates each, NaN where not real.
     """
-    plane = torch.linalg.cross(_equation(p1, up1), _equation(p2, up2))
-    sense = (up1 * (plane[..., 2:] * p1 - plane[..., :2])).sum(-1, keepdim=True)
-    plane = plane * torch.where(sense < 0, -1.0, 1.0)
+    xp = namespace(p1)
+    plane = xp.linalg.cross(_equation(p1, up1), _equation(p2, up2))
+    sense = (up1 * (plane[..., 2:] * p1 - plane[..., :2])).sum(-1)[..., None]
+    plane = plane * xp.where(sense < 0, -1.0, 1.0)
     ab, c = plane[..., :2], plane[..., 2]
     A, Q, R = (p3 * ab).sum(-1), (ab * ab).sum(-1), (p3 * p3).sum(-1)
     S = sin_latitude**2
     F = _quadratic(c * c * (1 - S), 2 * A * c - S * (R * c * c + Q), A * A - S * R * Q)
-    f = torch.sqrt(torch.where(F > 0, F, torch.nan))
+    f = xp.sqrt(xp.where(F > 0, F, math.nan))
     c, A, sine = c[..., None], A[..., None], sin_latitude[..., None]
     # Squaring admitted the camera with the opposite latitude: drop it.
-    right = (A + c * F) * sine <= 1e-12 * (A.abs() + (c * F).abs())
-    f = torch.where(right, f, torch.nan)
-    gravity = torch.cat([ab[..., None, :].expand(*f.shape, 2), (c * f)[..., None]], -1)
-    return Guess(gravity / torch.linalg.vector_norm(gravity, dim=-1, keepdim=True), f)
+    right = (A + c * F) * sine <= 1e-12 * (abs(A) + abs(c * F))
+    f = xp.where(right, f, math.nan)
+    gravity = xp.concat(
+        [xp.broadcast_to(ab[..., None, :], (*f.shape, 2)), (c * f)[..., None]], axis=-1
+    )
+    return Guess(gravity / xp.linalg.vector_norm(gravity, axis=-1, keepdims=True), f)
 
 
-def _equation(p: Tensor, up: Tensor) -> Tensor:
+def _equation(p: Array, up: Array) -> Array:
     """Coefficients of (a, b, c) in u_perp . (c p - (a, b)) = 0."""
-    perpendicular = torch.stack([-up[..., 1], up[..., 0]], -1)
-    return torch.cat([-perpendicular, (perpendicular * p).sum(-1, keepdim=True)], -1)
+    xp = namespace(p)
+    perpendicular = xp.stack([-up[..., 1], up[..., 0]], axis=-1)
+    return xp.concat([-perpendicular, (perpendicular * p).sum(-1)[..., None]], axis=-1)
 
 
-def _quadratic(a: Tensor, b: Tensor, c: Tensor) -> Tensor:
+def _quadratic(a: Array, b: Array, c: Array) -> Array:
     """Both roots (..., 2) of a x^2 + b x + c, stable for small a; NaN where not real."""
-    root = torch.sqrt(b * b - 4 * a * c)
-    q = -0.5 * (b + torch.where(b < 0, -1.0, 1.0) * root)
-    return torch.stack([q / a, c / q], -1)
+    xp = namespace(a)
+    root = xp.sqrt(b * b - 4 * a * c)
+    q = -0.5 * (b + xp.where(b < 0, -1.0, 1.0) * root)
+    return xp.stack([q / a, c / q], axis=-1)
 
 
-def ransac(observations: Observations, centre: Tensor, aspect: Tensor) -> Guess:
+def ransac(observations: Observations, centre: Array, aspect: Array) -> Guess:
     """The best of many minimal cameras by confidence-weighted inliers, per image.
 
     centre (B, 2), aspect (B,). Deterministic: the samples depend on nothing but the seed and
@@ -80,26 +86,26 @@ def ransac(observations: Observations, centre: Tensor, aspect: Tensor) -> Guess:
     """
     o = observations
     batch = len(o)
-    generator = torch.Generator().manual_seed(SEED)
+    xp, generator = namespace(centre), np.random.default_rng(SEED)
     stretch = aspect[:, None]
-    scale = torch.stack([1 / aspect, torch.ones_like(aspect)], -1)[:, None]
+    scale = xp.stack([1 / aspect, xp.ones_like(aspect)], axis=-1)[:, None]
     up_at = (o.up_places() - centre[:, None]) * scale
     lat_at = (o.latitude_places() - centre[:, None]) * scale
-    up = torch.stack([o.up_x / stretch, o.up_y], -1).double()
-    up = up / torch.linalg.vector_norm(up, dim=-1, keepdim=True).clamp(min=1e-12)
-    sine = o.sin_latitude.double()
-    up_weight, lat_weight = o.up_weight.double(), o.latitude_weight.double()
+    up = double(xp.stack([o.up_x / stretch, o.up_y], axis=-1))
+    up = up / clip(xp.linalg.vector_norm(up, axis=-1, keepdims=True), 1e-12)
+    sine = double(o.sin_latitude)
+    up_weight, lat_weight = double(o.up_weight), double(o.latitude_weight)
 
-    def draw(weight: Tensor, count: int) -> Tensor:
+    def draw(weight: Array, count: int) -> Array:
         # Inverse transform sampling of the confidences, (B, count).
-        mass = weight.cumsum(1)
-        ticks = torch.rand(batch, count, generator=generator, dtype=torch.float64).to(mass)
-        return torch.searchsorted(mass, ticks * mass[:, -1:]).clamp(max=weight.shape[1] - 1)
+        mass = xp.cumulative_sum(weight, axis=1)
+        ticks = as_array(generator.random((batch, count)), mass) * mass[:, -1:]
+        rows = [xp.searchsorted(each, at) for each, at in zip(mass, ticks, strict=True)]
+        return clip(xp.stack(rows), high=weight.shape[1] - 1)
 
-    def take(values: Tensor, index: Tensor) -> Tensor:
-        if values.dim() == 2:
-            return values.gather(1, index)
-        return values.gather(1, index[..., None].expand(*index.shape, values.shape[2]))
+    def take(values: Array, index: Array) -> Array:
+        index = index if values.ndim == 2 else index[..., None]
+        return xp.take_along_axis(values, index, axis=1)
 
     first, second = draw(up_weight, HYPOTHESES), draw(up_weight, HYPOTHESES)
     third = draw(lat_weight, HYPOTHESES)
@@ -111,38 +117,36 @@ def ransac(observations: Observations, centre: Tensor, aspect: Tensor) -> Guess:
         take(lat_at, third),
         take(sine, third),
     )
-    gravity, f = guess.gravity.flatten(1, 2), guess.f.flatten(1, 2)
-    best = Guess(gravity.new_full((batch, 3), torch.nan), f.new_full((batch,), torch.nan))
-    best_score = f.new_zeros(batch)
+    gravity, f = guess.gravity.reshape(batch, -1, 3), guess.f.reshape(batch, -1)
+    best = Guess(xp.full_like(gravity[:, 0], math.nan), xp.full_like(f[:, 0], math.nan))
+    best_score = xp.zeros_like(f[:, 0])
     # One hypothesis of every image at a time keeps memory at one field per image.
-    for g, focal in zip(gravity.unbind(1), f.unbind(1), strict=True):
+    for g, focal in zip(unstack(gravity, 1), unstack(f, 1), strict=True):
         score = _score(g, focal, up_at, up, up_weight, lat_at, sine, lat_weight)
         better = score > best_score
-        best_score = torch.where(better, score, best_score)
-        best = Guess(
-            torch.where(better[:, None], g, best.gravity), torch.where(better, focal, best.f)
-        )
+        best_score = xp.where(better, score, best_score)
+        best = Guess(xp.where(better[:, None], g, best.gravity), xp.where(better, focal, best.f))
     return best
 
 
 def _score(
-    gravity: Tensor,
-    f: Tensor,
-    up_at: Tensor,
-    up: Tensor,
-    up_weight: Tensor,
-    lat_at: Tensor,
-    sine: Tensor,
-    lat_weight: Tensor,
-) -> Tensor:
+    gravity: Array,
+    f: Array,
+    up_at: Array,
+    up: Array,
+    up_weight: Array,
+    lat_at: Array,
+    sine: Array,
+    lat_weight: Array,
+) -> Array:
     """Confidence of the inliers of one hypothesis per image, (B,); 0 for NaN."""
+    xp = namespace(gravity)
     g_xy, g_z = gravity[:, None, :2], gravity[:, None, 2:]
     m = up_at / f[:, None, None]
     seen = m * g_z - g_xy
-    seen = seen / torch.linalg.vector_norm(seen, dim=-1, keepdim=True)
+    seen = seen / xp.linalg.vector_norm(seen, axis=-1, keepdims=True)
     up_inlier = ((seen - up) ** 2).sum(-1) < UP_TOLERANCE**2
     m = lat_at / f[:, None, None]
-    sin_seen = -((m * g_xy).sum(-1) + g_z[..., 0]) * torch.rsqrt(1 + (m * m).sum(-1))
-    lat_inlier = (sin_seen - sine).abs() < LATITUDE_TOLERANCE
-    score: Tensor = (up_inlier * up_weight).sum(1) + (lat_inlier * lat_weight).sum(1)
-    return score
+    sin_seen = -((m * g_xy).sum(-1) + g_z[..., 0]) * inverse_root(1 + (m * m).sum(-1))
+    lat_inlier = abs(sin_seen - sine) < LATITUDE_TOLERANCE
+    return (up_inlier * up_weight).sum(1) + (lat_inlier * lat_weight).sum(1)

@@ -10,10 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-import torch
-from torch import Tensor
-from torch.nn.functional import pad
-
+from geocalib.arrays import Array, clip, counting, detach, namespace, tiny, unstack, zeros
 from geocalib.geometry.fields import Fields, pixel_grid
 from geocalib.geometry.tensors import map_tensors
 
@@ -30,16 +27,16 @@ POLE_RADIUS = 0.05
 class Observations:
     """N up-vectors and N latitudes per image."""
 
-    at_x: Tensor
+    at_x: Array
     """(B, 2 N) where they are, pixels: first the up-vectors, then the latitudes; or (B, N) where
     these share their places."""
-    at_y: Tensor
-    up_x: Tensor
+    at_y: Array
+    up_x: Array
     """(B, N), as all that follow."""
-    up_y: Tensor
-    up_weight: Tensor
-    sin_latitude: Tensor
-    latitude_weight: Tensor
+    up_y: Array
+    up_weight: Array
+    sin_latitude: Array
+    latitude_weight: Array
 
     def __len__(self) -> int:
         return len(self.up_weight)
@@ -49,42 +46,49 @@ class Observations:
         """N, padding included."""
         return self.up_weight.shape[1]
 
-    def map(self, change: Callable[[Tensor], Tensor]) -> Observations:
+    def map(self, change: Callable[[Array], Array]) -> Observations:
         """With every tensor changed alike."""
         return map_tensors(change, self)
 
-    def __getitem__(self, index: slice | Tensor) -> Observations:
+    def __getitem__(self, index: slice | Array) -> Observations:
         """A sub-batch."""
         return self.map(lambda value: value[index])
 
     def detach(self) -> Observations:
         """Without gradients."""
-        return self.map(torch.Tensor.detach)
+        return self.map(detach)
 
-    def up_places(self) -> Tensor:
+    def up_places(self) -> Array:
         """(B, N, 2)."""
-        return torch.stack([self.at_x[:, : self.count], self.at_y[:, : self.count]], -1)
+        return namespace(self.at_x).stack(
+            [self.at_x[:, : self.count], self.at_y[:, : self.count]], axis=-1
+        )
 
-    def latitude_places(self) -> Tensor:
+    def latitude_places(self) -> Array:
         """(B, N, 2)."""
-        return torch.stack([self.at_x[:, -self.count :], self.at_y[:, -self.count :]], -1)
+        return namespace(self.at_x).stack(
+            [self.at_x[:, -self.count :], self.at_y[:, -self.count :]], axis=-1
+        )
 
     def padded(self, count: int) -> Observations:
         """The same with N = count and separate places: what is added has no weight."""
-        extra = (0, count - self.count)
+        xp = namespace(self.up_weight)
+        extra = zeros((len(self), count - self.count), self.up_weight)
 
-        def separate(places: Tensor) -> Tensor:
-            up, latitude = places[:, : self.count], places[:, -self.count :]
-            return torch.cat([pad(up, extra), pad(latitude, extra)], 1)
+        def pad(values: Array) -> Array:
+            return xp.concat([values, extra], axis=1)
+
+        def separate(places: Array) -> Array:
+            return xp.concat([pad(places[:, : self.count]), pad(places[:, -self.count :])], axis=1)
 
         return Observations(
             at_x=separate(self.at_x),
             at_y=separate(self.at_y),
-            up_x=pad(self.up_x, extra),
-            up_y=pad(self.up_y, extra),
-            up_weight=pad(self.up_weight, extra),
-            sin_latitude=pad(self.sin_latitude, extra),
-            latitude_weight=pad(self.latitude_weight, extra),
+            up_x=pad(self.up_x),
+            up_y=pad(self.up_y),
+            up_weight=pad(self.up_weight),
+            sin_latitude=pad(self.sin_latitude),
+            latitude_weight=pad(self.latitude_weight),
         )
 
 
@@ -94,7 +98,7 @@ def concatenate(parts: list[Observations]) -> Observations:
         return parts[0]
     count = max(part.count for part in parts)
     padded = [part.padded(count) for part in parts]
-    return map_tensors(lambda *values: torch.cat(values), *padded)
+    return map_tensors(lambda *values: namespace(values[0]).concat(values), *padded)
 
 
 def observe(fields: Fields, cells: int | None) -> Observations:
@@ -108,7 +112,7 @@ def observe(fields: Fields, cells: int | None) -> Observations:
     # Towards the zenith and the nadir the up-vector turns ever faster, and a place that is off
     # by little means an up-vector that is off by much.
     known = observations.latitude_weight > 0
-    cosine2 = 1 - torch.where(known, observations.sin_latitude, 0.0) ** 2
+    cosine2 = 1 - namespace(known).where(known, observations.sin_latitude, 0.0) ** 2
     trust = cosine2 / (cosine2 + POLE_RADIUS**2)
     return replace(observations, up_weight=observations.up_weight * trust)
 
@@ -116,25 +120,32 @@ def observe(fields: Fields, cells: int | None) -> Observations:
 def _dense(fields: Fields) -> Observations:
     width, height = fields.size
     batch = len(fields)
-    x, y = pixel_grid(width, height, fields.up).reshape(-1, 2).unbind(-1)
-    up = fields.up.flatten(2)
+    xp = namespace(fields.up)
+    x, y = unstack(pixel_grid(width, height, fields.up).reshape(-1, 2))
+    up = fields.up.reshape(batch, 2, -1)
     return Observations(
-        at_x=x.expand(batch, -1),
-        at_y=y.expand(batch, -1),
+        at_x=xp.broadcast_to(x, (batch, len(x))),
+        at_y=xp.broadcast_to(y, (batch, len(y))),
         up_x=up[:, 0],
         up_y=up[:, 1],
-        up_weight=fields.up_confidence.flatten(1),
-        sin_latitude=torch.sin(fields.latitude.flatten(1)),
-        latitude_weight=fields.latitude_confidence.flatten(1),
+        up_weight=_rows(fields.up_confidence),
+        sin_latitude=xp.sin(_rows(fields.latitude)),
+        latitude_weight=_rows(fields.latitude_confidence),
     )
+
+
+def _rows(values: Array) -> Array:
+    """(B, ...) as (B, N)."""
+    return values.reshape(len(values), -1)
 
 
 def _pooled(fields: Fields, side: int) -> Observations:
     up_weight, latitude_weight = fields.up_confidence, fields.latitude_confidence
     latitude = fields.latitude[:, 0]
+    xp = namespace(latitude)
     up_total, up_at, (up_x, up_y) = _cell_means(up_weight, [fields.up[:, 0], fields.up[:, 1]], side)
     # The floor comes before the root, whose derivative at 0 is infinite.
-    length = torch.sqrt((up_x * up_x + up_y * up_y).clamp(min=torch.finfo(up_x.dtype).tiny))
+    length = xp.sqrt(clip(up_x * up_x + up_y * up_y, tiny(up_x)))
     total, latitude_at, (mean,) = _cell_means(latitude_weight, [latitude], side)
     # A stray latitude would pull its cell's mean by its full distance: count it (much) less, and
     # move the cell's place along, which keeps the mean exact to first order. Cells without a
@@ -142,67 +153,66 @@ def _pooled(fields: Fields, side: int) -> Observations:
     if _strays(latitude, mean, side):
         for _ in range(STRAY_PASSES):
             distance = (latitude - _spread(mean, latitude, side)) / STRAY
-            trusted = latitude_weight / (distance * distance).clamp(min=1) ** 2
+            trusted = latitude_weight / clip(distance * distance, 1) ** 2
             _, latitude_at, (mean,) = _cell_means(trusted, [latitude], side)
     return Observations(
-        at_x=torch.cat([up_at[0].flatten(1), latitude_at[0].flatten(1)], 1),
-        at_y=torch.cat([up_at[1].flatten(1), latitude_at[1].flatten(1)], 1),
-        up_x=(up_x / length).flatten(1),
-        up_y=(up_y / length).flatten(1),
-        up_weight=up_total.flatten(1),
-        sin_latitude=torch.sin(mean.flatten(1)),
-        latitude_weight=total.flatten(1),
+        at_x=xp.concat([_rows(up_at[0]), _rows(latitude_at[0])], axis=1),
+        at_y=xp.concat([_rows(up_at[1]), _rows(latitude_at[1])], axis=1),
+        up_x=_rows(up_x / length),
+        up_y=_rows(up_y / length),
+        up_weight=_rows(up_total),
+        sin_latitude=xp.sin(_rows(mean)),
+        latitude_weight=_rows(total),
     )
 
 
 def _cell_means(
-    weight: Tensor, values: list[Tensor], side: int
-) -> tuple[Tensor, tuple[Tensor, Tensor], list[Tensor]]:
+    weight: Array, values: list[Array], side: int
+) -> tuple[Array, tuple[Array, Array], list[Array]]:
     """Over cells of side x side pixels of (B, H, W): the sum of the weights (B, h, w), the
     weighted mean place (x, y) and the weighted means of the values."""
+    xp = namespace(weight)
     _, height, width = weight.shape
-    x = torch.arange(width, dtype=weight.dtype, device=weight.device) + 0.5
-    y = torch.arange(height, dtype=weight.dtype, device=weight.device) + 0.5
-    # Along one axis at a time: rows first is fast, and serves the sums over x.
-    rows = _sum_runs(weight, side, 1)
-    total = _sum_runs(rows, side, 2)
-    inverse = 1 / total.clamp(min=torch.finfo(total.dtype).tiny)
-    at_x = _sum_runs(rows * x, side, 2) * inverse
-    at_y = _sum_runs(_sum_runs(weight, side, 2) * y[:, None], side, 1) * inverse
-    means = [_sum_runs(_sum_runs(v * weight, side, 1), side, 2) * inverse for v in values]
+    x = counting(width, weight, weight.dtype) + 0.5
+    y = counting(height, weight, weight.dtype) + 0.5
+    rows = _over_runs(xp.sum, weight, side)
+    total = _over_runs(xp.sum, rows.mT, side).mT
+    inverse = 1 / clip(total, tiny(total))
+    at_x = _over_runs(xp.sum, (rows * x).mT, side).mT * inverse
+    at_y, *means = (
+        _over_cells(xp.sum, value * weight, side) * inverse for value in (y[:, None], *values)
+    )
     return total, (at_x, at_y), means
 
 
-def _runs(values: Tensor, side: int, dim: int) -> Tensor:
-    """Runs of ``side`` along a dimension of (B, H, W) as a dimension of their own behind it;
-    the last one is filled up with zeros."""
-    missing = -values.shape[dim] % side
-    if missing:
-        values = pad(values, (0, missing) if dim == 2 else (0, 0, 0, missing))
-    shape = list(values.shape)
-    shape[dim : dim + 1] = [shape[dim] // side, side]
-    return values.reshape(shape)
+def _over_cells(reduce: Callable[..., Array], values: Array, side: int) -> Array:
+    """The sums, say, (B, h, w) over cells of side x side of (B, H, W); those at the right and at
+    the bottom may be smaller."""
+    return _over_runs(reduce, _over_runs(reduce, values, side).mT, side).mT
 
 
-def _sum_runs(values: Tensor, side: int, dim: int) -> Tensor:
-    """Sums of runs of ``side`` along a dimension of (B, H, W)."""
-    return _runs(values, side, dim).sum(dim + 1)
+def _over_runs(reduce: Callable[..., Array], values: Array, side: int) -> Array:
+    """The same over runs of ``side`` rows, which is fast: (B, h, W)."""
+    batch, height, width = values.shape
+    count = height // side
+    end = count * side
+    whole = reduce(values[:, :end].reshape(batch, count, side, width), axis=2)
+    if end == height:
+        return whole
+    rest = reduce(values[:, end:], axis=1, keepdims=True)
+    return namespace(values).concat([whole, rest], axis=1)
 
 
-def _strays(values: Tensor, cells: Tensor, side: int) -> bool:
+def _strays(values: Array, cells: Array, side: int) -> bool:
     """Whether any pixel is a stray in its cell."""
-    _, height, width = values.shape
-    if height % side or width % side:
-        missing = (0, -width % side, 0, -height % side)
-        values = pad(values[:, None], missing, mode="replicate")[:, 0]
-    rows = _runs(values, side, 1)
-    high = _runs(rows.amax(2), side, 2).amax(3)
-    low = _runs(rows.amin(2), side, 2).amin(3)
-    return bool(torch.maximum(high - cells, cells - low).amax() > STRAY)
+    xp = namespace(values)
+    high, low = _over_cells(xp.max, values, side), _over_cells(xp.min, values, side)
+    return bool(xp.maximum(high - cells, cells - low).max() > STRAY)
 
 
-def _spread(cells: Tensor, like: Tensor, side: int) -> Tensor:
+def _spread(cells: Array, like: Array, side: int) -> Array:
     """Every pixel of (B, H, W) gets the value of its cell (B, h, w)."""
     _, height, width = like.shape
-    spread = cells.repeat_interleave(side, 2)[:, :, :width].repeat_interleave(side, 1)
-    return spread[:, :height]
+    xp = namespace(cells)
+    spread = xp.repeat(cells, side, axis=2)[:, :, :width]
+    return xp.repeat(spread, side, axis=1)[:, :height]

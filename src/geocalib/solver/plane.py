@@ -11,9 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import torch
-from torch import Tensor
-
+from geocalib.arrays import Array, as_array, cast, clip, namespace, tiny, to_array
 from geocalib.cameras.camera import Camera
 from geocalib.solver.given import Given, Mapping
 from geocalib.solver.observations import Observations
@@ -30,57 +28,59 @@ class Plane:
 
     mapping: Mapping
     """From pixels of the originals to those of the fields."""
-    size: Tensor
+    size: Array
     """(B, 2) width and height of the originals, pixels."""
-    centre: Tensor
+    centre: Array
     """(B, 2) principal point, pixels of the originals."""
 
     @classmethod
     def create(
-        cls, mapping: Mapping, sizes: Sequence[tuple[int, int]], centre: Tensor | None = None
+        cls, mapping: Mapping, sizes: Sequence[tuple[int, int]], centre: Array | None = None
     ) -> Plane:
         """With the principal point at the centre, or where it is known to be (B, 2)."""
-        size = torch.tensor(sizes, dtype=torch.float64).reshape(-1, 2)
+        size = as_array(sizes, mapping.scale).reshape(-1, 2)
         return cls(mapping, size, 0.5 * size if centre is None else centre)
 
     def __len__(self) -> int:
         return len(self.size)
 
-    def __getitem__(self, index: Tensor | Sequence[int]) -> Plane:
+    def __getitem__(self, index: Array | Sequence[int]) -> Plane:
         """Some of the images."""
-        rows = torch.as_tensor(index)
+        rows = to_array(index, namespace(self.size))
         mapping = Mapping(self.mapping.scale[rows], self.mapping.corner[rows])
         return Plane(mapping, self.size[rows], self.centre[rows])
 
     @classmethod
     def concatenate(cls, parts: Sequence[Plane]) -> Plane:
+        xp = namespace(parts[0].size)
         return cls(
             Mapping(
-                torch.cat([part.mapping.scale for part in parts]),
-                torch.cat([part.mapping.corner for part in parts]),
+                xp.concat([part.mapping.scale for part in parts]),
+                xp.concat([part.mapping.corner for part in parts]),
             ),
-            torch.cat([part.size for part in parts]),
-            torch.cat([part.centre for part in parts]),
+            xp.concat([part.size for part in parts]),
+            xp.concat([part.centre for part in parts]),
         )
 
     @property
-    def unit(self) -> Tensor:
+    def unit(self) -> Array:
         """(B,) pixels of the originals."""
-        return self.size.amax(1)
+        return namespace(self.size).max(self.size, axis=1)
 
     @property
-    def shape(self) -> Tensor:
+    def shape(self) -> Array:
         """(B, 2) longer and shorter side of the pictures in the plane: 1 and at most 1."""
-        return self.size.sort(dim=1, descending=True)[0] / self.unit[:, None]
+        sides = namespace(self.size).sort(self.size, axis=1, descending=True)
+        return sides / self.unit[:, None]
 
     def place(self, observations: Observations) -> Observations:
         """Observations in pixels of the fields, moved to the plane."""
         o = observations.padded(observations.count)
         kind = o.up_x.dtype
-        scale, unit = self.mapping.scale.to(kind), self.unit[:, None].to(kind)
-        origin = (self.mapping.corner - self.centre).to(kind)
+        scale, unit = cast(self.mapping.scale, kind), cast(self.unit[:, None], kind)
+        origin = cast(self.mapping.corner - self.centre, kind)
         x, y = o.up_x / scale[:, :1], o.up_y / scale[:, 1:]
-        length = torch.hypot(x, y).clamp(min=torch.finfo(kind).tiny)
+        length = clip(namespace(x).hypot(x, y), tiny(x))
         return replace(
             o,
             at_x=(o.at_x / scale[:, :1] + origin[:, :1]) / unit,
@@ -96,28 +96,29 @@ class Plane:
             focal = Prior(focal.value / unit, focal.sigma / unit)
         elif focal is not None:
             focal = focal / unit
-        return replace(given, focal=focal, principal_point=torch.zeros_like(self.centre))
+        return replace(
+            given, focal=focal, principal_point=namespace(self.centre).zeros_like(self.centre)
+        )
 
     def originals(self, camera: Camera) -> Camera:
         """The cameras of the originals, with square pixels, given those of the plane."""
-        size, centre, unit = (v.to(camera.f) for v in (self.size, self.centre, self.unit))
-        return Camera(
-            camera.model, camera.f * unit, centre, camera.distortion, size, torch.ones_like(unit)
-        )
+        size, centre, unit = (as_array(v, camera.f) for v in (self.size, self.centre, self.unit))
+        square = namespace(unit).ones_like(unit)
+        return Camera(camera.model, camera.f * unit, centre, camera.distortion, size, square)
 
     def to_fields(self, result: FitResult, sizes: Sequence[tuple[int, int]]) -> FitResult:
         """A fit in the plane as one in pixels of fields of these (width, height), whose principal
         point is fixed."""
         scale, corner = self.mapping.scale, self.mapping.corner
         camera = self.originals(result.camera)
-        focal = scale[:, 1].to(camera.f)
+        focal = as_array(scale[:, 1], camera.f)
         moved = Camera(
             camera.model,
             camera.f * focal,
             (camera.c - corner) * scale,
             camera.distortion,
-            torch.tensor(sizes).to(camera.f),
-            self.mapping.aspect.to(camera.f),
+            as_array(sizes, camera.f),
+            as_array(self.mapping.aspect, camera.f),
         )
         return replace(result, camera=moved)
 

@@ -6,9 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-from torch import Tensor
-
+from geocalib.arrays import (
+    Array,
+    as_array,
+    double,
+    is_array,
+    mean_rows,
+    namespace,
+    unstack,
+    zeros,
+)
 from geocalib.cameras.base import CameraModel
 from geocalib.errors import PriorError
 from geocalib.solver.coupling import Coupling
@@ -30,7 +37,7 @@ class Prior:
     sigma: Any
 
 
-Known = Prior | float | Sequence[float] | Tensor | None
+Known = Prior | float | Sequence[float] | Array | None
 """A prior argument of ``fit``: nothing, a hard value, or a soft prior."""
 
 
@@ -38,9 +45,9 @@ Known = Prior | float | Sequence[float] | Tensor | None
 class Knowledge:
     """What is known of one kind of unknown, per time or camera (n rows), in double precision."""
 
-    value: Tensor | None = None
+    value: Array | None = None
     """(n, d) hard value or centre of the soft prior."""
-    information: Tensor | None = None
+    information: Array | None = None
     """(n, d) inverse squared sigma of a soft prior (gravity: (n, 1), or (n, 2) of the angles roll
     and pitch)."""
 
@@ -52,7 +59,7 @@ class Knowledge:
     def soft(self) -> bool:
         return self.information is not None
 
-    def select(self, index: Tensor) -> Knowledge:
+    def select(self, index: Array) -> Knowledge:
         return Knowledge(
             None if self.value is None else self.value[index],
             None if self.information is None else self.information[index],
@@ -86,7 +93,7 @@ class Priors:
         information = self.gravity.information
         return information is not None and information.shape[1] == 2
 
-    def select(self, times: Tensor, cameras: Tensor) -> Priors:
+    def select(self, times: Array, cameras: Array) -> Priors:
         return Priors(
             gravity=self.gravity.select(times),
             log_f=self.log_f.select(cameras),
@@ -125,7 +132,8 @@ def _known_focal(focal: Known, coupling: Coupling) -> Knowledge:
         return Knowledge()
     if bool((value <= 0).any()):
         raise PriorError(f"focal must be positive, in pixels; got {float(value.min())}")
-    return _shared("focal", (value.log(), None if sigma is None else sigma / value), coupling)
+    log_f = namespace(value).log(value)
+    return _shared("focal", (log_f, None if sigma is None else sigma / value), coupling)
 
 
 def _known_stretch(aspect: Known, coupling: Coupling) -> Knowledge:
@@ -135,14 +143,15 @@ def _known_stretch(aspect: Known, coupling: Coupling) -> Knowledge:
         raise PriorError(f"aspect, fx / fy, must be positive; got {float(value.min())}")
     if value is None or sigma is None:
         return NOTHING
-    return _shared("aspect", (torch.zeros_like(value), sigma / value), coupling)
+    none = namespace(value).zeros_like(value)
+    return _shared("aspect", (none, sigma / value), coupling)
 
 
 def _known_distortion(distortion: Known, model: CameraModel, coupling: Coupling) -> Knowledge:
     value, sigma = _parse("distortion", distortion, coupling, len(model.parameters))
     if value is not None:
         for name, column, (low, high) in zip(
-            model.parameters, value.unbind(-1), model.bounds, strict=True
+            model.parameters, unstack(value), model.bounds, strict=True
         ):
             if bool(((column < low) | (column > high)).any()):
                 raise PriorError(f"{model.name}: {name} must lie in [{low}, {high}]")
@@ -154,7 +163,8 @@ def _known_gravity(gravity: Known, coupling: Coupling) -> Knowledge:
     value, sigma = _parse("gravity", gravity, coupling, 3, sigma_width=width)
     if value is None:
         return Knowledge()
-    norm = torch.linalg.vector_norm(value, dim=-1, keepdim=True)
+    xp = namespace(value)
+    norm = xp.linalg.vector_norm(value, axis=-1, keepdims=True)
     if bool((norm < 1e-6).any()):
         raise PriorError("gravity must be a direction; got a vector of length 0")
     value = value / norm
@@ -163,26 +173,26 @@ def _known_gravity(gravity: Known, coupling: Coupling) -> Knowledge:
             raise PriorError("on a rig gravity has one sigma for all directions, not two")
         return Knowledge(value, sigma**-2)
     if coupling.rotation is not None:
-        value = (coupling.rotation.double().transpose(1, 2) @ value[..., None])[..., 0]
+        value = (double(coupling.rotation).mT @ value[..., None])[..., 0]
     times = len(coupling.time_component)
     if sigma is None:
         return Knowledge(_agreed("gravity", value, coupling.time, times))
     weight = sigma**-2
-    centre = _mean(value * weight, coupling.time, times)
-    centre = centre / torch.linalg.vector_norm(centre, dim=-1, keepdim=True)
-    return Knowledge(centre, _mean(weight, coupling.time, times))
+    centre = mean_rows(value * weight, coupling.time, times)
+    centre = centre / xp.linalg.vector_norm(centre, axis=-1, keepdims=True)
+    return Knowledge(centre, mean_rows(weight, coupling.time, times))
 
 
 def gravity_sigma_width(gravity: Known) -> int:
     """How many sigmas gravity has: 1, or 2 where those of roll and pitch are told apart."""
-    if not isinstance(gravity, Prior) or not isinstance(gravity.sigma, Tensor):
+    if not isinstance(gravity, Prior) or not is_array(gravity.sigma):
         return 1
-    return 2 if gravity.sigma.dim() == 2 and gravity.sigma.shape[1] == 2 else 1
+    return 2 if gravity.sigma.ndim == 2 and gravity.sigma.shape[1] == 2 else 1
 
 
 def _parse(
     name: str, known: Known, coupling: Coupling, width: int, sigma_width: int | None = None
-) -> tuple[Tensor | None, Tensor | None]:
+) -> tuple[Array | None, Array | None]:
     """Value (B, width) and sigma (B, sigma_width), or None for what is not given."""
     if known is None:
         return None, None
@@ -196,32 +206,33 @@ def _parse(
     return value, sigma
 
 
-def rows(name: str, given: Any, images: Tensor, width: int, spread: bool = False) -> Tensor:
+def rows(name: str, given: Any, images: Array, width: int, spread: bool = False) -> Array:
     """A number, (width,), (B,) where width is 1, or (B, width) as (B, width); ``spread`` lets a
     single number stand for all columns."""
+    xp = namespace(images)
     try:
-        tensor = torch.as_tensor(given, dtype=torch.float64, device=images.device)
+        array = as_array(given, images, xp.float64)
     except (TypeError, ValueError, RuntimeError) as error:
         raise PriorError(f"{name} must hold numbers, got {type(given).__name__}") from error
-    if not bool(torch.isfinite(tensor).all()):
+    if not bool(xp.isfinite(array).all()):
         raise PriorError(f"{name} must be finite")
     batch = len(images)
-    if tensor.dim() == 0 and (width == 1 or spread):
-        return tensor.expand(batch, width)
-    if tensor.shape == (width,):
-        return tensor.expand(batch, width)
-    if tensor.shape == (batch,) and (width == 1 or spread):
-        return tensor[:, None].expand(batch, width)
-    if tensor.shape == (batch, width):
-        return tensor
+    if array.ndim == 0 and (width == 1 or spread):
+        return xp.broadcast_to(array, (batch, width))
+    if array.shape == (width,):
+        return xp.broadcast_to(array, (batch, width))
+    if array.shape == (batch,) and (width == 1 or spread):
+        return xp.broadcast_to(array[:, None], (batch, width))
+    if array.shape == (batch, width):
+        return array
     single = "a number" if width == 1 else f"{width} numbers"
     raise PriorError(
         f"{name} must be {single}, or one row for each of {batch} images; "
-        f"got shape {tuple(tensor.shape)}"
+        f"got shape {tuple(array.shape)}"
     )
 
 
-def _shared(name: str, known: tuple[Tensor | None, Tensor | None], coupling: Coupling) -> Knowledge:
+def _shared(name: str, known: tuple[Array | None, Array | None], coupling: Coupling) -> Knowledge:
     """From images to cameras: what several images say of one camera is said once."""
     value, sigma = known
     cameras = len(coupling.camera_component)
@@ -230,24 +241,18 @@ def _shared(name: str, known: tuple[Tensor | None, Tensor | None], coupling: Cou
     if sigma is None:
         return Knowledge(_agreed(name, value, coupling.camera, cameras))
     weight = sigma**-2
-    mean_weight = _mean(weight, coupling.camera, cameras)
-    return Knowledge(_mean(value * weight, coupling.camera, cameras) / mean_weight, mean_weight)
+    mean_weight = mean_rows(weight, coupling.camera, cameras)
+    return Knowledge(mean_rows(value * weight, coupling.camera, cameras) / mean_weight, mean_weight)
 
 
-def _mean(values: Tensor, index: Tensor, count: int) -> Tensor:
-    ones = torch.ones_like(values[:, :1])
-    total = values.new_zeros(count, values.shape[1]).index_add(0, index, values)
-    return total / ones.new_zeros(count, 1).index_add(0, index, ones)
-
-
-def _agreed(name: str, value: Tensor, index: Tensor, count: int) -> Tensor:
+def _agreed(name: str, value: Array, index: Array, count: int) -> Array:
     """The common value of rows that share an unknown; an error if they contradict each other."""
-    common = torch.empty(count, value.shape[1], dtype=value.dtype, device=value.device)
+    common = zeros((count, value.shape[1]), value)
     common[index] = value
-    off = (value - common[index]).abs()
-    wrong = (off > AGREEMENT * (1 + value.abs())).any(1)
+    off = abs(value - common[index])
+    wrong = (off > AGREEMENT * (1 + abs(value))).any(1)
     if bool(wrong.any()):
-        image = int(wrong.nonzero()[0])
+        image = int(namespace(wrong).nonzero(wrong)[0][0])
         raise PriorError(
             f"contradictory hard constraints: {name} of image {image} differs from that of "
             "another image that shares it"

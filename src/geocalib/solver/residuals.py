@@ -10,9 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import torch
-from torch import Tensor
-
+from geocalib.arrays import Array, clip, double, namespace, tiny
 from geocalib.cameras.camera import Camera
 from geocalib.geometry.fields import (
     Free,
@@ -25,7 +23,7 @@ from geocalib.geometry.fields import (
 from geocalib.solver.observations import Observations
 from geocalib.solver.robust import huber as huber_kernel
 
-CHUNK = {"cpu": 1 << 16}
+CHUNK = 1 << 16
 """Observations evaluated at once: on a CPU they and all temporaries stay in its cache."""
 CHUNK_ELSEWHERE = 1 << 24
 """On a device that is kept busy by large batches: as many as memory allows."""
@@ -39,11 +37,11 @@ whose domain often ends inside the image, clearly wrong."""
 class Normal:
     """Gauss-Newton normal equations of E / 2 per image, in double precision."""
 
-    hessian: Tensor
+    hessian: Array
     """(B, P, P)."""
-    gradient: Tensor
+    gradient: Array
     """(B, P)."""
-    cost: Tensor
+    cost: Array
     """(B,) the value of E."""
 
 
@@ -51,9 +49,9 @@ class Normal:
 class Information:
     """The two halves of the sandwich covariance hessian^-1 scatter hessian^-1, per image."""
 
-    hessian: Tensor
+    hessian: Array
     """(B, P, P) expected curvature of E / 2."""
-    scatter: Tensor
+    scatter: Array
     """(B, P, P) sum of squared scores."""
 
 
@@ -61,37 +59,37 @@ class Information:
 class _Residuals:
     """Residuals (B, M) and their Jacobians (B, P, M) of M up-vectors and latitudes in a row."""
 
-    value: Tensor
+    value: Array
     """Component along the derivative (the up-vector's two reduce to one)."""
-    squared: Tensor
-    jacobian: Tensor
-    weight: Tensor
+    squared: Array
+    jacobian: Array
+    weight: Array
 
 
 def normal_equations(
     camera: Camera,
-    gravity: Tensor,
-    basis: Tensor,
+    gravity: Array,
+    basis: Array,
     observations: Observations,
     free: Free,
     huber: float | None,
 ) -> Normal:
     """Normal equations of B images with cameras (B), gravity (B, 3) and its basis (B, 3, 2)."""
-    parts = []
+    xp, parts = namespace(gravity), []
     for r in _chunks(camera, gravity, basis, observations, free):
         cost, trust = huber_kernel(r.squared, huber)
-        weighted = r.jacobian * (r.weight * trust).unsqueeze(1)
-        right = torch.cat([r.jacobian, r.value.unsqueeze(1)], 1)
-        product = weighted.double() @ right.double().transpose(1, 2)
-        parts.append((product, (r.weight * cost).sum(1, dtype=torch.float64)))
-    product = torch.cat([p for p, _ in parts])
-    return Normal(product[..., :-1], product[..., -1], torch.cat([c for _, c in parts]))
+        weighted = r.jacobian * (r.weight * trust)[:, None]
+        right = xp.concat([r.jacobian, r.value[:, None]], axis=1)
+        product = double(weighted) @ double(right).mT
+        parts.append((product, double(r.weight * cost).sum(1)))
+    product = xp.concat([p for p, _ in parts])
+    return Normal(product[..., :-1], product[..., -1], xp.concat([c for _, c in parts]))
 
 
 def information(
     camera: Camera,
-    gravity: Tensor,
-    basis: Tensor,
+    gravity: Array,
+    basis: Array,
     observations: Observations,
     free: Free,
     huber: float | None,
@@ -102,14 +100,14 @@ def information(
     cost comes from the density of residuals around zero, here measured within a window that
     widens with the noise.
     """
-    parts = []
+    xp, parts = namespace(gravity), []
     for r in _chunks(camera, gravity, basis, observations, free):
         _, trust = huber_kernel(r.squared, huber)
-        score = r.jacobian * (r.weight * trust * r.value).unsqueeze(1)
+        score = r.jacobian * (r.weight * trust * r.value)[:, None]
         curvature = r.weight
         if huber is not None:
             half = r.weight.shape[1] // 2
-            curvature = torch.cat(
+            curvature = xp.concat(
                 [
                     weight * _density(squared, weight, huber)
                     for weight, squared in (
@@ -117,42 +115,44 @@ def information(
                         (r.weight[:, half:], r.squared[:, half:]),
                     )
                 ],
-                1,
+                axis=1,
             )
-        weighted = (r.jacobian * curvature.unsqueeze(1)).double()
-        score = score.double()
-        parts.append(
-            (weighted @ r.jacobian.double().transpose(1, 2), score @ score.transpose(1, 2))
-        )
-    return Information(torch.cat([h for h, _ in parts]), torch.cat([s for _, s in parts]))
+        weighted = double(r.jacobian * curvature[:, None])
+        score = double(score)
+        parts.append((weighted @ double(r.jacobian).mT, score @ score.mT))
+    return Information(xp.concat([h for h, _ in parts]), xp.concat([s for _, s in parts]))
 
 
-def _density(squared: Tensor, weight: Tensor, threshold: float) -> Tensor:
+def _density(squared: Array, weight: Array, threshold: float) -> Array:
     """Expected curvature of each residual, from a box window of a third of a sigma."""
     # The weighted mean of the norms' square roots, squared: the median's value for Gaussian
     # noise, nearly as deaf to outliers, and much cheaper.
-    root = torch.sqrt(torch.sqrt(squared))
-    total = weight.sum(1, keepdim=True).clamp(min=torch.finfo(weight.dtype).tiny)
-    typical = ((weight * root).sum(1, keepdim=True) / total) ** 2
-    window = (0.5 * typical).clamp(min=threshold)
+    xp = namespace(squared)
+    root = xp.sqrt(xp.sqrt(squared))
+    total = clip(weight.sum(1)[:, None], tiny(weight))
+    typical = ((weight * root).sum(1)[:, None] / total) ** 2
+    window = clip(0.5 * typical, threshold)
     return (squared < window * window) * (threshold / window)
 
 
 def _chunks(
-    camera: Camera, gravity: Tensor, basis: Tensor, observations: Observations, free: Free
+    camera: Camera, gravity: Array, basis: Array, observations: Observations, free: Free
 ) -> Iterator[_Residuals]:
     """The residuals of all images, a few images at a time."""
-    most = CHUNK.get(observations.up_x.device.type, CHUNK_ELSEWHERE)
+    most = CHUNK if str(observations.up_x.device) == "cpu" else CHUNK_ELSEWHERE
     step = max(1, most // max(1, observations.count))
+    if step >= len(observations):
+        yield _residuals(camera, gravity, basis, observations, free)
+        return
     for start in range(0, len(observations), step):
         part = slice(start, start + step)
         yield _residuals(camera[part], gravity[part], basis[part], observations[part], free)
 
 
 def _residuals(
-    camera: Camera, gravity: Tensor, basis: Tensor, observations: Observations, free: Free
+    camera: Camera, gravity: Array, basis: Array, observations: Observations, free: Free
 ) -> _Residuals:
-    o = observations
+    o, xp = observations, namespace(gravity)
     rays = cast_rays(camera, gravity, o.at_x, o.at_y)
     up_rays = latitude_rays = rays
     if o.at_x.shape[1] > o.count:
@@ -168,14 +168,14 @@ def _residuals(
         strict=True,
     )
     columns = [column for pair in pairs for column in pair]
-    value = torch.cat([turned, difference], 1)
-    squared = torch.cat([dx * dx + dy * dy, difference * difference], 1)
-    jacobian = torch.cat(columns, 1) if columns else value.new_zeros(len(value), 0)
+    value = xp.concat([turned, difference], axis=1)
+    squared = xp.concat([dx * dx + dy * dy, difference * difference], axis=1)
+    jacobian = xp.concat(columns, axis=1) if columns else value[:, :0]
     jacobian = jacobian.reshape(len(value), len(columns) // 2, value.shape[1])
     seen = rays.jet.valid
     if seen is not None and not bool(seen.all()):
-        seen = seen if seen.shape == value.shape else torch.cat([seen, seen], 1)
-        value = torch.where(seen, value, 0.0)
-        squared = torch.where(seen, squared, UNSEEN_WIDE if camera.model.wide else UNSEEN)
-        jacobian = torch.where(seen.unsqueeze(1), jacobian, 0.0)
-    return _Residuals(value, squared, jacobian, torch.cat([o.up_weight, o.latitude_weight], 1))
+        seen = seen if seen.shape == value.shape else xp.concat([seen, seen], axis=1)
+        value = xp.where(seen, value, 0.0)
+        squared = xp.where(seen, squared, UNSEEN_WIDE if camera.model.wide else UNSEEN)
+        jacobian = xp.where(seen[:, None], jacobian, 0.0)
+    return _Residuals(value, squared, jacobian, xp.concat([o.up_weight, o.latitude_weight], axis=1))

@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-import torch
-from torch import Tensor
-
+from geocalib.arrays import Array, as_array, degrees
 from geocalib.cameras.camera import Camera
 from geocalib.geometry import gravity as sphere
 from geocalib.geometry.fields import ALONG_PITCH, ALONG_ROLL, LOG_F
@@ -21,20 +19,20 @@ class FitResult:
 
     camera: Camera
     """camera.f (B,), camera.c (B, 2), camera.distortion (B, D)."""
-    gravity: Tensor
+    gravity: Array
     """(B, 3) unit vectors, pointing down."""
-    covariance: Tensor
+    covariance: Array
     """(B, P, P) of the free parameters, in the order of ``parameters``."""
     parameters: tuple[str, ...]
     """Names of the free parameters: roll and pitch direction on the sphere (radians), log f,
     distortion, principal point (pixels), log of fx / fy."""
     status: list[Status]
     """How the fit of each image ended, in words."""
-    cost: Tensor
+    cost: Array
     """(B,) the minimised E of each image."""
-    confidence_scale: Tensor
+    confidence_scale: Array
     """(B,) s^2: given, or estimated from the residuals."""
-    iterations: Tensor
+    iterations: Array
     """(B,)."""
 
     def __len__(self) -> int:
@@ -44,15 +42,10 @@ class FitResult:
         self, gravity: float = 1.0, focal: float = 1.0, distortion: float = 1.0
     ) -> FitResult:
         """With the standard deviations of gravity, log f and distortion multiplied."""
-        factor = torch.ones(len(self.parameters), dtype=torch.float64)
-        for i, name in enumerate(self.parameters):
-            if name in (ALONG_ROLL, ALONG_PITCH):
-                factor[i] = gravity
-            elif name == LOG_F:
-                factor[i] = focal
-            elif name in self.camera.model.parameters:
-                factor[i] = distortion
-        factor = factor.to(self.covariance)
+        factors = {ALONG_ROLL: gravity, ALONG_PITCH: gravity, LOG_F: focal}
+        factors |= dict.fromkeys(self.camera.model.parameters, distortion)
+        each = [factors.get(name, 1.0) for name in self.parameters]
+        factor = as_array(each, self.covariance)
         return replace(self, covariance=factor[:, None] * self.covariance * factor)
 
     @cached_property
@@ -61,21 +54,21 @@ class FitResult:
         return sigmas_of(self.camera, self.gravity, self.covariance, self.parameters)
 
     @property
-    def roll_deg(self) -> Tensor:
+    def roll_deg(self) -> Array:
         """(B,)."""
-        return torch.rad2deg(sphere.to_roll_pitch(self.gravity)[0])
+        return degrees(sphere.to_roll_pitch(self.gravity)[0])
 
     @property
-    def pitch_deg(self) -> Tensor:
+    def pitch_deg(self) -> Array:
         """(B,)."""
-        return torch.rad2deg(sphere.to_roll_pitch(self.gravity)[1])
+        return degrees(sphere.to_roll_pitch(self.gravity)[1])
 
     @property
-    def vfov_deg(self) -> Tensor:
+    def vfov_deg(self) -> Array:
         """(B,)."""
-        return torch.rad2deg(self.camera.vfov)
+        return degrees(self.camera.vfov)
 
     @property
-    def hfov_deg(self) -> Tensor:
+    def hfov_deg(self) -> Array:
         """(B,)."""
-        return torch.rad2deg(self.camera.hfov)
+        return degrees(self.camera.hfov)

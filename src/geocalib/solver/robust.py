@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
+from geocalib.arrays import Array, clip, inverse_root, namespace
 
 
-def huber(squared: Tensor, threshold: float | None) -> tuple[Tensor, Tensor]:
+def huber(squared: Array, threshold: float | None) -> tuple[Array, Array]:
     """Cost of each residual and the weight with which it enters the normal equations.
 
     The cost is ``squared`` up to the threshold and 2 threshold norm - threshold^2 beyond.
     """
     if threshold is None:
-        return squared, torch.ones_like(squared)
-    outside = squared.clamp(min=threshold**2)
-    weight = threshold * torch.rsqrt(outside)
-    return torch.minimum(squared, 2 * outside * weight - threshold**2), weight
+        return squared, namespace(squared).ones_like(squared)
+    outside = clip(squared, threshold**2)
+    weight = threshold * inverse_root(outside)
+    return namespace(squared).minimum(squared, 2 * outside * weight - threshold**2), weight

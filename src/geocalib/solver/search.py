@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import torch
-
-from geocalib.solver.implicit import attach_gradients
+from geocalib.arrays import gradients_only_if, namespace, no_gradients, replace_rows
 from geocalib.solver.lm import Solution, minimise
 from geocalib.solver.objective import Problem
 from geocalib.solver.options import FitOptions
@@ -21,14 +19,17 @@ def search(problem: Problem, start: State, options: FitOptions) -> Solution:
     """The best state found from ``start``, with the gradients the options ask for."""
     order = problem.frame.model.release
     state, spent = _approach(problem, start, order, STAGE_ITERATIONS, options.max_iterations)
-    with torch.set_grad_enabled(options.gradient == "unrolled"):
+    with gradients_only_if(options.gradient == "unrolled"):
         solution = minimise(problem, state, options.max_iterations - spent)
     progress = replace(solution.progress, iterations=solution.progress.iterations + spent)
     solution = replace(solution, progress=progress)
     if spent and options.gradient != "unrolled" and not bool(progress.converged.all()):
-        with torch.no_grad():
+        with no_gradients():
             solution = _again(problem, start, solution, options.max_iterations)
     if options.gradient == "implicit":
+        # Only torch has derivatives; nobody else is to import it.
+        from geocalib.solver.implicit import attach_gradients
+
         return replace(solution, state=attach_gradients(problem, solution.state))
     return solution
 
@@ -42,7 +43,7 @@ def _approach(
     Plain squares all the way: the start is far off, where the Huber kernel only slows the steps.
     """
     spent = 0
-    with torch.no_grad():
+    with no_gradients():
         observations = problem.observations.detach()
         for frame in _stages(problem.frame, order):
             count = min(each, most - spent - 1)
@@ -73,7 +74,8 @@ def _again(problem: Problem, start: State, first: Solution, most: int) -> Soluti
     order = (*first_freed, *rest)
     state, spent = _approach(part, start.select(times, cameras), order, PATIENT_ITERATIONS, most)
     second = minimise(part, state, most - spent)
-    components = unsettled.nonzero()[:, 0]
+    xp = namespace(unsettled)
+    components = xp.nonzero(unsettled)[0]
     cost = first.cost[images]
     better = part.coupling.component_sum(second.cost) < part.coupling.component_sum(cost)
     state = second.state.where(better, first.state.select(times, cameras), part.coupling)
@@ -81,6 +83,6 @@ def _again(problem: Problem, start: State, first: Solution, most: int) -> Soluti
     progress = second.progress.where(better, first.progress.select(components))
     return Solution(
         first.state.replaced(state, times, cameras),
-        first.cost.index_copy(0, images, torch.where(image_better, second.cost, cost)),
+        replace_rows(first.cost, images, xp.where(image_better, second.cost, cost)),
         first.progress.replaced(progress, components),
     )

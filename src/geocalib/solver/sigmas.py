@@ -2,104 +2,158 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import torch
-from torch import Tensor
-
+from geocalib.arrays import (
+    Array,
+    cast,
+    clip,
+    degrees,
+    detach,
+    diagonal,
+    double,
+    namespace,
+    quiet,
+    tiny,
+    unstack,
+)
 from geocalib.cameras.camera import Camera
+from geocalib.geometry.fields import ALONG_PITCH, ALONG_ROLL, CX, CY, LOG_ASPECT, LOG_F
 
 
 @dataclass(frozen=True)
 class Sigma:
     """One-sigma uncertainties of B images; 0 for what was held fixed."""
 
-    roll_deg: Tensor
+    roll_deg: Array
     """(B,)."""
-    pitch_deg: Tensor
+    pitch_deg: Array
     """(B,)."""
-    gravity_deg: Tensor
+    gravity_deg: Array
     """(B,) along the gravity's most uncertain direction."""
-    vfov_deg: Tensor
+    vfov_deg: Array
     """(B,)."""
-    hfov_deg: Tensor
+    hfov_deg: Array
     """(B,)."""
-    focal: Tensor
+    focal: Array
     """(B,) pixels."""
-    aspect: Tensor
+    aspect: Array
     """(B,) of fx / fy."""
-    distortion: Tensor
+    distortion: Array
     """(B, D) in the unit of each parameter."""
-    principal_point: Tensor
+    principal_point: Array
     """(B, 2) pixels."""
 
 
-@torch.inference_mode(False)
-@torch.no_grad()
+@quiet
 def sigmas_of(
-    camera: Camera, gravity: Tensor, covariance: Tensor, parameters: Sequence[str]
+    camera: Camera, gravity: Array, covariance: Array, parameters: Sequence[str]
 ) -> Sigma:
     """Those of B cameras and gravities (B, 3), given the covariance (B, P, P) of their free
     parameters, named as in ``FitResult``. Computed in double precision, without gradients.
 
     NaN for images that failed, and for a field of view that is not there.
     """
-    dtype, camera = covariance.dtype, camera.to(torch.float64, copy=True)
-    gravity, covariance = (value.to(torch.float64, copy=True) for value in (gravity, covariance))
-    fixed = 0 * camera.f
-    variances = dict(zip(parameters, covariance.diagonal(dim1=1, dim2=2).unbind(1), strict=True))
-    sigma = {name: variance.clamp(min=0).sqrt() for name, variance in variances.items()}
+    dtype = covariance.dtype
+    camera, gravity, covariance = (
+        camera.map(_plain_double),
+        _plain_double(gravity),
+        _plain_double(covariance),
+    )
+    xp, fixed = namespace(gravity), 0 * camera.f
+    variances = dict(zip(parameters, unstack(diagonal(covariance)), strict=True))
+    sigma = {name: xp.sqrt(clip(variance, 0)) for name, variance in variances.items()}
     roll = pitch = largest = fixed
-    if "pitch direction" in sigma:
+    if ALONG_PITCH in sigma:
         # The tangent basis runs along roll, shortened by the cosine of the pitch, and pitch.
-        cos_pitch = torch.linalg.vector_norm(gravity[:, :2], dim=1).clamp(min=1e-9)
-        roll, pitch = sigma["roll direction"] / cos_pitch, sigma["pitch direction"]
+        cos_pitch = clip(xp.linalg.vector_norm(gravity[:, :2], axis=1), 1e-9)
+        roll, pitch = sigma[ALONG_ROLL] / cos_pitch, sigma[ALONG_PITCH]
         # Without an eigensolver, which refuses what is not finite.
-        first, second = variances["roll direction"], variances["pitch direction"]
-        spread = torch.hypot(0.5 * (first - second), covariance[:, 0, 1])
-        largest = (0.5 * (first + second) + spread).clamp(min=0).sqrt()
-    vfov, hfov = _view_sigmas(camera, covariance, parameters)
+        first, second = variances[ALONG_ROLL], variances[ALONG_PITCH]
+        spread = xp.hypot(0.5 * (first - second), covariance[:, 0, 1])
+        largest = xp.sqrt(clip(0.5 * (first + second) + spread, 0))
 
-    def of_each(names: Sequence[str]) -> Tensor:
+    def of_each(names: Sequence[str]) -> Array:
         each = [sigma.get(name, fixed) for name in names]
-        return torch.stack(each, 1).to(dtype) if each else gravity[:, :0].to(dtype)
+        return cast(xp.stack(each, axis=1) if each else gravity[:, :0], dtype)
+
+    def of_view(axis: int) -> Array:
+        return cast(degrees(_view_sigma(camera, axis, covariance, parameters)), dtype)
 
     return Sigma(
-        roll_deg=roll.rad2deg().to(dtype),
-        pitch_deg=pitch.rad2deg().to(dtype),
-        gravity_deg=largest.rad2deg().to(dtype),
-        vfov_deg=vfov.rad2deg().to(dtype),
-        hfov_deg=hfov.rad2deg().to(dtype),
-        focal=(camera.f * sigma.get("log f", fixed)).to(dtype),
-        aspect=(camera.aspect * sigma.get("log aspect", fixed)).to(dtype),
+        roll_deg=cast(degrees(roll), dtype),
+        pitch_deg=cast(degrees(pitch), dtype),
+        gravity_deg=cast(degrees(largest), dtype),
+        vfov_deg=of_view(1),
+        hfov_deg=of_view(0),
+        focal=cast(camera.f * sigma.get(LOG_F, fixed), dtype),
+        aspect=cast(camera.aspect * sigma.get(LOG_ASPECT, fixed), dtype),
         distortion=of_each(camera.model.parameters),
-        principal_point=of_each(("cx", "cy")),
+        principal_point=of_each((CX, CY)),
     )
 
 
-def _view_sigmas(
-    camera: Camera, covariance: Tensor, parameters: Sequence[str]
-) -> tuple[Tensor, Tensor]:
-    """(B,) one sigma of the vertical and of the horizontal field of view, radians."""
-    names = ("log f", *camera.model.parameters, "cx", "cy", "log aspect")
-    with torch.enable_grad():
-        log_f, log_aspect = camera.f.log()[:, None], camera.aspect.log()[:, None]
-        values = torch.cat([log_f, camera.distortion, camera.c, log_aspect], 1).requires_grad_()
-        f, distortion, c = values[:, 0].exp(), values[:, 1:-3], values[:, -3:-1]
-        moved = Camera(camera.model, f, c, distortion, camera.size, values[:, -1].exp())
-        views = moved.vfov, moved.hfov
-        slopes = [torch.autograd.grad(v.sum(), values, retain_graph=True)[0] for v in views]
-    sigmas = []
-    for view, slope in zip(views, slopes, strict=True):
-        by_name = dict(zip(names, slope.unbind(1), strict=True))
-        columns = [by_name.get(name, torch.zeros_like(view)) for name in parameters]
-        if columns:
-            gradient = torch.stack(columns, 1)[:, None]
-            variance = (gradient @ covariance @ gradient.transpose(1, 2))[:, 0, 0]
-        else:
-            variance = torch.zeros_like(view)
-        # Without a view there is no slope either.
-        sigma = variance.clamp(min=0).sqrt()
-        sigmas.append(torch.where(torch.isfinite(view), sigma, torch.nan))
-    return sigmas[0], sigmas[1]
+def _plain_double(value: Array) -> Array:
+    """In double precision and without gradients."""
+    return double(detach(value))
+
+
+def _view_sigma(camera: Camera, axis: int, covariance: Array, parameters: Sequence[str]) -> Array:
+    """(B,) one sigma of the horizontal (axis 0) or vertical (1) field of view, radians."""
+    xp, view = namespace(camera.f), camera.vfov if axis else camera.hfov
+    slopes = view_slopes(camera, axis)
+    columns = [slopes.get(name, xp.zeros_like(view)) for name in parameters]
+    if not columns:
+        return xp.where(xp.isfinite(view), 0.0, view)
+    slope = xp.stack(columns, axis=1)[:, None]
+    variance = (slope @ covariance @ slope.mT)[:, 0, 0]
+    # Without a view there is no slope either.
+    return xp.where(xp.isfinite(view), xp.sqrt(clip(variance, 0)), math.nan)
+
+
+def view_slopes(camera: Camera, axis: int) -> dict[str, Array]:
+    """The derivatives (B,) of the horizontal (axis 0) or vertical (1) field of view in those
+    intrinsics that it depends on, by their names."""
+    if not camera.model.wide:
+        # view = 2 atan(size / 2 f), whose f is fx for the horizontal one.
+        slope = -namespace(camera.f).sin(camera.vfov if axis else camera.hfov)
+        return {LOG_F: slope} if axis else {LOG_F: slope, LOG_ASPECT: slope}
+    return _wide_view_slopes(camera, axis)
+
+
+def _wide_view_slopes(camera: Camera, axis: int) -> dict[str, Array]:
+    """Those of the angle between the rays N = (m, depth(|m|^2)) of two pixels."""
+    xp, ends = namespace(camera.f), camera.border_middles(axis)
+    m = camera.normalise(ends)
+    s = (m * m).sum(-1)
+    jet = camera.model.jet(s, tuple(k[:, None] for k in unstack(camera.distortion)))
+    assert jet.d_s is not None
+    N = xp.concat([m, jet.depth[..., None]], axis=-1)
+    length = xp.linalg.vector_norm(N, axis=-1, keepdims=True)
+    rays = N / length
+    # The view widens as its rays turn away from each other, or beyond 180 degrees towards.
+    other = xp.flip(rays, axis=1)
+    away = rays * (rays * other).sum(-1)[..., None] - other
+    away = away / clip(xp.linalg.vector_norm(away, axis=-1, keepdims=True), tiny(s))
+    view = camera.vfov if axis else camera.hfov
+    widening = xp.where((view > math.pi)[:, None, None], -away, away) / length
+    of_x, of_y, of_depth = unstack(widening)
+
+    def moved(dx: Array, dy: Array) -> Array:
+        """The slope in what moves m by (dx, dy)."""
+        dz = 2 * (m[..., 0] * dx + m[..., 1] * dy) * jet.d_s
+        return (of_x * dx + of_y * dy + of_depth * dz).sum(1)
+
+    fx, fy = (f[:, None] for f in unstack(camera.focal))
+    none = xp.zeros_like(s)
+    slopes = {
+        LOG_F: moved(-m[..., 0], -m[..., 1]),
+        CX: moved(none - 1 / fx, none),
+        CY: moved(none, none - 1 / fy),
+        LOG_ASPECT: moved(-m[..., 0], none),
+    }
+    for name, d_k in zip(camera.model.parameters, jet.d_k, strict=True):
+        slopes[name] = (of_depth * d_k).sum(1)
+    return slopes

@@ -6,9 +6,17 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-import torch
-from torch import Tensor
-
+from geocalib.arrays import (
+    Array,
+    DType,
+    cast,
+    clip,
+    detach,
+    namespace,
+    replace_rows,
+    unstack,
+    zeros,
+)
 from geocalib.cameras.base import CameraModel
 from geocalib.cameras.camera import Camera
 from geocalib.geometry import gravity as sphere
@@ -40,22 +48,22 @@ def focal_range(model: CameraModel) -> tuple[float, float]:
 class State:
     """T gravities and C cameras."""
 
-    gravity: Tensor
+    gravity: Array
     """(T, 3)."""
-    log_f: Tensor
+    log_f: Array
     """(C,)."""
-    distortion: Tensor
+    distortion: Array
     """(C, D)."""
-    c: Tensor
+    c: Array
     """(C, 2)."""
-    log_stretch: Tensor
+    log_stretch: Array
     """(C,) by what the aspect exceeds that of the frame."""
 
     def detach(self) -> State:
         """Without gradients."""
-        return map_tensors(Tensor.detach, self)
+        return map_tensors(detach, self)
 
-    def select(self, times: Tensor, cameras: Tensor) -> State:
+    def select(self, times: Array, cameras: Array) -> State:
         return State(
             gravity=self.gravity[times],
             log_f=self.log_f[cameras],
@@ -64,26 +72,27 @@ class State:
             log_stretch=self.log_stretch[cameras],
         )
 
-    def replaced(self, part: State, times: Tensor, cameras: Tensor) -> State:
+    def replaced(self, part: State, times: Array, cameras: Array) -> State:
         """With the selected rows taken from ``part``."""
         return State(
-            gravity=self.gravity.index_copy(0, times, part.gravity),
-            log_f=self.log_f.index_copy(0, cameras, part.log_f),
-            distortion=self.distortion.index_copy(0, cameras, part.distortion),
-            c=self.c.index_copy(0, cameras, part.c),
-            log_stretch=self.log_stretch.index_copy(0, cameras, part.log_stretch),
+            gravity=replace_rows(self.gravity, times, part.gravity),
+            log_f=replace_rows(self.log_f, cameras, part.log_f),
+            distortion=replace_rows(self.distortion, cameras, part.distortion),
+            c=replace_rows(self.c, cameras, part.c),
+            log_stretch=replace_rows(self.log_stretch, cameras, part.log_stretch),
         )
 
-    def where(self, keep: Tensor, other: State, coupling: Coupling) -> State:
+    def where(self, keep: Array, other: State, coupling: Coupling) -> State:
         """This state in the components (K,) to keep, the other one elsewhere."""
+        xp = namespace(keep)
         time = keep[coupling.time_component]
         camera = keep[coupling.camera_component]
         return State(
-            gravity=torch.where(time[:, None], self.gravity, other.gravity),
-            log_f=torch.where(camera, self.log_f, other.log_f),
-            distortion=torch.where(camera[:, None], self.distortion, other.distortion),
-            c=torch.where(camera[:, None], self.c, other.c),
-            log_stretch=torch.where(camera, self.log_stretch, other.log_stretch),
+            gravity=xp.where(time[:, None], self.gravity, other.gravity),
+            log_f=xp.where(camera, self.log_f, other.log_f),
+            distortion=xp.where(camera[:, None], self.distortion, other.distortion),
+            c=xp.where(camera[:, None], self.c, other.c),
+            log_stretch=xp.where(camera, self.log_stretch, other.log_stretch),
         )
 
 
@@ -92,26 +101,26 @@ class Frame:
     """What stays fixed while the state moves."""
 
     model: CameraModel
-    size: Tensor
+    size: Array
     """(C, 2)."""
-    aspect: Tensor
+    aspect: Array
     """(C,) fx / fy, if no stretch of the state changes it."""
-    log_f_low: Tensor
+    log_f_low: Array
     """(C,) bounds of log f."""
-    log_f_high: Tensor
+    log_f_high: Array
     free: Free
-    move: Callable[[Tensor, Tensor], Tensor] = sphere.move
+    move: Callable[[Array, Array], Array] = sphere.move
     """How gravity (T, 3) follows a tangent step (T, 2)."""
 
     @classmethod
-    def create(cls, model: CameraModel, size: Tensor, aspect: Tensor, free: Free) -> Frame:
+    def create(cls, model: CameraModel, size: Array, aspect: Array, free: Free) -> Frame:
         """The frame of cameras with images of that size (C, 2) and aspect (C,)."""
         shortest, longest = focal_range(model)
         height = size[:, 1]
-        low, high = torch.log(shortest * height), torch.log(longest * height)
+        low, high = map(namespace(height).log, (shortest * height, longest * height))
         return cls(model, size, aspect, low, high, free)
 
-    def select(self, cameras: Tensor) -> Frame:
+    def select(self, cameras: Array) -> Frame:
         return replace(
             self,
             size=self.size[cameras],
@@ -126,67 +135,63 @@ class Frame:
         free = self.free
         return len(replace(free, gravity=False).names(self.model))
 
-    def images(
-        self, state: State, coupling: Coupling, dtype: torch.dtype
-    ) -> tuple[Camera, Tensor, Tensor]:
+    def images(self, state: State, coupling: Coupling, dtype: DType) -> tuple[Camera, Array, Array]:
         """Camera, gravity (B, 3) and the directions (B, 3, 2) it varies in, of every image."""
-        basis = sphere.tangent_basis(state.gravity)
-        gravity = state.gravity
+        xp, gravity = namespace(state.gravity), state.gravity
+        basis = sphere.tangent_basis(gravity)
         camera = Camera(
             model=self.model,
-            f=state.log_f.exp(),
+            f=xp.exp(state.log_f),
             c=state.c,
             distortion=state.distortion,
             size=self.size,
-            aspect=self.aspect * state.log_stretch.exp(),
+            aspect=self.aspect * xp.exp(state.log_stretch),
         )
         if not coupling.separate:
             gravity, basis = gravity[coupling.time], basis[coupling.time]
             camera = camera[coupling.camera]
         if coupling.rotation is not None:
-            rotation = coupling.rotation.to(gravity.dtype)
+            rotation = cast(coupling.rotation, gravity.dtype)
             gravity, basis = (rotation @ gravity[..., None])[..., 0], rotation @ basis
-        return camera.to(dtype), gravity.to(dtype), basis.to(dtype)
+        return camera.cast(dtype), cast(gravity, dtype), cast(basis, dtype)
 
-    def step(self, state: State, time_step: Tensor, camera_step: Tensor) -> State:
+    def step(self, state: State, time_step: Array, camera_step: Array) -> State:
         """Move by (T, 2) on the sphere and (C, P) in the intrinsics, within bounds."""
         gravity, log_f, distortion, c = state.gravity, state.log_f, state.distortion, state.c
-        log_stretch = state.log_stretch
+        log_stretch, xp = state.log_stretch, namespace(state.gravity)
         if self.free.gravity:
-            length = torch.linalg.vector_norm(time_step, dim=1, keepdim=True)
-            gravity = self.move(
-                gravity, time_step * (LONGEST_STEP / length.clamp(min=LONGEST_STEP))
-            )
+            length = xp.linalg.vector_norm(time_step, axis=1, keepdims=True)
+            gravity = self.move(gravity, time_step * (LONGEST_STEP / clip(length, LONGEST_STEP)))
         at = 0
         if self.free.focal:
-            moved = log_f + camera_step[:, 0].clamp(-LONGEST_STEP, LONGEST_STEP)
-            log_f = torch.minimum(torch.maximum(moved, self.log_f_low), self.log_f_high)
+            moved = log_f + clip(camera_step[:, 0], -LONGEST_STEP, LONGEST_STEP)
+            log_f = xp.minimum(xp.maximum(moved, self.log_f_low), self.log_f_high)
             at = 1
         if self.free.distortion:
-            columns = list(distortion.unbind(1))
+            columns = list(unstack(distortion, 1))
             for i in self.free.distortion:
-                columns[i] = (columns[i] + camera_step[:, at]).clamp(*self.model.bounds[i])
+                columns[i] = clip(columns[i] + camera_step[:, at], *self.model.bounds[i])
                 at += 1
-            distortion = torch.stack(columns, 1)
+            distortion = xp.stack(columns, axis=1)
             if not self.model.unit_centre and self.free.focal:
                 log_f = log_f - self._bend_of_magnification(state.distortion, distortion)
         if self.free.principal_point:
             c = c + camera_step[:, at : at + 2]
         if self.free.aspect:
             moved = log_stretch + camera_step[:, -1]
-            log_stretch = moved.clamp(-LARGEST_STRETCH, LARGEST_STRETCH)
+            log_stretch = clip(moved, -LARGEST_STRETCH, LARGEST_STRETCH)
         return State(
             gravity=gravity, log_f=log_f, distortion=distortion, c=c, log_stretch=log_stretch
         )
 
-    def _bend_of_magnification(self, before: Tensor, after: Tensor) -> Tensor:
+    def _bend_of_magnification(self, before: Array, after: Array) -> Array:
         """What the log magnification f depth(0) gains beyond first order, (C,).
 
         Taking it off f keeps the magnification, which the data fix well, on the straight line
         of the linearised step while f and the distortion trade off along a curved valley.
         """
-        centre = before.new_zeros(len(before), 1)
-        jet = self.model.jet(centre, tuple(k[:, None] for k in before.unbind(1)))
-        depth, _ = self.model.depth(centre, tuple(k[:, None] for k in after.unbind(1)))
-        slope = torch.cat(jet.d_k, 1) / jet.depth
-        return torch.log(depth / jet.depth)[:, 0] - (slope * (after - before)).sum(1)
+        xp, centre = namespace(before), zeros((len(before), 1), before)
+        jet = self.model.jet(centre, tuple(k[:, None] for k in unstack(before, 1)))
+        depth, _ = self.model.depth(centre, tuple(k[:, None] for k in unstack(after, 1)))
+        slope = xp.concat(jet.d_k, axis=1) / jet.depth
+        return xp.log(depth / jet.depth)[:, 0] - (slope * (after - before)).sum(1)

@@ -114,7 +114,7 @@ def _descend(
 ) -> Estimate:
     best, normal = start, _normal(start, observations, truth, huber)
     damping = torch.full_like(start.log_f, DAMPING_START)
-    least = DAMPING_LEAST[torch.float32]
+    least = DAMPING_LEAST[32]
     for _ in range(iterations):
         hessian = _masked(normal.hessian, bends)
         diagonal = hessian.diagonal(dim1=1, dim2=2)

@@ -1,0 +1,308 @@
+"""Arrays of NumPy and tensors of torch, handled alike: mathematics is written once for both.
+
+It is made of three things: what arrays of both libraries do by themselves (operators, indexing,
+``reshape``, ``sum(axis)``, ``all()``, ``any()``, ``mT``), the functions of the array API standard,
+which ``namespace`` finds, and the few below that the standard lacks or that are slow there.
+
+torch is not imported here before somebody brings something of it along.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import cache
+from importlib.util import find_spec
+from typing import Any, TypeAlias
+
+import numpy as np
+from array_api_compat import is_array_api_obj
+from array_api_compat import numpy as numpy_namespace
+
+Array: TypeAlias = Any
+"""An array of NumPy or a tensor of torch."""
+DType: TypeAlias = Any
+Device: TypeAlias = Any
+Namespace: TypeAlias = Any
+"""A library's functions, by the names of the array API standard."""
+
+NUMPY: Any = (np.ndarray, np.generic)
+"""The types of NumPy's arrays; any other array here is a tensor."""
+
+quiet = np.errstate(all="ignore")
+"""Decorates what divides by 0 and the like on purpose: NumPy is not to warn of it."""
+
+
+# Which library -----------------------------------------------------------------------------------
+
+
+def is_array(thing: object) -> bool:
+    return is_array_api_obj(thing)
+
+
+def is_tensor(thing: object) -> bool:
+    """Whether it is torch's: a tensor, a dtype, a device."""
+    return namespace(thing) is not numpy_namespace
+
+
+def namespace(thing: object) -> Namespace:
+    """The library of an array, a dtype or a device: torch's is torch, that of all else NumPy."""
+    return _library(type(thing))  # type: ignore[arg-type]  # types are hashable
+
+
+@cache
+def _library(kind: type) -> Namespace:
+    if any(base.__module__.partition(".")[0] == "torch" for base in kind.__mro__):
+        return _torch_namespace()
+    return numpy_namespace
+
+
+def _torch_namespace() -> Namespace:
+    from array_api_compat import torch as torch_namespace
+
+    return torch_namespace
+
+
+def common_namespace(*things: object) -> Namespace:
+    """The library of several things: torch if one of them is torch's, NumPy if one is NumPy's.
+    Numbers alone become tensors where torch is installed."""
+    if any(map(is_tensor, things)):
+        return _torch_namespace()
+    numpys = any(isinstance(thing, (*NUMPY, np.dtype)) for thing in things)
+    if numpys or any(isinstance(thing, type) for thing in things) or not find_spec("torch"):
+        return numpy_namespace
+    return _torch_namespace()
+
+
+# Making arrays, and their kinds of number --------------------------------------------------------
+
+
+def to_array(
+    value: Any, xp: Namespace, dtype: DType | None = None, device: Device | None = None
+) -> Array:
+    """Numbers or an array, of any library, in that one. Gradients are kept."""
+    if xp is numpy_namespace:
+        return np.asarray(value, dtype=dtype)
+    return xp.as_tensor(value, dtype=dtype, device=device)
+
+
+def as_array(value: Any, like: Array, dtype: DType | None = None) -> Array:
+    """The same in the library and on the device of ``like``; of its dtype, if none is given."""
+    return to_array(value, namespace(like), like.dtype if dtype is None else dtype, like.device)
+
+
+def as_floats(value: Any, xp: Namespace, dtype: DType | None = None) -> Array:
+    """The same of that dtype; or of its own if that is a floating one, or of the library's
+    default."""
+    array = to_array(value, xp, dtype)
+    if xp.isdtype(array.dtype, "real floating"):
+        return array
+    return cast(array, xp.__array_namespace_info__().default_dtypes()["real floating"])
+
+
+def as_doubles(value: Any, like: Array | None = None) -> Array:
+    """The same in double precision; where ``like`` is not given, as ``common_namespace`` has it."""
+    xp = common_namespace(like)
+    return to_array(value, xp, xp.float64)
+
+
+def zeros(shape: Sequence[int], like: Array) -> Array:
+    """With the dtype and device of ``like``."""
+    return namespace(like).zeros(tuple(shape), dtype=like.dtype, device=like.device)
+
+
+def counting(count: int, like: Array, dtype: DType | None = None) -> Array:
+    """0, 1, ..., count - 1: integers, or of that dtype."""
+    xp = namespace(like)
+    return xp.arange(count, dtype=xp.int64 if dtype is None else dtype, device=like.device)
+
+
+def cast(x: Array, dtype: DType) -> Array:
+    """With that kind of number; the same array where it has it already."""
+    return x.astype(dtype, copy=False) if isinstance(x, NUMPY) else x.to(dtype)
+
+
+def double(x: Array) -> Array:
+    """In double precision."""
+    return cast(x, namespace(x).float64)
+
+
+def eps(x: Array) -> float:
+    """Relative rounding of its kind of number."""
+    return float(_finfo(x.dtype).eps)
+
+
+def tiny(x: Array) -> float:
+    """Smallest normal number of its kind."""
+    return float(_finfo(x.dtype).smallest_normal)
+
+
+@cache
+def _finfo(dtype: DType) -> Any:
+    return namespace(dtype).finfo(dtype)
+
+
+# Elements and axes -------------------------------------------------------------------------------
+
+
+def clip(x: Array, low: float | None = None, high: float | None = None) -> Array:
+    """Held between two numbers."""
+    if not isinstance(x, NUMPY):
+        return x.clamp(low, high)
+    if low is not None:
+        x = np.maximum(x, low)
+    return x if high is None else np.minimum(x, high)
+
+
+def degrees(x: Array) -> Array:
+    """Of radians."""
+    return math.degrees(1) * x
+
+
+def inverse_root(x: Array) -> Array:
+    """1 / sqrt(x)."""
+    return 1 / np.sqrt(x) if isinstance(x, NUMPY) else x.rsqrt()
+
+
+def unstack(x: Array, axis: int = -1) -> tuple[Array, ...]:
+    """The slices along an axis, without it."""
+    if not isinstance(x, NUMPY):
+        return tuple(x.unbind(axis))
+    if axis != -1:
+        x = np.moveaxis(x, axis, -1)
+    return tuple([x[..., i] for i in range(x.shape[-1])])
+
+
+def row_max(values: Array) -> Array:
+    """(n,) the largest of each row of (n, m), 0 if there are no columns."""
+    if values.shape[1] == 0:
+        return zeros(values.shape[:1], values)
+    return namespace(values).max(values, axis=1)
+
+
+# Rows by index -----------------------------------------------------------------------------------
+
+
+def sum_rows(values: Array, index: Array, count: int) -> Array:
+    """Rows of values (n, ...) summed by index (n,) into ``count`` rows."""
+    total = zeros((count, *values.shape[1:]), values)
+    if not isinstance(values, NUMPY):
+        return total.index_add(0, index, values)
+    np.add.at(total, index, values)
+    return total
+
+
+def mean_rows(values: Array, index: Array, count: int) -> Array:
+    """Likewise, their means."""
+    ones = namespace(values).ones(len(values), dtype=values.dtype, device=values.device)
+    number = sum_rows(ones, index, count)
+    return sum_rows(values, index, count) / number.reshape(-1, *(1,) * (values.ndim - 1))
+
+
+def max_rows(start: Array, index: Array, values: Array) -> Array:
+    """(count,) the largest of the start and of all values (n,) with that index (n,)."""
+    if not isinstance(start, NUMPY):
+        return start.scatter_reduce(0, index, values, "amax")
+    largest = start.copy()
+    np.maximum.at(largest, index, values)
+    return largest
+
+
+def min_rows(start: Array, index: Array, values: Array) -> Array:
+    """(count,) the smallest of the start and of all values (n,) with that index (n,)."""
+    return -max_rows(-start, index, -values)
+
+
+def replace_rows(x: Array, index: Array, rows: Array) -> Array:
+    """With the rows of that index (n,) taken from ``rows`` (n, ...)."""
+    if not isinstance(x, NUMPY):
+        return x.index_copy(0, index, rows)
+    x = x.copy()
+    x[index] = rows
+    return x
+
+
+# Matrices ----------------------------------------------------------------------------------------
+
+
+def diagonal(matrices: Array) -> Array:
+    """(..., n) of (..., n, n)."""
+    return namespace(matrices).linalg.diagonal(matrices)
+
+
+def diagonal_matrices(diagonals: Array) -> Array:
+    """(..., n, n) with these diagonals (..., n)."""
+    if not isinstance(diagonals, NUMPY):
+        return diagonals.diag_embed()
+    size = diagonals.shape[-1]
+    entries = np.zeros((*diagonals.shape[:-1], size * size), diagonals.dtype)
+    entries[..., :: size + 1] = diagonals
+    return entries.reshape(*diagonals.shape, size)
+
+
+def inverse(matrices: Array) -> Array:
+    """Of (n, p, p); what comes of a singular one is not finite, and leaves the others alone."""
+    if not isinstance(matrices, NUMPY):
+        return namespace(matrices).linalg.inv_ex(matrices)[0]
+    try:
+        return np.linalg.inv(matrices)
+    except np.linalg.LinAlgError:
+        return np.stack([_inverse_or_nan(matrix) for matrix in matrices])
+
+
+def _inverse_or_nan(matrix: Array) -> Array:
+    try:
+        return np.linalg.inv(matrix)
+    except np.linalg.LinAlgError:
+        return np.full_like(matrix, np.nan)
+
+
+def solve(matrices: Array, right: Array) -> Array:
+    """(n, p, q) of (n, p, p) x = (n, p, q); NaN or infinite where a matrix is singular."""
+    if not isinstance(matrices, NUMPY):
+        return namespace(matrices).linalg.solve_ex(matrices, right)[0]
+    try:
+        return np.linalg.solve(matrices, right)
+    except np.linalg.LinAlgError:
+        return np.stack([_inverse_or_nan(m) @ r for m, r in zip(matrices, right, strict=True)])
+
+
+# Derivatives, which only torch records -----------------------------------------------------------
+
+
+def copied(x: Array) -> Array:
+    """One of its own memory, which inference has not marked."""
+    return x.copy() if isinstance(x, NUMPY) else x.clone()
+
+
+def detach(x: Array) -> Array:
+    """Without its history."""
+    return x if isinstance(x, NUMPY) else x.detach()
+
+
+def records_gradients(x: Array) -> bool:
+    """Whether what is done with the array now is recorded."""
+    return is_tensor(x) and bool(namespace(x).is_grad_enabled())
+
+
+def no_gradients() -> AbstractContextManager[Any]:
+    """Nothing is recorded within."""
+    return _if_torch("no_grad")
+
+
+def gradients_only_if(wanted: bool) -> AbstractContextManager[Any]:
+    """Whether anything is recorded within."""
+    return _if_torch("set_grad_enabled", wanted)
+
+
+def inference(only: bool = True) -> AbstractContextManager[Any]:
+    """Nothing that is made within, if so, can ever be recorded: faster than ``no_gradients``."""
+    return _if_torch("inference_mode", only)
+
+
+def _if_torch(name: str, *arguments: bool) -> AbstractContextManager[Any]:
+    """A context of torch; without torch in this process, one that does nothing."""
+    context = getattr(sys.modules.get("torch"), name, None)
+    return nullcontext() if context is None else context(*arguments)
