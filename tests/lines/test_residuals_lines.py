@@ -12,10 +12,11 @@ from streets import camera_of, gravity_of, headings_of, segments_along
 from geocalib.cameras import Camera
 from geocalib.geometry import gravity as sphere
 from geocalib.geometry.fields import Free, perspective_field
+from geocalib.geometry.gravity import move, tangent_basis
 from geocalib.lines.bundle import Bundle
 from geocalib.lines.minimise import turned
 from geocalib.lines.residuals import directions_of, look, moves_of
-from geocalib.lines.unknowns import Array, Images, level_frame, move, tangent_basis
+from geocalib.lines.unknowns import Array, Images, level_frame
 from samples import ALL_MODELS
 
 GRAVITY = gravity_of(-6.0, 9.0)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from geocalib.geometry.segments import Segments
+from geocalib.geometry.tensors import map_tensors
 from geocalib.lines.unknowns import Array
 
 
@@ -41,7 +42,7 @@ class Bundle:
 
     def __getitem__(self, index: slice) -> Bundle:
         """Of some pictures."""
-        return Bundle(*(value[index] for value in vars(self).values()))
+        return map_tensors(lambda value: value[index], self)
 
     def longest(self, count: int) -> Bundle:
         """At most so many segments of each picture."""

@@ -12,11 +12,12 @@ from dataclasses import replace
 import numpy as np
 
 from geocalib.cameras import get_model
+from geocalib.geometry.gravity import tangent_basis
 from geocalib.lines.minimise import Problem, View
 from geocalib.lines.mixture import Noise, weigh
 from geocalib.lines.residuals import look, moves_of
 from geocalib.lines.system import Arrow, assembled, reduced
-from geocalib.lines.unknowns import Array, Guess, Layout, tangent_basis, times
+from geocalib.lines.unknowns import Array, Guess, Layout, times
 
 CENTRE = 0.003
 """One sigma of the principal point, of the image's longer side, where it is held fixed."""

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from geocalib.geometry.tensors import map_tensors
 from geocalib.lines.bundle import Bundle
 from geocalib.lines.mixture import Noise, Weighing, noise_model, weigh
 from geocalib.lines.prior import Prior, Pull
@@ -199,4 +200,4 @@ def _chosen(better: Flags, new: Rows, old: Rows) -> Rows:
             return np.where(better.reshape(-1, *(1,) * (a.ndim - 1)), a, b)
         return _chosen(better, a, b)
 
-    return type(new)(*map(choose, vars(new).values(), vars(old).values()))
+    return map_tensors(choose, new, old)

@@ -21,8 +21,9 @@ from torch import Tensor
 
 from geocalib.geometry import gravity as sphere
 from geocalib.geometry.fields import Free
+from geocalib.geometry.gravity import tangent_basis
 from geocalib.lines.system import Arrow
-from geocalib.lines.unknowns import Array, Guess, Layout, powers, tangent_basis, times
+from geocalib.lines.unknowns import Array, Guess, Layout, powers, times
 from geocalib.result.calibration import Calibration
 from geocalib.solver import coupling as solver
 from geocalib.solver.coupling import Coupling

@@ -9,20 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from geocalib.geometry.fields import Free
+from geocalib.geometry.gravity import move, tangent_basis
 from geocalib.lines.bundle import Bundle
 from geocalib.lines.mixture import CLUTTER, noise_model, weigh
 from geocalib.lines.prior import Prior, given_log_f, log_f_sigma, student_cost, student_weight
 from geocalib.lines.residuals import Optics
-from geocalib.lines.unknowns import (
-    Array,
-    Guess,
-    Images,
-    Layout,
-    compass,
-    level_frame,
-    move,
-    tangent_basis,
-)
+from geocalib.lines.unknowns import Array, Guess, Images, Layout, compass, level_frame
 
 FOCALS = 15
 """Focal lengths tried."""
