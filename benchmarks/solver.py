@@ -242,6 +242,17 @@ def peak_beyond_now(job: Callable[[], object]) -> float:
 
 def speed() -> None:
     """Fields in, camera and covariance out, on the threads torch uses."""
+    fits()
+    print("\nShared intrinsics, 40x40 fields with smooth errors of 2 degrees, pinhole")
+    header(
+        "images", "separate [s]", "shared [s]", "shared / separate", "peak beyond the input [MiB]"
+    )
+    for count in (8, 64, 512, 4096):
+        _shared(count)
+
+
+def fits() -> None:
+    """Of tensors, one image and many; and of one image in NumPy arrays."""
     print(f"\nTime of a fit, {torch.get_num_threads()} threads")
     header("model", "fields", "images", "ms", "ms per image")
     for name in ("pinhole", "simple_radial"):
@@ -253,12 +264,9 @@ def speed() -> None:
                 part = given[slice(0, batch)]
                 spent = seconds(lambda part=part, name=name: fit(part, name))
                 row(name, label, batch, f"{1e3 * spent:.1f}", f"{1e3 * spent / batch:.2f}")
-    print("\nShared intrinsics, 40x40 fields with smooth errors of 2 degrees, pinhole")
-    header(
-        "images", "separate [s]", "shared [s]", "shared / separate", "peak beyond the input [MiB]"
-    )
-    for count in (8, 64, 512, 4096):
-        _shared(count)
+            arrays = given[slice(0, 1)].map(Tensor.numpy)
+            spent = seconds(lambda arrays=arrays, name=name: fit(arrays, name))
+            row(name, f"{label}, NumPy", 1, f"{1e3 * spent:.1f}", f"{1e3 * spent:.2f}")
 
 
 def _shared(count: int) -> None:

@@ -28,6 +28,8 @@ def assert_same(on_torch: Any, on_numpy: Any, tolerance: float = 1e-9) -> None:
         assert isinstance(on_numpy, np.ndarray | np.generic)
         assert str(on_torch.dtype).removeprefix("torch.") == str(on_numpy.dtype)
         np.testing.assert_allclose(on_numpy, on_torch.numpy(), rtol=tolerance, atol=tolerance)
+    elif isinstance(on_torch, float):
+        np.testing.assert_allclose(on_numpy, on_torch, rtol=tolerance, atol=tolerance)
     elif isinstance(on_torch, Mapping):
         assert set(on_torch) == set(on_numpy)
         for name, value in on_torch.items():

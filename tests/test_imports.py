@@ -45,7 +45,7 @@ def test_geometry_imports_nothing_else() -> None:
     assert done.stdout.split() == []
 
 
-@pytest.mark.parametrize("package", ["cameras", "geometry", "solver"])
+@pytest.mark.parametrize("package", ["cameras", "geometry", "solver", "result"])
 def test_mathematics_starts_without_torch(package: str) -> None:
     script = f"""
 import pkgutil, sys

@@ -18,8 +18,9 @@ from geocalib import Camera, Fields, Prior, Status, fit
 from geocalib.errors import CameraError, FormatError
 from geocalib.result.calibration import Calibration, Failure
 from geocalib.result.schema import RECORD
+from libraries import assert_same, numpy_of
 from samples import ALL_MODELS
-from views import see, with_noise
+from views import random_cameras, random_gravity, see, with_noise
 
 # What it says -----------------------------------------------------------------------------------
 
@@ -350,3 +351,19 @@ def test_a_failed_fit_is_no_calibration() -> None:
     result = fit(Fields(nothing, nothing[:, :1], nothing[:, 0], nothing[:, 0]))
     with pytest.raises(CameraError, match=r"a\.jpg: .* not finite"):
         Calibration.from_fit(result, 0, result.camera, "a.jpg")
+
+
+def test_a_fit_of_numpy_arrays_is_written_as_that_of_tensors() -> None:
+    camera = random_cameras("simple_radial", 1, seed=0, size=(24, 20))
+    fields = see(camera, random_gravity(1, seed=1))
+    records = []
+    for each in (fields, numpy_of(fields)):
+        found = fit(each, "simple_radial", principal_point=Prior([12.0, 10.0], 0.5))
+        original = found.camera.resize(48, 40)
+        calibration = Calibration.from_fit(found, 0, original)
+        assert isinstance(calibration.gravity, type(each.up))
+        better = calibration.moved(original, found.gravity[0], found.covariance[0])
+        assert better.status == Status.CONVERGED
+        records.append(calibration.to_dict())
+        assert Calibration.from_dict(records[-1]).to_dict() == records[-1]
+    assert_same(*records, tolerance=1e-6)

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-import torch
-from torch import Tensor
+from array_api_compat import to_device
 
+from geocalib.arrays import Array, as_array, copied, detach, double, inference, namespace
 from geocalib.cameras import Camera
 from geocalib.errors import CameraError, FormatError
 from geocalib.geometry import gravity as sphere
@@ -44,10 +44,10 @@ class Calibration:
     """The path as it was given, if there was one."""
     camera: Camera
     """Of the original image: a batch of 1, in float64 on the CPU."""
-    gravity: Tensor
+    gravity: Array
     """(3,) float64 unit vector in the camera frame, pointing down."""
     sigma: Uncertainty
-    covariance: Tensor
+    covariance: Array
     """(P, P) float64 of the free parameters."""
     parameters: tuple[str, ...]
     """Names of the free parameters, as in ``FitResult``."""
@@ -65,8 +65,9 @@ class Calibration:
 
     def __post_init__(self) -> None:
         camera, free = self.camera, len(self.parameters)
-        tensors = (camera.f, camera.c, camera.distortion, self.gravity, self.covariance)
-        if any(t.dtype != torch.float64 or t.device.type != "cpu" for t in tensors):
+        xp = namespace(self.gravity)
+        arrays = (camera.f, camera.c, camera.distortion, self.gravity, self.covariance)
+        if any(x.dtype != xp.float64 or str(x.device) != "cpu" for x in arrays):
             raise CameraError("a calibration holds float64 on the CPU: .to('cpu', torch.float64)")
         if len(camera) != 1 or self.gravity.shape != (3,):
             raise CameraError(
@@ -78,11 +79,10 @@ class Calibration:
                 f"covariance must be ({free}, {free}) to go with the parameters "
                 f"({', '.join(self.parameters)}), got {tuple(self.covariance.shape)}"
             )
-        if not all(bool(torch.isfinite(t).all()) for t in tensors[:4]):
+        if not all(bool(xp.isfinite(x).all()) for x in arrays[:4]):
             raise CameraError(f"{self.image}: the camera or gravity is not finite: it is a Failure")
 
     @classmethod
-    @torch.inference_mode(False)
     def from_fit(
         cls,
         fit: FitResult,
@@ -98,51 +98,54 @@ class Calibration:
         and cropping undone). What the fit says in pixels is scaled along, and the sigmas of the
         fields of view are those of the original image.
         """
-        camera = _own_camera(camera)
-        scale = (camera.focal / _own_camera(fit.camera[index]).focal)[0].tolist()
-        units = torch.ones(len(fit.parameters), dtype=torch.float64)
-        for name, factor in zip((CX, CY), scale, strict=True):
-            if name in fit.parameters:
-                units[fit.parameters.index(name)] = factor
-        covariance = units[:, None] * _own(fit.covariance[index]) * units
-        gravity = _own(fit.gravity[index])
-        # A unit vector in single precision is not quite one in double precision.
-        gravity = gravity / torch.linalg.vector_norm(gravity)
-        return cls(
-            image=image,
-            camera=camera,
-            gravity=gravity,
-            sigma=Uncertainty.of(camera, gravity, covariance, fit.parameters),
-            covariance=covariance,
-            parameters=fit.parameters,
-            status=str(fit.status[index]),
-            warnings=tuple(warnings),
-            fields=fields,
-        )
+        with inference(False):
+            camera = _own_camera(camera)
+            scale = (camera.focal / _own_camera(fit.camera[index]).focal)[0].tolist()
+            factors = dict(zip((CX, CY), scale, strict=True))
+            covariance = _own(fit.covariance[index])
+            units = as_array([factors.get(name, 1.0) for name in fit.parameters], covariance)
+            covariance = units[:, None] * covariance * units
+            gravity = _unit(_own(fit.gravity[index]))
+            return cls(
+                image=image,
+                camera=camera,
+                gravity=gravity,
+                sigma=Uncertainty.of(camera, gravity, covariance, fit.parameters),
+                covariance=covariance,
+                parameters=fit.parameters,
+                status=str(fit.status[index]),
+                warnings=tuple(warnings),
+                fields=fields,
+            )
 
-    @torch.inference_mode(False)
     def moved(
-        self, camera: Camera, gravity: Tensor, covariance: Tensor, lines: Lines | None = None
+        self, camera: Camera, gravity: Array, covariance: Array, lines: Lines | None = None
     ) -> Calibration:
         """The same image's with a better estimate of the same free parameters.
 
         camera: a batch of 1; gravity (3,); covariance (P, P). All sigmas follow from it. What is
         not free stays exactly as it was.
         """
-        camera, covariance = _own_camera(camera), _own(covariance)
-        gravity = _own(gravity)
-        names = self.parameters
-        if ALONG_PITCH not in names:
-            gravity = self.gravity
-        if LOG_F not in names:
-            camera = replace(camera, f=self.camera.f)
-        if CX not in names:
-            camera = replace(camera, c=self.camera.c)
-        gravity = gravity / torch.linalg.vector_norm(gravity)
-        sigma = Uncertainty.of(camera, gravity, covariance, names)
-        return replace(
-            self, camera=camera, gravity=gravity, sigma=sigma, covariance=covariance, lines=lines
-        )
+        with inference(False):
+            camera, covariance = _own_camera(camera), _own(covariance)
+            gravity = _own(gravity)
+            names = self.parameters
+            if ALONG_PITCH not in names:
+                gravity = self.gravity
+            if LOG_F not in names:
+                camera = replace(camera, f=self.camera.f)
+            if CX not in names:
+                camera = replace(camera, c=self.camera.c)
+            gravity = _unit(gravity)
+            sigma = Uncertainty.of(camera, gravity, covariance, names)
+            return replace(
+                self,
+                camera=camera,
+                gravity=gravity,
+                sigma=sigma,
+                covariance=covariance,
+                lines=lines,
+            )
 
     @property
     def width(self) -> int:
@@ -179,7 +182,7 @@ class Calibration:
         return self.camera.c[0, 1].item()
 
     @property
-    def K(self) -> Tensor:
+    def K(self) -> Array:
         """(3, 3) calibration matrix."""
         return self.camera.K[0]
 
@@ -211,7 +214,7 @@ class Calibration:
         """Whether the fit converged and nothing speaks against its answer."""
         return self.status == Status.CONVERGED and not self.warnings
 
-    def horizon(self, samples: int = 256) -> Tensor:
+    def horizon(self, samples: int = 256) -> Array:
         """(N, 2) pixels of the horizon from left to right, N <= samples; none if out of view."""
         pixels, valid = horizon_points(self.camera, self.gravity[None], samples)
         return pixels[valid]
@@ -321,9 +324,14 @@ def read_outcome(record: Mapping[str, Any], source: str) -> Outcome:
     return kind.from_dict(record, source)
 
 
-def _own(value: Tensor) -> Tensor:
+def _own(value: Array) -> Array:
     """A copy in float64 on the CPU that no computation hangs on to."""
-    return value.detach().to("cpu", torch.float64, copy=True)
+    return copied(to_device(double(detach(value)), "cpu"))
+
+
+def _unit(vector: Array) -> Array:
+    """A unit vector in single precision is not quite one in double precision."""
+    return vector / namespace(vector).linalg.vector_norm(vector)
 
 
 def _own_camera(camera: Camera) -> Camera:

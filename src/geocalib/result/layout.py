@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NoReturn
 
-from torch import Tensor
-
+from geocalib.arrays import is_array
 from geocalib.errors import FormatError
 
 
@@ -120,7 +119,7 @@ def write(value: Any, kind: Kind) -> Any:
         case Struct():
             return {field.name: _attribute(value, field) for field in kind.fields}
         case Many():
-            items = value.tolist() if isinstance(value, Tensor) else value
+            items = value.tolist() if is_array(value) else value
             return [write(item, kind.of) for item in items]
         case Scalar.TEXT:
             return str(value)

@@ -6,9 +6,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Protocol
 
-import torch
-from torch import Tensor
-
+from geocalib.arrays import Array, cast, namespace
 from geocalib.geometry.segments import Segments
 
 CLUTTER = -1
@@ -37,21 +35,22 @@ class Traces:
     """N segments of one photo, and the K directions in space that they follow."""
 
     segments: Segments
-    kind: Tensor
+    kind: Array
     """(N,) index of each segment's direction, or ``CLUTTER``."""
-    directions: Tensor
+    directions: Array
     """(K, 3) unit vectors in the camera frame."""
-    vertical: Tensor
+    vertical: Array
     """(K,) whether a direction is the vertical; the others are level."""
-    support: Tensor
+    support: Array
     """(K,) by how much each raises the log likelihood, in independent segments."""
 
     @classmethod
     def astray(cls, segments: Segments) -> Traces:
         """Segments that follow nothing."""
-        nothing = torch.zeros(0, dtype=torch.float64)
-        kind = torch.full((len(segments),), CLUTTER)
-        return cls(segments, kind, torch.zeros(0, 3).double(), nothing.bool(), nothing)
+        xp = namespace(segments.ends)
+        nothing = xp.zeros(0, dtype=xp.float64)
+        kind = xp.full(len(segments), CLUTTER, dtype=xp.int64)
+        return cls(segments, kind, nothing.reshape(0, 3), cast(nothing, xp.bool), nothing)
 
     def along(self) -> list[int]:
         """(K,) how many segments follow each direction."""
@@ -112,7 +111,7 @@ class Lines:
             traces,
         )
 
-    def turned_back(self, segments: Segments, directions: Tensor) -> Lines:
+    def turned_back(self, segments: Segments, directions: Array) -> Lines:
         """Of the photo itself, where a turned one was looked at."""
         assert self.traces is not None
         return replace(self, traces=replace(self.traces, segments=segments, directions=directions))

@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-import torch
-
+from geocalib.arrays import Array, as_doubles
 from geocalib.cameras import Camera, get_model
 from geocalib.cameras.exchange import LONGEST_SIDE
 from geocalib.errors import CameraError, FormatError
@@ -111,18 +110,18 @@ class Values:
             self._fail("distortion", f"a list of {count} numbers ({names}) for {model.name}")
         return Camera.create(
             model,
-            f=torch.tensor(self["fy"], dtype=torch.float64),
+            f=as_doubles(self["fy"]),
             size=size,
             distortion=list(self["distortion"]),
             c=(self["cx"], self["cy"]),
             aspect=_aspect(self["fx"], self["fy"]),
         )
 
-    def gravity(self) -> torch.Tensor:
+    def gravity(self) -> Array:
         """(3,) float64 unit vector."""
         if abs(math.hypot(*self["gravity"]) - 1) > UNIT_TOLERANCE:
             self._fail("gravity", "a unit vector")
-        return torch.tensor(self["gravity"], dtype=torch.float64)
+        return as_doubles(self["gravity"])
 
     def sigma(self) -> Uncertainty:
         sigma, count = Uncertainty(**self["sigma"]), len(self["distortion"])
@@ -131,12 +130,12 @@ class Values:
             self.place.key("sigma.distortion").fail(wanted, self.record["sigma"]["distortion"])
         return sigma
 
-    def covariance(self) -> torch.Tensor:
+    def covariance(self) -> Array:
         """(P, P) float64 of the free parameters."""
         rows, size = self["covariance"], len(self["parameters"])
         if len(rows) != size or any(len(row) != size for row in rows):
             self._fail("covariance", f"{size} rows of {size}, one for each of parameters")
-        return torch.tensor(rows, dtype=torch.float64).reshape(size, size)
+        return as_doubles(rows).reshape(size, size)
 
     def lines(self) -> Lines | None:
         """What became of straight lines; None if they were not looked for."""

@@ -6,8 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from torch import Tensor
-
+from geocalib.arrays import Array
 from geocalib.cameras import Camera
 from geocalib.solver.sigmas import sigmas_of
 
@@ -33,7 +32,7 @@ class Uncertainty:
 
     @classmethod
     def of(
-        cls, camera: Camera, gravity: Tensor, covariance: Tensor, parameters: Sequence[str]
+        cls, camera: Camera, gravity: Array, covariance: Array, parameters: Sequence[str]
     ) -> Uncertainty:
         """That of one camera (a batch of 1) and gravity (3,), given the covariance (P, P) of their
         free parameters, named as in ``FitResult``; all float64 on the CPU."""
