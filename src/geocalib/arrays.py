@@ -2,7 +2,9 @@
 
 It is made of three things: what arrays of both libraries do by themselves (operators, indexing,
 ``reshape``, ``sum(axis)``, ``all()``, ``any()``, ``mT``), the functions of the array API standard,
-which ``namespace`` finds, and the few below that the standard lacks or that are slow there.
+which ``namespace`` finds, and the few below that the standard lacks or that are slow there. NumPy
+has the standard's functions itself (all but sorting downwards); torch's come from
+array-api-compat.
 
 torch is not imported here before somebody brings something of it along.
 """
@@ -19,7 +21,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from array_api_compat import is_array_api_obj
-from array_api_compat import numpy as numpy_namespace
 
 Array: TypeAlias = Any
 """An array of NumPy or a tensor of torch."""
@@ -44,7 +45,7 @@ def is_array(thing: object) -> bool:
 
 def is_tensor(thing: object) -> bool:
     """Whether it is torch's: a tensor, a dtype, a device."""
-    return namespace(thing) is not numpy_namespace
+    return namespace(thing) is not np
 
 
 def namespace(thing: object) -> Namespace:
@@ -56,7 +57,7 @@ def namespace(thing: object) -> Namespace:
 def _library(kind: type) -> Namespace:
     if any(base.__module__.partition(".")[0] == "torch" for base in kind.__mro__):
         return _torch_namespace()
-    return numpy_namespace
+    return np
 
 
 def _torch_namespace() -> Namespace:
@@ -72,7 +73,7 @@ def common_namespace(*things: object) -> Namespace:
         return _torch_namespace()
     numpys = any(isinstance(thing, (*NUMPY, np.dtype)) for thing in things)
     if numpys or any(isinstance(thing, type) for thing in things) or not find_spec("torch"):
-        return numpy_namespace
+        return np
     return _torch_namespace()
 
 
@@ -83,7 +84,7 @@ def to_array(
     value: Any, xp: Namespace, dtype: DType | None = None, device: Device | None = None
 ) -> Array:
     """Numbers or an array, of any library, in that one. Gradients are kept."""
-    if xp is numpy_namespace:
+    if xp is np:
         return np.asarray(value, dtype=dtype)
     return xp.as_tensor(value, dtype=dtype, device=device)
 

@@ -81,6 +81,5 @@ class Segments:
 
     def longest(self, count: int) -> Segments:
         """At most so many, the longest first."""
-        length = self.length
-        order = namespace(length).argsort(length, descending=True, stable=True)
+        order = namespace(self.ends).argsort(-self.length, stable=True)
         return self[order[:count]]

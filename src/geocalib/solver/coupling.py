@@ -135,8 +135,7 @@ def couple(
     xp = namespace(device)
     own = xp.arange(images, dtype=xp.int64, device=device)
     if groups is None and rig is None:
-        zeros = xp.zeros_like(own)
-        return Coupling(own, own, None, own, own, zeros, 1, images)
+        return Coupling(own, own, None, own, own, xp.zeros_like(own), 1, images)
     time, rotation, camera = own, None, own
     if rig is not None:
         camera = _indices("rig.camera", rig.camera, images, device)

@@ -70,8 +70,8 @@ class Plane:
     @property
     def shape(self) -> Array:
         """(B, 2) longer and shorter side of the pictures in the plane: 1 and at most 1."""
-        sides = namespace(self.size).sort(self.size, axis=1, descending=True)
-        return sides / self.unit[:, None]
+        xp = namespace(self.size)
+        return xp.flip(xp.sort(self.size, axis=1), axis=1) / self.unit[:, None]
 
     def place(self, observations: Observations) -> Observations:
         """Observations in pixels of the fields, moved to the plane."""

@@ -129,7 +129,7 @@ def _wide_view_slopes(camera: Camera, axis: int) -> dict[str, Array]:
     m = camera.normalise(ends)
     s = (m * m).sum(-1)
     jet = camera.model.jet(s, tuple(k[:, None] for k in unstack(camera.distortion)))
-    assert jet.d_s is not None
+    steepness = 0.0 if jet.d_s is None else jet.d_s
     N = xp.concat([m, jet.depth[..., None]], axis=-1)
     length = xp.linalg.vector_norm(N, axis=-1, keepdims=True)
     rays = N / length
@@ -143,7 +143,7 @@ def _wide_view_slopes(camera: Camera, axis: int) -> dict[str, Array]:
 
     def moved(dx: Array, dy: Array) -> Array:
         """The slope in what moves m by (dx, dy)."""
-        dz = 2 * (m[..., 0] * dx + m[..., 1] * dy) * jet.d_s
+        dz = 2 * (m[..., 0] * dx + m[..., 1] * dy) * steepness
         return (of_x * dx + of_y * dy + of_depth * dz).sum(1)
 
     fx, fy = (f[:, None] for f in unstack(camera.focal))
