@@ -1,11 +1,12 @@
 """Time from a file to its camera on the CPU, as the tables in docs/speed.md.
 
 python benchmarks/latency.py                    everything
-python benchmarks/latency.py --only image       one part: cost image folder start
+python benchmarks/latency.py --only image       one part: cost image engines folder start
 python benchmarks/latency.py --repeat 50 --threads 2
 
-Each network and number of threads gets a process of its own. A time is the median of several
-runs after a warm-up; the steps take turns, so that what disturbs the machine disturbs all of them.
+Each network and number of threads gets a process of its own; engines are compared in one. A time is
+the median of several runs after a warm-up; the steps take turns, so that what disturbs the machine
+disturbs all of them.
 "CPU" is what the process itself computed, over all its threads: on a machine that others use it
 is the steadier of the two, though they slow it down as well.
 """
@@ -43,6 +44,7 @@ from geocalib.nets.folding import fold_batch_norm
 from geocalib.nets.lean import LeanConfig, LeanNetwork
 from geocalib.nets.published import PublishedNetwork
 from geocalib.nets.weights import load_network
+from geocalib.pipeline.engines import EngineName, load_engine
 from geocalib.synthetic import render_scene
 
 SMALL, LARGE = "640x480", "4000x3000"
@@ -60,7 +62,7 @@ ANSWERS = ("calibrate, no lines", "with lines", "with lines and EXIF")
 WARM_UP = 2
 
 START = """
-import json, sys, time
+import json, re, sys, time
 marks = [time.perf_counter()]
 def mark():
     marks.append(time.perf_counter())
@@ -68,10 +70,11 @@ import torch
 torch.set_num_threads(int(sys.argv[2])); mark()
 import geocalib; mark()
 from geocalib import Calibrator; mark()
-calibrator = Calibrator(device="cpu"); mark()
+calibrator = Calibrator(device="cpu", engine=sys.argv[3]); mark()
 calibrator.calibrate(sys.argv[1]); mark()
 calibrator.calibrate(sys.argv[1]); mark()
-print(json.dumps([b - a for a, b in zip(marks, marks[1:])]))
+peak = int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1])
+print(json.dumps([*(b - a for a, b in zip(marks, marks[1:])), peak / 1e6]))
 """
 STARTING = (
     "import torch",
@@ -80,8 +83,11 @@ STARTING = (
     "Calibrator()",
     "calibrate(photo), the first time",
     "calibrate(photo), the second time",
+    "largest memory, in MB",
 )
-"""What the marks of ``START`` lie between."""
+"""What ``START`` prints: what its marks lie between, and (in GB) what it took."""
+
+ENGINES: tuple[EngineName, ...] = ("torch", "onnx")
 
 
 @dataclass(frozen=True)
@@ -156,7 +162,7 @@ def time_lean(photo: Path, repeat: int) -> dict[str, Spent]:
     loaded = load_network("lean")
     card, network = loaded.card, loaded.network
     spec = InputSpec(card.short_side, network.multiple, card.largest_aspect, card.detail)
-    calibrator, look = Calibrator(device="cpu"), _looking(network)
+    calibrator, look = Calibrator(device="cpu", engine="torch"), _looking(network)
     clock = Clock()
     for _ in range(WARM_UP + repeat):
         with clock.timed("calibrate"):
@@ -215,9 +221,28 @@ def _enlarged(fields: Fields, size: torch.Size) -> Fields:
     )
 
 
+def time_engines(photo: Path, repeat: int) -> dict[str, Spent]:
+    """The network, a glance, and the Calibrator's answer, by engine, in turns."""
+    options = {"half": False, "compile": False}
+    engines = {name: load_engine("lean", name, "cpu", **options) for name in ENGINES}
+    calibrators = {name: Calibrator(device="cpu", engine=name) for name in ENGINES}
+    spec = engines["torch"].spec
+    image = torch.from_numpy(prepare(read_photo(photo, spec.short_side), spec).image)[None]
+    clock = Clock()
+    for _ in range(WARM_UP + repeat):
+        for name in ENGINES:
+            with clock.timed(f"{name} network"):
+                engines[name].predict(image)
+            with clock.timed(f"{name} glance"):
+                engines[name].glance(image)
+            with clock.timed(f"{name} calibrate"):
+                calibrators[name].calibrate(photo, lines="off")
+    return clock.spent()
+
+
 def time_folder(photo: Path, repeat: int) -> dict[str, Spent]:
     """Sixteen images as a list, and one by one."""
-    calibrator, clock = Calibrator(device="cpu"), Clock()
+    calibrator, clock = Calibrator(device="cpu", engine="torch"), Clock()
     for _ in range(WARM_UP + max(3, repeat // FOLDER)):
         with clock.timed("as a list"):
             calibrator.calibrate([photo] * FOLDER)
@@ -263,6 +288,21 @@ def image_table(photos: dict[str, Path], threads: list[int], repeat: int) -> Non
         row(count, f"{LARGE} - {SMALL}", "lean", "", "", "", "", *more)
 
 
+def engine_table(photo: Path, threads: list[int], repeat: int) -> None:
+    print(f"\nOne JPEG of {SMALL}, lean by both engines, wall / CPU in ms, median of {repeat}")
+    header("threads", "engine", "network", "glance", "calibrate, no lines")
+    for count in threads:
+        spent = _alone(count, time_engines, photo, repeat)
+        steps = {
+            name: [spent[f"{name} {step}"] for step in ("network", "glance", "calibrate")]
+            for name in ENGINES
+        }
+        for name in ENGINES:
+            row(count, name, *steps[name])
+        ratios = (a.over(b) for a, b in zip(steps["onnx"], steps["torch"], strict=True))
+        row(count, "onnx / torch", *ratios)
+
+
 def folder_table(photo: Path, threads: list[int], repeat: int) -> None:
     print(f"\n{FOLDER} JPEGs of {SMALL}, lean, wall / CPU in ms")
     header("threads", "given", "per image", "images per second")
@@ -277,6 +317,8 @@ def _alone(
 ) -> dict[str, Spent]:
     """What the job returns in a new process with that many threads."""
     context = get_context("spawn")
+    # Some of the libraries read it once, when they are loaded.
+    os.environ["OMP_NUM_THREADS"] = str(threads)
     with ProcessPoolExecutor(1, context, torch.set_num_threads, (threads,)) as pool:
         return pool.submit(job, photo, repeat).result()
 
@@ -285,11 +327,14 @@ def start_table(photo: Path, threads: int, repeat: int) -> None:
     """What comes before the first answer, each time in a new process."""
     runs = max(3, repeat // 4)
     print(f"\nStarting, {threads} threads, wall in ms, median of {runs}; steps one after another")
-    header("step", "ms")
+    header("step", *ENGINES)
     script = [sys.executable, "-c", START, str(photo), str(threads)]
-    steps = [json.loads(_output(script)) for _ in range(1 + runs)][1:]
-    for name, times in zip(STARTING, zip(*steps, strict=True), strict=True):
-        row(f"`{name}`" if "," not in name else name, _ms(median(times)))
+    medians = []
+    for engine in ENGINES:
+        steps = [json.loads(_output([*script, engine])) for _ in range(1 + runs)][1:]
+        medians.append([median(times) for times in zip(*steps, strict=True)])
+    for name, *times in zip(STARTING, *medians, strict=True):
+        row(f"`{name}`" if "," not in name else name, *map(_ms, times))
     print("\nWhole commands")
     header("command", "ms")
     geocalib = os.fspath(Path(sys.executable).with_name("geocalib"))
@@ -297,7 +342,12 @@ def start_table(photo: Path, threads: int, repeat: int) -> None:
         "python -c pass": [sys.executable, "-c", "pass"],
         "python -c 'import torch'": [sys.executable, "-c", "import torch"],
         "geocalib --help": [geocalib, "--help"],
-        f"geocalib calibrate {photo.name}": [geocalib, "calibrate", str(photo)],
+        **{
+            f"geocalib calibrate {photo.name} --engine {engine}": [
+                *(geocalib, "calibrate", str(photo), "--engine", engine)
+            ]
+            for engine in ENGINES
+        },
     }.items():
         clock = Clock()
         for _ in range(WARM_UP + runs):
@@ -312,7 +362,7 @@ def _output(command: list[str]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parts = ("cost", "image", "folder", "start")
+    parts = ("cost", "image", "engines", "folder", "start")
     parser.add_argument("--only", nargs="+", choices=parts, default=parts)
     parser.add_argument("--repeat", type=int, default=20, help="timed runs of one image")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
@@ -328,6 +378,8 @@ def main() -> None:
             cost_table()
         if "image" in arguments.only:
             image_table(photos, arguments.threads, arguments.repeat)
+        if "engines" in arguments.only:
+            engine_table(photos[SMALL], arguments.threads, arguments.repeat)
         if "folder" in arguments.only:
             folder_table(photos[SMALL], arguments.threads, arguments.repeat)
         if "start" in arguments.only:

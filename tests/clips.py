@@ -76,10 +76,10 @@ class ClipCalibrator:
     """The keywords of each call."""
     interrupt_at: int | None = None
     fails_at: int | None = None
-    device: torch.device = torch.device("cpu")  # noqa: RUF009
+    device: str = "cpu"
     card: Any = None
 
-    def __call__(self, weights: str, *, device: str) -> ClipCalibrator:
+    def __call__(self, weights: str, **options: str) -> ClipCalibrator:
         return self
 
     def calibrate(

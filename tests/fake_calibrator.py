@@ -11,7 +11,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import torch
 from PIL import Image
 from typer.testing import Result
 
@@ -34,13 +33,16 @@ class FakeCalibrator:
     """Images and keywords of each call."""
     opened: list[tuple[str, str]] = field(default_factory=list)
     """Weights and device of each construction."""
+    engines: list[str] = field(default_factory=list)
+    """Of each construction."""
     trained: bool = True
     interrupt_at: str | None = None
     """The name of an image that the user does not wait for."""
-    device: torch.device = torch.device("cpu")  # noqa: RUF009
+    device: str = "cpu"
 
-    def __call__(self, weights: str, *, device: str) -> FakeCalibrator:
+    def __call__(self, weights: str, *, device: str, engine: str = "auto") -> FakeCalibrator:
         self.opened.append((weights, device))
+        self.engines.append(engine)
         return self
 
     @property

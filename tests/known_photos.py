@@ -18,9 +18,10 @@ from calibrations import one
 from geocalib.evaluation.datasets import Sample
 from geocalib.imaging import ImageSource
 from geocalib.nets import encoders
+from geocalib.nets.card import WeightCard
 from geocalib.nets.lean import LeanConfig, LeanNetwork
 from geocalib.nets.mscan import Mscan, MscanShape
-from geocalib.nets.weights import WeightCard, save_weights
+from geocalib.nets.weights import save_weights
 from geocalib.result.calibration import Calibration, Outcome
 
 SIZE = (64, 48)

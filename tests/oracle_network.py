@@ -21,8 +21,9 @@ from torch import Tensor, nn
 from geocalib.cameras import Camera, CameraModel
 from geocalib.geometry.fields import perspective_field
 from geocalib.geometry.gravity import from_roll_pitch
+from geocalib.nets.card import WeightCard
 from geocalib.nets.prediction import Prediction
-from geocalib.nets.weights import LoadedNetwork, WeightCard
+from geocalib.nets.weights import LoadedNetwork
 from geocalib.pipeline.calibrator import Calibrator
 from geocalib.result.calibration import Calibration, Outcome
 from views import gravity_error_deg, ray_error_deg
@@ -140,8 +141,8 @@ class Oracle(nn.Module):
 def knowing(*truths: Truth | None, **card: Any) -> Calibrator:
     """A calibrator that knows the truths of the marks; keywords change its card."""
     network = LoadedNetwork(Oracle(truths), replace(CARD, **card))  # type: ignore[arg-type]
-    with mock.patch("geocalib.pipeline.calibrator.load_network", return_value=network):
-        return Calibrator(device="cpu")
+    with mock.patch("geocalib.nets.weights.load_network", return_value=network):
+        return Calibrator(device="cpu", engine="torch")
 
 
 def check(found: Outcome, known: Truth) -> None:

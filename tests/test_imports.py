@@ -106,7 +106,7 @@ class TestArchitecturePage:
         """In the order of their first calls."""
         walk = re.findall(r"^\d+\. `([\w.]+)`", self.PAGE, re.M)
         assert len(walk) <= 12
-        calibrator = Calibrator()
+        calibrator = Calibrator(engine="onnx")
         entered: list[str] = []
 
         def note(frame: FrameType, event: str, _: object) -> None:

@@ -12,6 +12,7 @@ from PIL import Image
 from geocalib import Calibration, Calibrator, Camera
 from geocalib.geometry.gravity import from_roll_pitch
 from geocalib.nets.weights import load_network
+from geocalib.pipeline.engines import EngineName
 from geocalib.synthetic import render_scene
 from views import gravity_error_deg
 
@@ -19,9 +20,15 @@ ANGLES = ((0.0, 0.0), (15.0, 0.0), (-15.0, 0.0), (0.0, 15.0))
 """Roll and pitch of the photos, degrees."""
 
 
+@pytest.fixture(scope="module", params=["torch", "onnx"])
+def engine(request: pytest.FixtureRequest) -> EngineName:
+    name: EngineName = request.param
+    return name
+
+
 @pytest.fixture(scope="module")
-def calibrator() -> Calibrator:
-    return Calibrator(device="cpu")
+def calibrator(engine: EngineName) -> Calibrator:
+    return Calibrator(device="cpu", engine=engine)
 
 
 @pytest.fixture(scope="module")
@@ -69,9 +76,11 @@ def test_bfloat16(photos: torch.Tensor, monkeypatch: pytest.MonkeyPatch) -> None
     """Of small inputs, as most processors are slow at it, and of the network alone."""
     lean = load_network("lean")
     small = replace(lean, card=replace(lean.card, short_side=96, detail=96))
-    monkeypatch.setattr("geocalib.pipeline.calibrator.load_network", lambda weights: small)
+    monkeypatch.setattr("geocalib.nets.weights.load_network", lambda weights: small)
     full, half = (
-        Calibrator(device="cpu", precision=precision).calibrate(photos[1], lines="off")
+        Calibrator(device="cpu", precision=precision, engine="torch").calibrate(
+            photos[1], lines="off"
+        )
         for precision in ("float32", "bfloat16")
     )
     assert half != full
@@ -79,7 +88,9 @@ def test_bfloat16(photos: torch.Tensor, monkeypatch: pytest.MonkeyPatch) -> None
     assert half.vfov_deg == pytest.approx(full.vfov_deg, abs=3)
 
 
-def test_the_number_of_threads_is_not_seen(calibrator: Calibrator, photos: torch.Tensor) -> None:
+def test_the_number_of_threads_is_not_seen(
+    engine: EngineName, photos: torch.Tensor, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Sums are split otherwise, so the last bits differ; what is printed does not."""
     rolled_and_pitched = photos[[1, 3]]
     before = torch.get_num_threads()
@@ -87,6 +98,8 @@ def test_the_number_of_threads_is_not_seen(calibrator: Calibrator, photos: torch
     try:
         for threads in (1, 2):
             torch.set_num_threads(threads)
+            monkeypatch.setenv("OMP_NUM_THREADS", str(threads))
+            calibrator = Calibrator(device="cpu", engine=engine)
             answers.append([calibrator.calibrate(photo) for photo in rolled_and_pitched])
             assert answers[-1] == [calibrator.calibrate(photo) for photo in rolled_and_pitched]
     finally:

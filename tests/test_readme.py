@@ -77,7 +77,8 @@ def folder(lean: LoadedNetwork, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     for name, picture in _rig_pictures():
         picture.save(tmp_path / "rig" / name)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("geocalib.pipeline.calibrator.load_network", lambda weights: lean)
+    monkeypatch.setattr("geocalib.pipeline.engines.choose", lambda weights, device: "torch")
+    monkeypatch.setattr("geocalib.nets.weights.load_network", lambda weights: lean)
     return tmp_path
 
 

@@ -147,7 +147,7 @@ class GeoCalib:
             if not outcome.ok:
                 raise ImageError(outcome.error)
             answers.append(outcome)
-        return _results(answers, self._calibrator.device)
+        return _results(answers, torch.device(self._calibrator.device))
 
 
 def _known(priors: Mapping[str, Any]) -> tuple[Any, Tensor | None]:

@@ -23,13 +23,13 @@ from fake_calibrator import FakeCalibrator, Run, picture
 from geocalib import console
 from geocalib.cameras import MODELS
 from geocalib.formats import FORMATS, json_lines
-from geocalib.nets.weights import WEIGHT_NAMES
+from geocalib.nets.catalogue import WEIGHT_NAMES
 
 TESTS = Path(__file__).parents[1]
 PAGE = TESTS.parent / "docs" / "command-line.md"
 COMMANDS = (
     *("calibrate", "show", "undistort", "upright", "rectify", "info"),
-    *("eval", "train", "dataset", "video", "rig", "localize"),
+    *("eval", "train", "dataset", "export", "video", "rig", "localize"),
 )
 OTHER_PAGES = {"video": "video.md", "rig": "rig.md", "localize": "localization.md"}
 """Where the options of commands are told that have a page of their own."""

@@ -7,7 +7,6 @@ import math
 from pathlib import Path
 
 import pytest
-import torch
 from PIL import Image
 
 from fake_calibrator import FakeCalibrator, Run, picture
@@ -155,11 +154,18 @@ def test_exif_is_asked_unless_it_is_switched_off(
     assert (images, known["exif"]) == (["photos/1.png"], asked)
 
 
+def test_an_engine(run: Run, calibrator: FakeCalibrator) -> None:
+    run("calibrate", "photos/1.png", "--engine", "onnx")
+    run("calibrate", "photos/1.png")
+    assert calibrator.engines == ["onnx", "auto"]
+    assert run("calibrate", "photos/1.png", "--engine", "jax").exit_code == 2
+
+
 def test_a_few_images_at_a_time(run: Run, calibrator: FakeCalibrator) -> None:
     run("calibrate", "photos")
     assert [len(images) for images, _ in calibrator.calls] == [4, 4, 2]
     assert len(calibrator.opened) == 1
-    calibrator.device = torch.device("cuda")
+    calibrator.device = "cuda"
     run("calibrate", "photos")
     assert [len(images) for images, _ in calibrator.calls[3:]] == [10]
 

@@ -17,17 +17,13 @@ from torch import Tensor, nn
 
 from geocalib.errors import WeightsError
 from geocalib.nets import encoders, published, weights
+from geocalib.nets.card import WeightCard
+from geocalib.nets.catalogue import PUBLISHED, WEIGHT_NAMES
 from geocalib.nets.folding import fold_batch_norm
 from geocalib.nets.lean import LeanConfig, LeanNetwork
 from geocalib.nets.mscan import Mscan, MscanShape
 from geocalib.nets.published import PublishedNetwork, published_name
-from geocalib.nets.weights import (
-    PUBLISHED,
-    WEIGHT_NAMES,
-    WeightCard,
-    load_network,
-    save_weights,
-)
+from geocalib.nets.weights import load_network, save_weights
 
 LITTLE = MscanShape(widths=(4, 6, 8, 10), depths=(1, 1, 1, 1), mlp_ratios=(2, 2, 2, 2))
 CONFIG = LeanConfig("little", (4, 6, 32), blocks=1)

@@ -23,6 +23,7 @@ from geocalib.errors import (
     ImageError,
     WeightsError,
 )
+from geocalib.nets import weights
 from geocalib.nets.weights import LoadedNetwork
 from geocalib.pipeline import calibrator as module
 from geocalib.pipeline import torch_engine
@@ -306,8 +307,8 @@ class TestWeights:
             name: LoadedNetwork(Oracle([truth(roll_deg=roll)]), replace(CARD, name=name))
             for name, roll in (("left", -10), ("right", 10))
         }
-        monkeypatch.setattr(module, "load_network", networks.__getitem__)
-        left, right = (Calibrator(name, device="cpu") for name in networks)
+        monkeypatch.setattr(weights, "load_network", networks.__getitem__)
+        left, right = (Calibrator(name, device="cpu", engine="torch") for name in networks)
         source = picture((480, 360), 0)
         rolls = [one.calibrate(source).roll_deg for one in (left, right, left)]
         assert rolls == pytest.approx([-10, 10, -10], abs=0.01)
@@ -326,7 +327,7 @@ class TestWeights:
 
         monkeypatch.setattr(torch, "compile", compile)
         network = LoadedNetwork(Oracle([truth()]), CARD)
-        monkeypatch.setattr(module, "load_network", lambda weights: network)
+        monkeypatch.setattr(weights, "load_network", lambda _: network)
         check(Calibrator(device="cpu", compile=True).calibrate(picture((480, 360), 0)), truth())
         assert compiled == [network.network]
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from geocalib.cli import dataset, evaluate, localize, rig, streams, train, video
+from geocalib.cli import dataset, evaluate, export, localize, rig, streams, train, video
 from geocalib.cli.options import Device, Overwrite, Weights, chosen_format
 from geocalib.cli.prior_options import (
     AnyRotation,
@@ -27,7 +27,16 @@ from geocalib.cli.prior_options import (
     window,
 )
 from geocalib.errors import ConfigError, GeoCalibError
-from geocalib.pipeline.request import CameraModel, Format, Lines, Network, Request, Rotation, Usual
+from geocalib.pipeline.request import (
+    CameraModel,
+    Engine,
+    Format,
+    Lines,
+    Network,
+    Request,
+    Rotation,
+    Usual,
+)
 
 if TYPE_CHECKING:
     from geocalib.cli.inputs import Found
@@ -199,6 +208,7 @@ def calibrate(
     prior: UsualPrior = Usual.NONE,
     weights: Weights = "lean",
     device: Device = "auto",
+    engine: Annotated[Engine, typer.Option(help="What runs the network.")] = Engine.AUTO,
     overwrite: Overwrite = False,
 ) -> None:
     """Find the camera of each photo.
@@ -233,7 +243,7 @@ def calibrate(
     from geocalib.priors.sidecar import sidecar_path
 
     drawings = {} if overlay is None else folder_places(found.images, overlay, DRAWING)
-    network = Network(weights, device)
+    network = Network(weights, device, engine)
     sidecars = map(sidecar_path, found.images) if sensors else ()
     read = (*found.images, *sidecars, *_lists(paths), request.file, network.file)
     guard = Guard(read, overwrite)
@@ -392,6 +402,7 @@ def info(
 app.command("eval")(evaluate.command)
 app.command("train")(train.command)
 app.add_typer(dataset.app, name="dataset")
+app.add_typer(export.app, name="export")
 app.command("video")(video.command)
 app.command("localize")(localize.command)
 app.command("rig")(rig.command)

@@ -169,7 +169,7 @@ def _known_levels(
 
     anew: without what it says.
     """
-    from geocalib.nets.weights import identify
+    from geocalib.nets.catalogue import identify
     from geocalib.panoramas.levelness import read_levels, read_origins
     from geocalib.pipeline.journal import check_same, request_of
 

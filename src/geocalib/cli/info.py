@@ -14,8 +14,10 @@ from rich.text import Text
 from geocalib import console
 from geocalib.cameras import MODELS
 from geocalib.formats import FORMATS
+from geocalib.nets.card import WeightCard
+from geocalib.nets.catalogue import PUBLISHED
 from geocalib.nets.download import cache_folder
-from geocalib.nets.weights import PUBLISHED, WeightCard, load_network
+from geocalib.nets.weights import load_network
 
 
 def run() -> None:
@@ -37,6 +39,7 @@ def _facts() -> Iterator[tuple[str, str]]:
     yield "geocalib", version("geocalib")
     yield "python", platform.python_version()
     yield "torch", torch.__version__
+    yield "onnxruntime", version("onnxruntime")
     yield "devices", ", ".join(_devices())
     for card in (load_network("lean").card, *PUBLISHED.values()):
         yield f"weights {card.name}", _weights(card)

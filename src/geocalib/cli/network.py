@@ -17,7 +17,7 @@ def load(network: Network) -> Calibrator:
     """The calibrator; says so if its answers are worthless."""
     from geocalib.pipeline.calibrator import Calibrator
 
-    calibrator = Calibrator(network.weights, device=network.device)
+    calibrator = Calibrator(network.weights, device=network.device, engine=network.engine.value)
     if not calibrator.card.trained:
         console.warn(PLACEHOLDER)
     return calibrator

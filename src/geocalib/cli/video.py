@@ -204,7 +204,7 @@ class Journal:
 
 def _begun(job: Job) -> tuple[Journal, Mapping[int, Outcome]]:
     """The journal, and the answers in it: of an unfinished run, or of a finished one."""
-    from geocalib.nets.weights import identify
+    from geocalib.nets.catalogue import identify
     from geocalib.pipeline.journal import request_of
     from geocalib.video import records
 

@@ -25,7 +25,8 @@ from geocalib.evaluation.uncertainty import deviations, pooled, recalibrate, sig
 from geocalib.evaluation.worst import worst_cases
 from geocalib.files import sha256_of, write_text
 from geocalib.formats import json_lines
-from geocalib.nets.weights import WeightCard, read_weights
+from geocalib.nets.card import WeightCard
+from geocalib.nets.weights import read_weights
 from geocalib.pipeline.calibrator import Calibrator, LinesMode
 from geocalib.pipeline.journal import Journal, request_of
 from geocalib.result.calibration import Failure

@@ -21,7 +21,7 @@ from geocalib.evaluation.metrics import (
     summarise,
     vfov_error,
 )
-from geocalib.nets.weights import WeightCard
+from geocalib.nets.card import WeightCard
 from geocalib.result.calibration import Calibration, Outcome
 
 ANGLES = ("roll", "pitch", "gravity", "vfov")

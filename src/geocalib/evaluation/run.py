@@ -16,7 +16,7 @@ from geocalib.errors import ConfigError, GeoCalibError
 from geocalib.evaluation.datasets import Sample, picture_size
 from geocalib.evaluation.report import Report
 from geocalib.imaging import ImageSource, read_photo
-from geocalib.nets.weights import WeightCard
+from geocalib.nets.card import WeightCard
 from geocalib.pipeline.calibrator import LinesMode, Options
 from geocalib.pipeline.journal import Journal
 from geocalib.result.calibration import Calibration, Outcome

@@ -21,7 +21,7 @@ from geocalib.evaluation.studies import Study
 from geocalib.geometry.fields import Fields
 from geocalib.geometry.view import View
 from geocalib.imaging import InputSpec, prepare, read_photo
-from geocalib.nets.weights import WeightCard
+from geocalib.nets.card import WeightCard
 from geocalib.result.calibration import Calibration, Failure, Outcome
 from geocalib.solver import FitOptions, fit
 from geocalib.solver.given import Mapping, centres

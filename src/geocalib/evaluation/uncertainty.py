@@ -21,7 +21,8 @@ from numpy.typing import ArrayLike, NDArray
 from geocalib.errors import ConfigError
 from geocalib.evaluation.datasets import Sample
 from geocalib.evaluation.report import K1_MODELS
-from geocalib.nets.weights import SIGMAS, WeightCard, read_weights, save_weights
+from geocalib.nets.card import SIGMAS, WeightCard
+from geocalib.nets.weights import read_weights, save_weights
 from geocalib.result.calibration import Calibration, Outcome
 
 ONE_SIGMA = math.erf(1 / math.sqrt(2))

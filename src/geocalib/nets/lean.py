@@ -69,8 +69,11 @@ class LeanNetwork(nn.Module):
     def forward(self, image: Tensor) -> Prediction:
         """image: (B, 3, H, W) RGB in [0, 1], H and W multiples of 32."""
         levels = self.encoder(image)
-        x = self.context(levels)
-        x = self.fuse8(x, levels[1])
+        return self.decode(levels, self.context(levels))
+
+    def decode(self, levels: tuple[Tensor, ...], context: Tensor) -> Prediction:
+        """The fields, of the encoder's levels and what they are together."""
+        x = self.fuse8(context, levels[1])
         x = self.fuse4(x, levels[0])
         prediction: Prediction = self.heads(x)
         return prediction

@@ -18,6 +18,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from geocalib.errors import WeightsError
+from geocalib.nets.glance import glance_size
 from geocalib.nets.lean import LeanNetwork
 from geocalib.nets.weights import LoadedNetwork
 
@@ -27,10 +28,6 @@ WEIGHTS_KEY = "weights"
 
 TURNS = (0, 1, 2, 3)
 """Quarter turns counter-clockwise, as ``numpy.rot90``."""
-SHRINK = 2
-"""A glance takes a quarter of the area of an input."""
-GRID = 2
-"""Cells along each side that the features are averaged in."""
 DEPENDENCE = 2.0
 """Four looks at one picture say as much as so many fewer that know nothing of each other."""
 
@@ -47,21 +44,33 @@ class Upright:
 
     def glance(self, images: Tensor) -> Tensor:
         """(B, 4) log-probabilities that inputs (B, 3, H, W) stand turned by 0 to 3 quarters."""
-        seen = features(self.network, images)
+        return self.judge(features(self.network, images))
+
+    def judge(self, seen: Tensor) -> Tensor:
+        """(B, 4) log-probabilities, of features (B, F)."""
         return functional.linear(seen, self.weight.to(seen), self.bias.to(seen)).log_softmax(1)
 
 
 def features(network: LeanNetwork, images: Tensor) -> Tensor:
     """(B, F) of inputs (B, 3, H, W), looked at in a quarter of their area."""
-    sides = [
-        max(1, round(side / SHRINK / network.multiple)) * network.multiple
-        for side in images.shape[-2:]
-    ]
-    small = functional.interpolate(images, size=sides, mode="bilinear", antialias=True)
+    size = glance_size(images.shape[-2], images.shape[-1], network.multiple)
+    small = functional.interpolate(images, size=size, mode="bilinear", antialias=True)
     levels = network.encoder(small)
-    maps = (*levels[2:], network.context(levels))
-    means = [functional.adaptive_avg_pool2d(level, GRID).flatten(1) for level in maps]
-    return torch.cat(means, 1).float()
+    return summary(levels, network.context(levels))
+
+
+def summary(levels: tuple[Tensor, ...], context: Tensor) -> Tensor:
+    """(B, F) of what the encoder saw, and what that is together: means over quarters."""
+    return torch.cat([_quarters(level).flatten(1) for level in (*levels[2:], context)], 1).float()
+
+
+def _quarters(level: Tensor) -> Tensor:
+    """(B, C, 2, 2) means over the quarters of (B, C, H, W); those of odd sides share a middle."""
+    rows, columns = level.shape[-2:]
+    halves = level[..., : (rows + 1) // 2, :], level[..., rows // 2 :, :]
+    tall = torch.stack([half.mean(-2) for half in halves], -2)
+    halves = tall[..., : (columns + 1) // 2], tall[..., columns // 2 :]
+    return torch.stack([half.mean(-1) for half in halves], -1)
 
 
 def standing(images: Tensor, first: Tensor, glance: Callable[[Tensor], Tensor]) -> Tensor:

@@ -1,4 +1,4 @@
-"""Weights: what each set of them is, how it is kept, and the network it makes.
+"""Weights: how each set of them is kept, and the network it makes.
 
 A file of ours is a safetensors file of the network as it was trained, with its card as metadata.
 A file of the published network is the torch checkpoint its authors released.
@@ -6,31 +6,23 @@ A file of the published network is the torch checkpoint its authors released.
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import MISSING, asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, replace
 from importlib.resources import as_file, files
 from pathlib import Path
-from types import UnionType
-from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import torch
 from torch import Tensor
 
 from geocalib.errors import ConfigError, WeightsError
 from geocalib.files import replacing, sha256_of
+from geocalib.nets.card import CARD_KEY, WeightCard
+from geocalib.nets.catalogue import LEAN, PUBLISHED, WEIGHT_NAMES, existing_file
 from geocalib.nets.download import check, fetch, record
 from geocalib.nets.folding import fold_batch_norm
 from geocalib.nets.lean import LeanConfig, LeanNetwork
 from geocalib.nets.published import PublishedNetwork, load_published
-
-SIGMAS = ("gravity", "focal", "distortion")
-"""What a fit's standard deviations may be corrected for."""
-
-CARD_KEY = "geocalib"
-"""Name of the card in a file's metadata."""
 
 TORCH_STARTS = (b"PK\x03\x04", b"\x80")
 """How a torch file begins: an archive, or, in old ones, a pickle."""
@@ -42,134 +34,6 @@ SEED = 0
 """Of the weights of a network that was never trained."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class WeightCard:
-    """What a set of weights is, and all that its users must know to use it."""
-
-    name: str
-    architecture: Literal["lean", "published"]
-    config: dict[str, Any] = field(default_factory=dict)
-    """Plain values that rebuild the network: the fields of ``LeanConfig``; none if published."""
-    short_side: int = 320
-    """Pixels across the shorter side of an input."""
-    largest_aspect: float = 2.5
-    """Longer to shorter side of an input; may be infinite."""
-    detail: int | None = None
-    """Pixels across the shorter side to which photos are shrunk before they are enlarged to an
-    input: what the network was trained to see. None: as many as an input has."""
-    legacy_up_field: bool = False
-    """Whether distortion is to be fitted with ``cameras.legacy.LegacySimpleRadial``."""
-    camera_models: str = ""
-    """A note: which lenses it has seen."""
-    confidence_scale: float | None = None
-    """s^2, which turns confidences into information. None: from the residuals."""
-    sigma_scale: dict[str, float] = field(default_factory=dict)
-    """Factors on the standard deviations of a fit, by a name of ``SIGMAS``; 1 if absent."""
-    trained: bool
-    """False: a placeholder whose answers mean nothing."""
-    licence: str
-    source: str
-    description: str
-    sha256: str | None = None
-    """Of the file that was loaded."""
-    url: str | None = None
-    """Where to download it."""
-
-    def __post_init__(self) -> None:
-        for name, kind in get_type_hints(WeightCard).items():
-            if not _is(getattr(self, name), kind):
-                raise WeightsError(f"{name} of a weight card cannot be {getattr(self, name)!r}")
-        if self.detail is not None and not 1 <= self.detail <= self.short_side:
-            raise WeightsError(
-                f"detail of a weight card must be within short_side, got {self.detail}"
-            )
-        if self.short_side < 1 or not self.largest_aspect >= 1:
-            raise WeightsError(
-                "a weight card needs short_side >= 1 and largest_aspect >= 1, got "
-                f"{self.short_side} and {self.largest_aspect}"
-            )
-        for name in self.sigma_scale:
-            if name not in SIGMAS:
-                raise WeightsError(f"sigma_scale has no {name!r}; there are {', '.join(SIGMAS)}")
-        scales: dict[str, Any] = dict(self.sigma_scale)
-        if self.confidence_scale is not None:
-            scales["confidence_scale"] = self.confidence_scale
-        for name, scale in scales.items():
-            if not (_is(scale, float) and 0 < scale < math.inf):
-                raise WeightsError(f"the scale {name} must be positive and finite, got {scale!r}")
-        try:
-            plain = json.loads(json.dumps(self.config))
-        except TypeError as error:
-            raise WeightsError(f"config of a weight card must be plain values: {error}") from None
-        object.__setattr__(self, "config", plain)
-
-    def to_json(self) -> str:
-        """One JSON object with all fields; an infinite aspect is null."""
-        values = asdict(self)
-        if math.isinf(self.largest_aspect):
-            values["largest_aspect"] = None
-        return json.dumps(values, allow_nan=False)
-
-    @classmethod
-    def from_json(cls, text: str) -> WeightCard:
-        """The card that ``to_json`` wrote. Nothing is ignored."""
-        try:
-            values = json.loads(text)
-        except json.JSONDecodeError as error:
-            raise WeightsError(f"its weight card is no JSON: {error}") from None
-        if not isinstance(values, dict):
-            raise WeightsError(f"its weight card is a {type(values).__name__}, not an object")
-        known = {f.name: f for f in fields(cls)}
-        for name in values:
-            if name not in known:
-                raise WeightsError(f"its weight card has an unknown {name!r}: update geocalib")
-        for name, f in known.items():
-            if name not in values and f.default is MISSING and f.default_factory is MISSING:
-                raise WeightsError(f"its weight card lacks {name!r}")
-        if "largest_aspect" in values and values["largest_aspect"] is None:
-            values["largest_aspect"] = math.inf
-        return cls(**values)
-
-
-def _is(value: object, kind: Any) -> bool:
-    """Whether a value is of an annotated kind; an integer is a float too, a bool is neither."""
-    origin, options = get_origin(kind), get_args(kind)
-    if origin is Literal:
-        return value in options
-    if origin is UnionType:
-        return any(_is(value, option) for option in options)
-    if kind in (int, float) and isinstance(value, bool):
-        return False
-    return isinstance(value, (int, float) if kind is float else origin or kind)
-
-
-_RELEASE = "https://github.com/cvg/GeoCalib/releases/download/v1.0/"
-
-_PINHOLE = WeightCard(
-    name="published-pinhole",
-    architecture="published",
-    largest_aspect=math.inf,
-    camera_models="trained on pinhole cameras alone",
-    trained=True,
-    licence="CC-BY-4.0",
-    source="Veicht, Sarlin, Lindenberger, Pollefeys: GeoCalib, ECCV 2024",
-    description="the published network for images without distortion",
-    url=_RELEASE + "geocalib-pinhole.tar",
-)
-
-PUBLISHED = {
-    "published-pinhole": _PINHOLE,
-    "published-distorted": replace(
-        _PINHOLE,
-        name="published-distorted",
-        legacy_up_field=True,
-        camera_models="trained on simple_radial cameras",
-        description="the published network for images with radial distortion",
-        url=_RELEASE + "geocalib-distorted.tar",
-    ),
-}
-"""The published weights by name."""
-
 _PLACEHOLDER = WeightCard(
     name="lean",
     architecture="lean",
@@ -179,11 +43,6 @@ _PLACEHOLDER = WeightCard(
     source="random numbers",
     description="a placeholder that was never trained: its answers mean nothing",
 )
-
-WEIGHT_NAMES = ("lean", *PUBLISHED)
-
-LEAN = "weights/lean.safetensors"
-"""The packaged weights, in the package."""
 
 
 @dataclass(frozen=True)
@@ -206,30 +65,7 @@ def load_network(weights: str | Path = "lean") -> LoadedNetwork:
     if isinstance(weights, str) and weights in PUBLISHED:
         return _load_published(PUBLISHED[weights])
     mend = f"copy it again, or use one of {', '.join(WEIGHT_NAMES)}"
-    return _load_file(_existing(weights), mend)
-
-
-def identify(weights: str | Path) -> str:
-    """Words that are equal for equal weights of ``load_network``, without loading or fetching."""
-    if isinstance(weights, str) and weights in PUBLISHED:
-        return weights
-    if weights == "lean":
-        resource = files("geocalib") / LEAN
-        if not resource.is_file():
-            return "lean, never trained"
-        with as_file(resource) as path:
-            return f"lean {sha256_of(path)[:16]}"
-    return sha256_of(_existing(weights))[:16]
-
-
-def _existing(weights: str | Path) -> Path:
-    path = Path(weights)
-    if not path.is_file():
-        raise WeightsError(
-            f"no weights are named {str(weights)!r}, and no file is; there are "
-            f"{', '.join(WEIGHT_NAMES)}"
-        )
-    return path
+    return _load_file(existing_file(weights), mend)
 
 
 def read_weights(path: str | Path) -> tuple[LeanNetwork, WeightCard]:

@@ -56,7 +56,7 @@ def _answers(
 ) -> Iterator[Outcome]:
     calibrator = load()
     # Who shares a camera is known when all images are.
-    size = CHUNK.get(calibrator.device.type, LARGEST_CHUNK)
+    size = CHUNK.get(calibrator.device, LARGEST_CHUNK)
     size = len(images) if request.shared else size
     for start in range(0, len(images), max(1, size)):
         chunk = images[start : start + size]

@@ -19,13 +19,13 @@ from geocalib.errors import ConfigError, CouplingError, ImageError
 from geocalib.imaging import ImageSource, read_photo
 from geocalib.lines.detect import SHORT_SIDE, detect
 from geocalib.lines.vanishing import TOO_FEW, calibrate_by_lines
-from geocalib.nets.weights import WeightCard, load_network
+from geocalib.nets.card import WeightCard
 from geocalib.pipeline.arguments import CameraModels, check_models, listed, models_of
-from geocalib.pipeline.predict import Seen, see
+from geocalib.pipeline.engines import EngineName, load_engine
+from geocalib.pipeline.predict import LARGEST_BATCH, Seen, see
 from geocalib.pipeline.prepare import path_of
 from geocalib.pipeline.rotation import AnyRotation, Mode, mode_of
 from geocalib.pipeline.solve import KeepFields, Task, solve
-from geocalib.pipeline.torch_engine import LARGEST_BATCH, TorchEngine, find_device
 from geocalib.priors.crop import CropLike
 from geocalib.priors.enabled import EnabledPriors, UsualPrior
 from geocalib.result.calibration import Calibration, Failure, Outcome
@@ -76,21 +76,22 @@ class Calibrator:
         device: str = "auto",
         precision: Precision = "float32",
         compile: bool = False,
+        engine: EngineName = "auto",
     ) -> None:
         """weights: a name ("lean", "published-pinhole", "published-distorted") or a file.
 
         device: "auto" takes the first of cuda, mps and cpu that there is. precision: of the
         network, where the device has it; the fit is always as precise as it needs to be. compile:
         with torch.compile, which takes minutes at first and pays for many images of one size.
+        engine: what runs the network, "torch" or "onnx" (``docs/speed.md``); "auto" takes torch
+        where it has an accelerator, and where the weights, bfloat16 or compile need it.
         """
         if precision not in ("float32", "bfloat16"):
             raise ConfigError(f"precision is {precision!r}; known: float32, bfloat16")
-        self.device = find_device(device)
-        loaded = load_network(weights)
-        self.card: WeightCard = loaded.card
-        self._engine = TorchEngine(
-            loaded, self.device, half=precision == "bfloat16", compile=compile
-        )
+        half = precision == "bfloat16"
+        self._engine = load_engine(weights, engine, device, half=half, compile=compile)
+        self.card: WeightCard = self._engine.card
+        self.device = str(self._engine.device)
         self._errors = FieldErrors(
             self.card.confidence_scale, self.card.sigma_scale, self.card.legacy_up_field
         )

@@ -15,7 +15,7 @@ from typing import Any
 
 from geocalib.files import Guard, sha256_of
 from geocalib.formats import FORMATS, ONE_EACH, csv_table, files_of, json_lines
-from geocalib.nets.weights import identify
+from geocalib.nets.catalogue import identify
 from geocalib.pipeline.journal import Journal, Record, check_record, request_of
 from geocalib.pipeline.request import Format, Network, Request
 from geocalib.priors.sidecar import sidecar_path

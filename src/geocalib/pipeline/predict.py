@@ -21,6 +21,16 @@ from geocalib.priors.enabled import File
 from geocalib.result.calibration import Failure
 from geocalib.result.trust import BLANK
 
+BATCH = {"cpu": 4}
+"""Images through the network at once, by kind of device: a processor gains nothing from more."""
+LARGEST_BATCH = 32
+"""Images at once on other devices."""
+
+
+def batch_on(kind: str) -> int:
+    """Images through the network at once on a kind of device."""
+    return BATCH.get(kind, LARGEST_BATCH)
+
 
 class Engine(Protocol):
     """A network, wherever it runs."""

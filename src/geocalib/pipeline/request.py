@@ -50,6 +50,14 @@ class Lines(StrEnum):
     ONLY = "only"
 
 
+class Engine(StrEnum):
+    """What runs the network."""
+
+    AUTO = "auto"
+    ONNX = "onnx"
+    TORCH = "torch"
+
+
 class Format(StrEnum):
     """The names of ``geocalib.formats``."""
 
@@ -82,6 +90,7 @@ class Network:
 
     weights: str
     device: str
+    engine: Engine = Engine.AUTO
 
     @property
     def file(self) -> str | None:

@@ -15,11 +15,7 @@ from geocalib.imaging import InputSpec
 from geocalib.imaging.quiet import quiet
 from geocalib.nets.upright import find_upright
 from geocalib.nets.weights import LoadedNetwork
-
-BATCH = {"cpu": 4}
-"""Images through the network at once, by device: a processor gains nothing from more."""
-LARGEST_BATCH = 32
-"""Images at once on other devices."""
+from geocalib.pipeline.predict import batch_on
 
 
 class TorchEngine:
@@ -30,11 +26,12 @@ class TorchEngine:
     ) -> None:
         """half: the network in bfloat16. compile: with torch.compile."""
         network, card = loaded.network.to(device), loaded.card
+        self.card = card
         convert_conv2d_weight_memory_format(network, torch.channels_last)
         self.device = device
         self.network = torch.compile(network) if compile else network
         self.spec = InputSpec(card.short_side, network.multiple, card.largest_aspect, card.detail)
-        self.batch = BATCH.get(device.type, LARGEST_BATCH)
+        self.batch = batch_on(device.type)
         self.confidence_scale = card.confidence_scale
         # A processor without bfloat16 is slower at it, and slows everything else in the process:
         # torch then gives up its fast kernels.

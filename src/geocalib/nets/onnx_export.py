@@ -1,0 +1,296 @@
+"""The lean network as an ONNX file, for programs without torch.
+
+The file keeps numbers as the weights do: in half precision where that loses nothing. What folding
+made of a batch norm, a gain per channel, stands beside them, and is multiplied when the file is
+loaded. So the network in the file is the one in torch, up to the rounding of single precision.
+"""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from geocalib.errors import MissingPackageError, WeightsError
+from geocalib.files import write_bytes
+from geocalib.nets.card import CARD_KEY
+from geocalib.nets.catalogue import PUBLISHED, weights_file
+from geocalib.nets.lean import LeanNetwork
+from geocalib.nets.onnx_names import FIELDS, IMAGE, MULTIPLE_KEY, STANDING, WANTED
+from geocalib.nets.upright import Upright, find_upright, summary
+from geocalib.nets.weights import load_network, read_weights
+
+if TYPE_CHECKING:
+    from onnx import GraphProto, ModelProto, NodeProto, TensorProto
+
+OPSET = 20
+"""Of the operators: the first with GELU."""
+
+SMALL = 256
+"""Numbers of a tensor that is kept as it is."""
+
+ROUNDING = 1e-6
+"""Of single precision, relative to the largest number of a row."""
+
+EXAMPLE = (2, 3, 256, 320)
+"""A shape to follow the network with. No side is special: all of them may change."""
+
+Array = npt.NDArray[Any]
+
+
+def export_onnx(weights: str | Path, output: str | Path) -> None:
+    """Write the lean network of a name or a file, and its classifier of which side is up.
+
+    The file takes any number of images of any size at once.
+    """
+    # Nothing is fetched to be refused.
+    loaded = None if weights in PUBLISHED else load_network(weights)
+    file = None if loaded is None else loaded.card.sha256
+    if loaded is None or file is None or not isinstance(loaded.network, LeanNetwork):
+        raise WeightsError(f"{weights} cannot be exported; give lean, or a file of a lean network")
+    with weights_file(weights) as path:
+        stored = read_weights(path)[0].state_dict()
+    model = _traced(loaded.network, find_upright(loaded))
+    _compact(model.graph, stored)
+    _spell_out_sigmoid(model.graph)
+    _tidy(model)
+    if any(output.name == STANDING for output in model.graph.output):
+        _decode_on_demand(model.graph)
+    metadata = {CARD_KEY: loaded.card.to_json(), MULTIPLE_KEY: str(loaded.network.multiple)}
+    for key, value in metadata.items():
+        model.metadata_props.add(key=key, value=value)
+    write_bytes(Path(output), model.SerializeToString(deterministic=True))
+
+
+class _Whole(nn.Module):
+    """All that the file computes."""
+
+    def __init__(self, network: LeanNetwork, upright: Upright | None) -> None:
+        super().__init__()
+        self.network = network
+        self.upright = upright
+
+    def forward(self, image: Tensor) -> tuple[Tensor, ...]:
+        levels = self.network.encoder(image)
+        context = self.network.context(levels)
+        fields = tuple(self.network.decode(levels, context))
+        if self.upright is None:
+            return fields
+        return *fields, self.upright.judge(summary(levels, context))
+
+
+def _traced(network: LeanNetwork, upright: Upright | None) -> ModelProto:
+    try:
+        import onnx  # noqa: F401
+        import onnxscript  # noqa: F401
+    except ImportError as error:
+        raise MissingPackageError(
+            f"to export needs {error.name}; pip install 'geocalib[export]'"
+        ) from None
+    whole = _Whole(network, upright).eval()
+    any_size = torch.export.Dim.DYNAMIC
+    with _silent():
+        program = torch.onnx.export(
+            whole,
+            (torch.zeros(EXAMPLE),),
+            input_names=[IMAGE],
+            output_names=[*FIELDS, *([STANDING] if upright is not None else [])],
+            dynamic_shapes={"image": {0: any_size, 2: any_size, 3: any_size}},
+            opset_version=OPSET,
+            dynamo=True,
+            verbose=False,
+        )
+    assert program is not None
+    return program.model_proto
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    """The exporter speaks of packages that it misses and does not need."""
+    logger = logging.getLogger("torch.onnx")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(level)
+
+
+def _compact(graph: GraphProto, stored: Mapping[str, Tensor]) -> None:
+    """Large tensors in half precision, where that is what they were made from."""
+    from onnx import numpy_helper
+
+    makers: list[NodeProto] = []
+    for tensor in list(graph.initializer):
+        numbers = numpy_helper.to_array(tensor)
+        if numbers.dtype != np.float32 or numbers.size < SMALL:
+            continue
+        source = stored.get(tensor.name.removeprefix("network."))
+        parts = _parts(numbers, None if source is None else source.float().numpy())
+        if parts is not None:
+            if parts.half.shape != numbers.shape:
+                _pad_unevenly(graph, tensor.name)
+            makers.extend(_makers(graph, tensor, parts))
+    # Nodes come in the order of their use.
+    _replace(graph.node, [*makers, *graph.node])
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """A tensor as a product."""
+
+    half: npt.NDArray[np.float16]
+    gain: npt.NDArray[np.float32] | None
+    """Of each row."""
+
+
+def _parts(numbers: Array, source: Array | None) -> _Parts | None:
+    """What a tensor was made from, if that fits in half precision."""
+    if (half := _halved(numbers)) is not None:
+        return _Parts(half, None)
+    if source is None or numbers.ndim != 4 or (half := _halved(source)) is None:
+        return None
+    if source.shape != numbers.shape:
+        # A kernel with a row and a column of zeros at its start: see ``HalvingConv.folded``.
+        numbers = numbers[:, :, 1:, 1:]
+    rows, made = (part.reshape(len(part), -1).astype(np.float64) for part in (source, numbers))
+    length = (rows**2).sum(1)
+    gain = np.where(length > 0, (rows * made).sum(1) / np.where(length > 0, length, 1), 1)
+    far = np.abs(gain[:, None] * rows - made).max(1) > ROUNDING * np.abs(made).max(1)
+    if far.any():
+        return None
+    return _Parts(half, gain.astype(np.float32).reshape(-1, 1, 1, 1))
+
+
+def _halved(numbers: Array) -> npt.NDArray[np.float16] | None:
+    """The same numbers in half precision, if they are the same."""
+    with np.errstate(over="ignore"):
+        half = numbers.astype(np.float16)
+    return half if bool((half == numbers).all()) else None
+
+
+def _makers(graph: GraphProto, tensor: TensorProto, parts: _Parts) -> Iterator[NodeProto]:
+    """The nodes that make a tensor of its parts, which take its place."""
+    from onnx import TensorProto, helper, numpy_helper
+
+    name = tensor.name
+    cast = name if parts.gain is None else f"{name}.single"
+    tensor.CopyFrom(numpy_helper.from_array(parts.half, f"{name}.half"))
+    yield helper.make_node("Cast", [tensor.name], [cast], to=TensorProto.FLOAT)
+    if parts.gain is not None:
+        graph.initializer.append(numpy_helper.from_array(parts.gain, f"{name}.gain"))
+        yield helper.make_node("Mul", [cast, f"{name}.gain"], [name])
+
+
+def _pad_unevenly(graph: GraphProto, weight: str) -> None:
+    """The convolution of a weight, whose first row and column are left out: with less padding at
+    the start."""
+    (node,) = (node for node in graph.node if weight in node.input)
+    for attribute in node.attribute:
+        if attribute.name == "pads":
+            top, left, bottom, right = attribute.ints
+            attribute.ints[:] = top - 1, left - 1, bottom, right
+        elif attribute.name == "kernel_shape":
+            attribute.ints[:] = [side - 1 for side in attribute.ints]
+
+
+def _spell_out_sigmoid(graph: GraphProto) -> None:
+    """As 1 / (1 + exp(-x)): ONNX Runtime rounds its own to 1e-7, which is coarse for confidences of
+    1e-6, and these are the weights of a fit."""
+    from onnx import helper, numpy_helper
+
+    one = "sigmoid.one"
+    graph.initializer.append(numpy_helper.from_array(np.array(1, np.float32), one))
+    nodes: list[NodeProto] = []
+    for node in graph.node:
+        if node.op_type != "Sigmoid":
+            nodes.append(node)
+            continue
+        (x,), (y,) = node.input, node.output
+        nodes += [
+            helper.make_node("Neg", [x], [f"{y}.minus"]),
+            helper.make_node("Exp", [f"{y}.minus"], [f"{y}.exp"]),
+            helper.make_node("Add", [f"{y}.exp", one], [f"{y}.sum"]),
+            helper.make_node("Reciprocal", [f"{y}.sum"], [y]),
+        ]
+    _replace(graph.node, nodes)
+
+
+def _decode_on_demand(graph: GraphProto) -> None:
+    """All that only the fields need goes into a branch, which a glance does not take."""
+    from onnx import TensorProto, helper, numpy_helper
+
+    first = _ancestors(graph, STANDING)
+    early = [node for node in graph.node if node.output[0] in first]
+    late = [node for node in graph.node if node.output[0] not in first]
+    inner = {name: f"{name}.seen" for name in FIELDS}
+    for node in late:
+        for names in (node.input, node.output):
+            names[:] = [inner.get(name, name) for name in names]
+    shared = {name for node in early for name in node.input}
+    numbers = [tensor for tensor in graph.initializer if tensor.name in shared]
+    own = [tensor for tensor in graph.initializer if tensor.name not in shared]
+    ranks = {o.name: len(o.type.tensor_type.shape.dim) for o in graph.output}
+    seen = [
+        helper.make_tensor_value_info(inner[name], TensorProto.FLOAT, [None] * ranks[name])
+        for name in FIELDS
+    ]
+    empty = [
+        numpy_helper.from_array(np.zeros([0] * ranks[name], np.float32), inner[name])
+        for name in FIELDS
+    ]
+    nothing = [helper.make_node("Constant", [], [tensor.name], value=tensor) for tensor in empty]
+    choice = helper.make_node(
+        "If",
+        [WANTED],
+        list(FIELDS),
+        then_branch=helper.make_graph(late, "fields", [], seen, own),
+        else_branch=helper.make_graph(nothing, "nothing", [], seen),
+    )
+    graph.input.append(helper.make_tensor_value_info(WANTED, TensorProto.BOOL, []))
+    # A number under the name of an input is what that is by default.
+    numbers.append(numpy_helper.from_array(np.array(True), WANTED))
+    _replace(graph.initializer, numbers)
+    _replace(graph.node, [*early, choice])
+
+
+def _replace(place: Any, content: Sequence[Any]) -> None:
+    """What a list in a graph holds."""
+    kept = list(content)
+    del place[:]
+    place.extend(kept)
+
+
+def _ancestors(graph: GraphProto, name: str) -> set[str]:
+    """All that a value is computed from, and itself."""
+    makers = {output: node for node in graph.node for output in node.output}
+    found: set[str] = set()
+    todo = [name]
+    while todo:
+        one = todo.pop()
+        if one in makers and one not in found:
+            found.update(makers[one].output)
+            todo.extend(makers[one].input)
+    return found
+
+
+def _tidy(model: ModelProto) -> None:
+    """Without notes of where each part came from."""
+    graph = model.graph
+    for entry in (model, graph, *graph.node, *graph.initializer, *graph.input, *graph.output):
+        del entry.metadata_props[:]
+        entry.doc_string = ""
+    del graph.value_info[:]
+    graph.name = "geocalib"
+    model.producer_name = "geocalib"

@@ -1,0 +1,75 @@
+"""Which engine runs a network: torch, or ONNX Runtime, which starts at once.
+
+What each of them needs is imported when it is chosen.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, get_args
+
+from geocalib.errors import ConfigError
+from geocalib.nets.onnx_names import SUFFIX
+
+if TYPE_CHECKING:
+    from geocalib.pipeline.onnx_engine import OnnxEngine
+    from geocalib.pipeline.torch_engine import TorchEngine
+
+EngineName = Literal["auto", "onnx", "torch"]
+
+DRIVERS = ("libcuda.so.1", "nvcuda.dll", "libamdhip64.so")
+"""Libraries that come with the drivers of accelerators."""
+
+
+def load_engine(
+    weights: str | Path, engine: EngineName, device: str, *, half: bool, compile: bool
+) -> OnnxEngine | TorchEngine:
+    """The engine of a name, with a network on a device. All as ``Calibrator`` takes it."""
+    if engine not in get_args(EngineName):
+        raise ConfigError(f"engine is {engine!r}; known: {', '.join(get_args(EngineName))}")
+    if engine == "auto":
+        engine = "torch" if half or compile else choose(weights, device)
+    if engine == "torch":
+        from geocalib.nets import weights as networks
+        from geocalib.pipeline.torch_engine import TorchEngine, find_device
+
+        place = find_device(device)
+        return TorchEngine(networks.load_network(weights), place, half=half, compile=compile)
+    if half or compile:
+        raise ConfigError("bfloat16 and compile need the engine torch")
+    from geocalib.pipeline.onnx_engine import OnnxEngine
+
+    return OnnxEngine(weights, device)
+
+
+def choose(weights: str | Path, device: str) -> Literal["onnx", "torch"]:
+    """Torch where it has more than processors to run on, and for weights that need it."""
+    if Path(weights).suffix == SUFFIX:
+        return "onnx"
+    if weights != "lean":
+        return "torch"
+    if device == "auto":
+        return "torch" if _accelerated() else "onnx"
+    elsewhere = device not in ("cpu", "coreml", "openvino")
+    return "torch" if elsewhere and find_spec("torch") is not None else "onnx"
+
+
+def _accelerated() -> bool:
+    """Whether torch is there and has an accelerator. As it takes seconds to import, it is asked
+    only where there may be one."""
+    if find_spec("torch") is None or not (sys.platform == "darwin" or any(map(_loads, DRIVERS))):
+        return False
+    from geocalib.pipeline.torch_engine import find_device
+
+    return find_device("auto").type != "cpu"
+
+
+def _loads(library: str) -> bool:
+    try:
+        ctypes.CDLL(library)
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,123 @@
+"""A small network through an ONNX file and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from geocalib.errors import WeightsError
+from geocalib.files import sha256_of
+from geocalib.nets import encoders
+from geocalib.nets.card import WeightCard
+from geocalib.nets.efficientnet_lite import Block, _conv
+from geocalib.nets.lean import LeanConfig, LeanNetwork
+from geocalib.nets.weights import load_network, save_weights
+from geocalib.pipeline.onnx_engine import OnnxEngine
+
+onnx = pytest.importorskip("onnx")
+pytest.importorskip("onnxscript")
+
+CARD = WeightCard(
+    name="mine",
+    architecture="lean",
+    short_side=64,
+    largest_aspect=2.0,
+    confidence_scale=3e-4,
+    trained=True,
+    licence="Apache-2.0",
+    source="a test",
+    description="small",
+)
+
+
+class Trunk(nn.Module):
+    """One block of the packaged encoder per level, halving convolutions included."""
+
+    widths = (4, 8, 12, 16)
+    strides = (4, 8, 16, 32)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = _conv(3, 6, 3, stride=2)
+        sizes = zip((6, *self.widths), self.widths, (3, 5, 3, 5), strict=False)
+        self.stages = nn.ModuleList(Block(a, b, kernel, 2, 3) for a, b, kernel in sizes)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, ...]:
+        levels = [self.stem(x)]
+        for stage in self.stages:
+            levels.append(stage(levels[-1]))
+        return tuple(levels[1:])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """With little.safetensors, and little.onnx made from it."""
+    from geocalib.nets.onnx_export import export_onnx
+
+    place = tmp_path_factory.mktemp("exported")
+    with pytest.MonkeyPatch.context() as patch:
+        recipe = encoders.Recipe(Trunk, (0.5,) * 3, (0.25,) * 3)
+        patch.setitem(encoders.RECIPES, "little", recipe)
+        torch.manual_seed(0)
+        network = LeanNetwork(LeanConfig("little", (8, 16, 32), blocks=1))
+        for module in network.modules():
+            if isinstance(module, nn.BatchNorm2d):
+                module.running_mean.normal_(0, 0.2)
+                module.running_var.uniform_(0.5, 2)
+        save_weights(place / "little.safetensors", network.eval(), CARD)
+        export_onnx(place / "little.safetensors", place / "little.onnx")
+        yield place
+
+
+@pytest.mark.parametrize("shape", [(1, 64, 96), (3, 96, 64), (2, 128, 128), (1, 32, 32)])
+def test_any_number_and_size(folder: Path, shape: tuple[int, int, int]) -> None:
+    count, height, width = shape
+    images = torch.rand(count, 3, height, width, generator=torch.Generator().manual_seed(1))
+    with torch.inference_mode():
+        expected = load_network(folder / "little.safetensors").network(images)
+    found = OnnxEngine(folder / "little.onnx").predict(images)
+    for name, value in expected._asdict().items():
+        torch.testing.assert_close(getattr(found, name), value, rtol=0, atol=1e-5)
+
+
+def test_its_card_travels_along(folder: Path) -> None:
+    engine = OnnxEngine(folder / "little.onnx")
+    assert engine.card == load_network(folder / "little.safetensors").card
+    assert engine.card.sha256 == sha256_of(folder / "little.safetensors")
+    assert (engine.spec.short_side, engine.spec.multiple, engine.spec.largest_aspect) == (64, 32, 2)
+    assert engine.confidence_scale == 3e-4
+    # The classifier in the package was fitted to other weights.
+    assert not engine.knows_upright
+
+
+def test_numbers_are_kept_as_they_are_in_the_weights(folder: Path) -> None:
+    """Also where a batch norm was folded, and where a kernel got zeros to be padded evenly."""
+    model = onnx.load(str(folder / "little.onnx"))
+    numbers = {t.name: onnx.numpy_helper.to_array(t) for t in model.graph.initializer}
+    large = {name: value for name, value in numbers.items() if value.size >= 256}
+    assert large
+    assert {value.dtype for value in large.values()} == {np.dtype(np.float16)}
+    network = load_network(folder / "little.safetensors").network
+    folded = network.get_submodule("encoder.trunk.stages.3.spread.conv.weight".rpartition(".")[0])
+    assert isinstance(folded, nn.Conv2d)
+    assert folded.kernel_size == (6, 6)
+    assert numbers["network.encoder.trunk.stages.3.spread.conv.weight.half"].shape[-2:] == (5, 5)
+
+
+def test_nothing_of_where_it_was_made(folder: Path) -> None:
+    content = (folder / "little.onnx").read_bytes()
+    assert str(Path(encoders.__file__).parents[2]).encode() not in content
+    assert b"stack_trace" not in content
+
+
+def test_only_lean_networks(tmp_path: Path) -> None:
+    from geocalib.nets.onnx_export import export_onnx
+
+    with pytest.raises(WeightsError, match="published-pinhole cannot be exported; give lean, or a"):
+        export_onnx("published-pinhole", tmp_path / "a.onnx")
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,69 @@
+"""Which engine is taken where nobody says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from geocalib import Calibrator
+from geocalib.errors import ConfigError
+from geocalib.pipeline import engines
+from geocalib.pipeline.engines import choose
+
+
+@pytest.fixture(autouse=True)
+def only_processors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engines.sys, "platform", "linux")
+    monkeypatch.setattr(engines, "_loads", lambda library: False)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+
+
+@pytest.mark.parametrize(
+    ("weights", "device", "expected"),
+    [
+        ("lean", "auto", "onnx"),
+        ("lean", "cpu", "onnx"),
+        ("lean", "coreml", "onnx"),
+        ("lean", "cuda:1", "torch"),
+        ("lean", "mps", "torch"),
+        ("published-pinhole", "auto", "torch"),
+        (Path("mine.safetensors"), "cpu", "torch"),
+        (Path("mine.onnx"), "cuda", "onnx"),
+    ],
+)
+def test_weights_and_devices(weights: str | Path, device: str, expected: str) -> None:
+    assert choose(weights, device) == expected
+
+
+def test_an_accelerator(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    # Torch is not even asked where there is no driver.
+    assert choose("lean", "auto") == "onnx"
+    monkeypatch.setattr(engines, "_loads", lambda library: library == "libcuda.so.1")
+    assert choose("lean", "auto") == "torch"
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert choose("lean", "auto") == "onnx"
+    monkeypatch.setattr(engines.sys, "platform", "darwin")
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
+    assert choose("lean", "auto") == "torch"
+
+
+def test_without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engines, "find_spec", lambda name: None)
+    monkeypatch.setattr(engines, "_loads", lambda library: True)
+    assert choose("lean", "auto") == "onnx"
+    assert choose("lean", "cuda") == "onnx"
+
+
+def test_what_only_torch_can() -> None:
+    assert type(Calibrator(device="cpu")._engine).__name__ == "OnnxEngine"
+    half = Calibrator(device="cpu", precision="bfloat16")
+    assert type(half._engine).__name__ == "TorchEngine"
+    with pytest.raises(ConfigError, match="bfloat16 and compile need the engine torch"):
+        Calibrator(precision="bfloat16", engine="onnx")
+    with pytest.raises(ConfigError, match="engine is 'jax'; known: auto, onnx, torch"):
+        Calibrator(engine="jax")  # type: ignore[arg-type]
