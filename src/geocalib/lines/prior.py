@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from geocalib.geometry import gravity as sphere
-from geocalib.geometry.fields import Free
+from geocalib.geometry.fields import ALONG_PITCH, CX, LOG_F, Free
 from geocalib.geometry.gravity import tangent_basis
 from geocalib.lines.system import Arrow
 from geocalib.lines.unknowns import Array, Guess, Layout, powers, times
@@ -160,10 +160,10 @@ def free_of(calibration: Calibration) -> Free:
     """Which parameters the network's fit left free."""
     names, model = calibration.parameters, calibration.camera.model
     return Free(
-        gravity="pitch direction" in names,
-        focal="log f" in names,
+        gravity=ALONG_PITCH in names,
+        focal=LOG_F in names,
         distortion=tuple(i for i, name in enumerate(model.parameters) if name in names),
-        principal_point="cx" in names,
+        principal_point=CX in names,
     )
 
 
@@ -173,9 +173,9 @@ def sobered(calibration: Calibration, told: float = 0.0) -> Calibration:
     told: how much of what is known of log f, as an inverse variance, is no network's word.
     """
     names = calibration.parameters
-    if "log f" not in names or calibration.camera.model.wide:
+    if LOG_F not in names or calibration.camera.model.wide:
         return calibration
-    at = names.index("log f")
+    at = names.index(LOG_F)
     # Edges are as straight as before wherever the focal length is.
     bend = _bend(calibration)
     factor = torch.ones(len(names), dtype=torch.float64)
@@ -262,11 +262,11 @@ def _bend(calibration: Calibration) -> Tensor:
     bends the picture."""
     names, camera = calibration.parameters, calibration.camera
     change = torch.eye(len(names), dtype=torch.float64)
-    if "log f" in names:
+    if LOG_F in names:
         for i, power in enumerate(powers(camera.model)):
             if (name := camera.model.parameters[i]) in names:
                 bend = power * camera.distortion[0, i]
-                change[names.index(name), names.index("log f")] = -bend
+                change[names.index(name), names.index(LOG_F)] = -bend
     return change
 
 

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from geocalib.geometry import gravity as sphere
+from geocalib.geometry.fields import ALONG_PITCH, ALONG_ROLL, CX, CY, LOG_F
 from geocalib.geometry.segments import Segments
 from geocalib.lines.bundle import Bundle
 from geocalib.lines.descent import (
@@ -100,7 +101,7 @@ def _refined(
 ) -> list[Calibration]:
     """Of images that form one component."""
     curves = [part.curves for part in segments]
-    if not {"pitch direction", "log f"} & set(calibrations[0].parameters):
+    if not {ALONG_PITCH, LOG_F} & set(calibrations[0].parameters):
         told = straightened(calibrations, curves, coupling)
         return _left_alone(calibrations, told, segments, Verdict.NOTHING_FREE)
     told = straightened([bendable(each) for each in calibrations], curves, coupling)
@@ -228,11 +229,11 @@ def _with_spread(rivals: list[Calibration], shares: Array, best: int) -> Calibra
 def _difference(one: Calibration, other: Calibration) -> Tensor:
     """(P,) by how much the free parameters of two answers to one image differ."""
     turn = sphere.difference(one.gravity, other.gravity, sphere.tangent_basis(one.gravity))
-    values = {"roll direction": turn[0], "pitch direction": turn[1]}
-    values["log f"] = (other.camera.f / one.camera.f).log()[0]
+    values = {ALONG_ROLL: turn[0], ALONG_PITCH: turn[1]}
+    values[LOG_F] = (other.camera.f / one.camera.f).log()[0]
     values |= dict(
         zip(
-            (*one.camera.model.parameters, "cx", "cy"),
+            (*one.camera.model.parameters, CX, CY),
             torch.cat([other.camera.distortion[0], other.camera.c[0]])
             - torch.cat([one.camera.distortion[0], one.camera.c[0]]),
             strict=True,

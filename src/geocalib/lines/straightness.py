@@ -10,6 +10,7 @@ from dataclasses import replace
 import torch
 
 from geocalib.cameras import get_model
+from geocalib.geometry.fields import CX
 from geocalib.result.calibration import Calibration
 
 DISTORTION = 0.05
@@ -26,7 +27,7 @@ def bendable(calibration: Calibration) -> Calibration:
         return calibration
     sigma = DISTORTION * (camera.f / camera.size[:, 1]).item() ** 2
     camera = replace(camera, model=MODEL, distortion=torch.zeros_like(camera.c[:, :1]))
-    place = len(names) - 2 * int("cx" in names)
+    place = len(names) - 2 * int(CX in names)
     kept = torch.tensor([i for i in range(len(names) + 1) if i != place])
     covariance = torch.zeros(len(names) + 1, len(names) + 1, dtype=torch.float64)
     covariance[kept[:, None], kept] = calibration.covariance

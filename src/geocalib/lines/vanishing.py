@@ -14,6 +14,7 @@ import torch
 from geocalib.cameras import Camera
 from geocalib.cameras.base import CameraModel
 from geocalib.geometry.conventions import TRIVIAL_FOCAL
+from geocalib.geometry.fields import ALONG_PITCH, ALONG_ROLL, LOG_F
 from geocalib.geometry.segments import Segments
 from geocalib.lines.bundle import Bundle
 from geocalib.lines.mixture import CLUTTER
@@ -58,7 +59,7 @@ def _vague(size: tuple[int, int], model: CameraModel, image: str | None) -> Cali
     """What is believed of any photo."""
     f = torch.tensor(TRIVIAL_FOCAL * max(size), dtype=torch.float64)
     camera = Camera.create(model, f, size)
-    names = ("roll direction", "pitch direction", "log f", *model.parameters)
+    names = (ALONG_ROLL, ALONG_PITCH, LOG_F, *model.parameters)
     sigmas = [GRAVITY_SIGMA] * 2 + [LOG_FOCAL_SIGMA] + [DISTORTION_SIGMA] * len(model.parameters)
     covariance = torch.diag(torch.tensor(sigmas, dtype=torch.float64) ** 2)
     gravity = torch.tensor([0.0, 1.0, 0.0], dtype=torch.float64)
