@@ -103,7 +103,8 @@ def test_studies(tmp_path: Path, no_pictures: None) -> None:
     text = commands.run(calibrator, plan, tmp_path / "out").markdown
     assert "town: partial calibration" in text
     assert "| 4 averaged" in text
-    told = [sorted(options.keys() - {"lines"}) for options in calibrator.options]
+    assert all(options["exif"] is False for options in calibrator.options)
+    told = [sorted(options.keys() - {"lines", "exif"}) for options in calibrator.options]
     # What was answered before is not asked again, but for the four that fits of 4 are made of.
     assert told == [[], ["gravity"], ["focal"], [], ["shared_intrinsics"], ["shared_intrinsics"]]
     calls = len(calibrator.calls)
