@@ -11,7 +11,7 @@ for library in ("OMP_NUM_THREADS", "OPENCV_FOR_THREADS_NUM"):
     os.environ.setdefault(library, "1")
 
 # The examples are the same on every run; no time limit, as the first call of torch is slow.
-settings.register_profile("geocalib", deadline=None, derandomize=True, max_examples=60)
+settings.register_profile("geocalib", deadline=None, derandomize=True, max_examples=40)
 settings.load_profile("geocalib")
 
 

@@ -91,6 +91,7 @@ def test_gradients_reach_every_parameter(network: LeanNetwork) -> None:
 # Processors without bfloat16 compute it in another way, and torch says so.
 @pytest.mark.filterwarnings("ignore:mkldnn_matmul failed")
 @pytest.mark.usefixtures("bfloat16")
+@pytest.mark.parametrize("network", ["efficientnet_lite2"], indirect=True)
 def test_bfloat16_autocast_gives_finite_full_precision_fields(network: LeanNetwork) -> None:
     network.zero_grad()
     image = torch.rand(1, 3, 32, 64)

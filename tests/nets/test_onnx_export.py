@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -19,8 +20,10 @@ from geocalib.nets.lean import LeanConfig, LeanNetwork
 from geocalib.nets.weights import load_network, save_weights
 from geocalib.pipeline.onnx_engine import OnnxEngine
 
-onnx = pytest.importorskip("onnx")
-pytest.importorskip("onnxscript")
+# Found, not imported: that takes seconds in every process which collects the tests.
+pytestmark = pytest.mark.skipif(
+    not (find_spec("onnx") and find_spec("onnxscript")), reason="onnx and onnxscript are missing"
+)
 
 CARD = WeightCard(
     name="mine",
@@ -97,6 +100,8 @@ def test_its_card_travels_along(folder: Path) -> None:
 
 def test_numbers_are_kept_as_they_are_in_the_weights(folder: Path) -> None:
     """Also where a batch norm was folded, and where a kernel got zeros to be padded evenly."""
+    import onnx
+
     model = onnx.load(str(folder / "little.onnx"))
     numbers = {t.name: onnx.numpy_helper.to_array(t) for t in model.graph.initializer}
     large = {name: value for name, value in numbers.items() if value.size >= 256}
