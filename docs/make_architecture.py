@@ -112,7 +112,7 @@ def package_of(module: str) -> str | None:
 
 
 def layers(graph: Graph) -> dict[str, int]:
-    """How high each package stands: above all that it imports."""
+    """How high each package stands: above all that it imports, below all that import it."""
     height: dict[str, int] = {}
 
     def of(name: str) -> int:
@@ -122,6 +122,10 @@ def layers(graph: Graph) -> dict[str, int]:
 
     for name in graph:
         of(name)
+    # As high as what imports it allows, so that arrows are short.
+    for name in sorted(graph, key=height.__getitem__, reverse=True):
+        above = [height[other] for other, others in graph.items() if name in others]
+        height[name] = min(above) - 1 if above else height[name]
     return height
 
 
@@ -159,7 +163,11 @@ def draw(graph: Graph, path: Path) -> None:
     for name, others in reduced(graph).items():
         for other in others:
             (x, y), (u, v) = at[name], at[other]
+            # Around the boxes between, which would seem to be meant.
+            bow = 0.45 if height[name] - height[other] > 1 and abs(x - u) < ACROSS else 0.0
+            bow = -bow if x + u > ACROSS / 2 else bow
             arrow = {"arrowstyle": "-|>", "color": "#9aa5b1", "linewidth": 1.0}
+            arrow["connectionstyle"] = f"arc3,rad={bow}"
             axes.annotate("", (u, v + 0.36), (x, y - 0.36), arrowprops=arrow, zorder=1)
     for name, (x, y) in at.items():
         main = name in MAIN
