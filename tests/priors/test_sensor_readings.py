@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from PIL import Image
 from PIL.ExifTags import Base
 
 from geocalib.imaging import Metadata, read_photo
-from geocalib.priors.readings import read_gravity
+from geocalib.priors.readings import Readings, read_gravity
 
 
 def jpeg(xmp: bytes, orientation: int = 1, camera: str = "FC6310") -> bytes:
@@ -42,15 +43,34 @@ def test_a_gimbal_turned_to_portrait() -> None:
     assert readings.gravity.gravity == pytest.approx((0, 1, 0))
 
 
-def test_the_surest_of_two_counts(tmp_path: Path) -> None:
-    sidecar = tmp_path / "drone.json"
-    values = {"gravity": [0, 0, 1], "frame": "camera"}
-    for sigma_deg, expected in ((0.2, (0, 0, 1)), (3.0, (0, 1, 0))):
-        sidecar.write_text(json.dumps(values | {"sigma_deg": sigma_deg}))
-        metadata = Metadata(xmp=packet(pitch="+0.00"))
-        readings = read_gravity(str(tmp_path / "drone.jpg"), metadata)
-        assert readings.gravity is not None
-        assert readings.gravity.gravity == pytest.approx(expected)
+def both(folder: Path, gravity: list[float], sigma_deg: float) -> Readings:
+    """Of a level gimbal, one degree sure, and of a file beside the photo."""
+    values = {"gravity": gravity, "frame": "camera", "sigma_deg": sigma_deg}
+    (folder / "drone.json").write_text(json.dumps(values))
+    return read_gravity(str(folder / "drone.jpg"), Metadata(xmp=packet(pitch="+0.00")))
+
+
+def test_two_that_agree_are_weighed_by_their_information(tmp_path: Path) -> None:
+    angle = math.radians(1.5)
+    readings = both(tmp_path, [math.sin(angle), math.cos(angle), 0], 2.0)
+    assert readings.gravity is not None
+    # A quarter of the weight, so a fifth of the way.
+    roll = math.degrees(math.atan2(*readings.gravity.gravity[:2]))
+    assert roll == pytest.approx(1.5 / 5, rel=1e-3)
+    assert readings.gravity.sigma_deg == pytest.approx(math.sqrt(0.8))
+    assert readings.gravity.source.startswith("gimbal in XMP and ")
+    assert readings.notes == ()
+
+
+@pytest.mark.parametrize(("sigma_deg", "expected"), [(0.2, (0, 0, 1)), (3.0, (0, 1, 0))])
+def test_of_two_that_contradict_the_surer_counts(
+    tmp_path: Path, sigma_deg: float, expected: tuple[float, ...]
+) -> None:
+    readings = both(tmp_path, [0, 0, 1], sigma_deg)
+    assert readings.gravity is not None
+    assert readings.gravity.gravity == pytest.approx(expected)
+    (note,) = readings.notes
+    assert "sigma off" in note
 
 
 def test_what_cannot_be_used_becomes_a_note(tmp_path: Path) -> None:

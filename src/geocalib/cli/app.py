@@ -13,7 +13,24 @@ import typer
 from typer.core import TyperGroup
 
 from geocalib.cli import dataset, evaluate, export, localize, rig, streams, train, video
-from geocalib.cli.options import Device, Overwrite, Weights, chosen_format
+from geocalib.cli.options import (
+    Borders,
+    Device,
+    Focal,
+    Fov,
+    LinesOption,
+    Model,
+    Output,
+    Overwrite,
+    Photo,
+    Photos,
+    Pitch,
+    Recursive,
+    Roll,
+    Saved,
+    Weights,
+    chosen_format,
+)
 from geocalib.cli.prior_options import (
     AnyRotation,
     Exif,
@@ -125,32 +142,6 @@ def main() -> None:
     app(prog_name="geocalib")
 
 
-Photos = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="PATH",
-        help="Photos, folders, patterns; - reads a list of them.",
-        show_default=False,
-    ),
-]
-Recursive = Annotated[bool, typer.Option("--recursive", "-r", help="Look into folders of folders.")]
-Model = Annotated[CameraModel, typer.Option("--camera-model", help="What kind of lens.")]
-Focal = Annotated[
-    float | None, typer.Option(metavar="PX", help="Known focal length, in pixels of the photo.")
-]
-Fov = Annotated[float | None, typer.Option(metavar="DEG", help="Known vertical field of view.")]
-Roll = Annotated[
-    float | None, typer.Option(metavar="DEG", help="Known roll of the camera, with --pitch.")
-]
-Pitch = Annotated[
-    float | None, typer.Option(metavar="DEG", help="Known pitch of the camera, with --roll.")
-]
-LinesOption = Annotated[
-    Lines,
-    typer.Option("--lines", help="Sharpen with straight lines, or not, or ask them alone."),
-]
-
-
 def _version(asked: bool) -> None:
     if asked:
         from importlib.metadata import version
@@ -252,9 +243,6 @@ def calibrate(
     _finish(complete and not found.problems)
 
 
-Photo = Annotated[str, typer.Argument(metavar="PHOTO", show_default=False)]
-
-
 @app.command()
 def show(
     photo: Photo,
@@ -311,19 +299,6 @@ def show(
     _finish(command.run(found.images[0], found.missing, file, request, network))
 
 
-Output = Annotated[
-    str,
-    typer.Option(
-        "--output", "-o", metavar="PATH", help="File or folder to write.", show_default=False
-    ),
-]
-Crop = Annotated[bool, typer.Option("--crop", help="Cut off the black borders.")]
-Saved = Annotated[
-    str | None,
-    typer.Option(metavar="FILE", help="Use these answers of calibrate --json -o FILE."),
-]
-
-
 def _add_warp(warp: Warp, default_model: CameraModel, help: str) -> None:
     """The command for one kind of new picture."""
 
@@ -331,7 +306,7 @@ def _add_warp(warp: Warp, default_model: CameraModel, help: str) -> None:
     def command(
         paths: Photos,
         output: Output,
-        crop: Crop = False,
+        crop: Borders = False,
         calibration: Saved = None,
         camera_model: Model = default_model,
         focal: Focal = None,

@@ -8,8 +8,44 @@ from typing import Annotated
 import typer
 
 from geocalib.errors import ConfigError
-from geocalib.pipeline.request import Format
+from geocalib.pipeline.request import CameraModel, Format, Lines
 
+Photos = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="PATH",
+        help="Photos, folders, patterns; - reads a list of them.",
+        show_default=False,
+    ),
+]
+Recursive = Annotated[bool, typer.Option("--recursive", "-r", help="Look into folders of folders.")]
+Model = Annotated[CameraModel, typer.Option("--camera-model", help="What kind of lens.")]
+Focal = Annotated[
+    float | None, typer.Option(metavar="PX", help="Known focal length, in pixels of the photo.")
+]
+Fov = Annotated[float | None, typer.Option(metavar="DEG", help="Known vertical field of view.")]
+Roll = Annotated[
+    float | None, typer.Option(metavar="DEG", help="Known roll of the camera, with --pitch.")
+]
+Pitch = Annotated[
+    float | None, typer.Option(metavar="DEG", help="Known pitch of the camera, with --roll.")
+]
+LinesOption = Annotated[
+    Lines,
+    typer.Option("--lines", help="Sharpen with straight lines, or not, or ask them alone."),
+]
+Photo = Annotated[str, typer.Argument(metavar="PHOTO", show_default=False)]
+Output = Annotated[
+    str,
+    typer.Option(
+        "--output", "-o", metavar="PATH", help="File or folder to write.", show_default=False
+    ),
+]
+Borders = Annotated[bool, typer.Option("--crop", help="Cut off the black borders.")]
+Saved = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="Use these answers of calibrate --json -o FILE."),
+]
 Weights = Annotated[
     str, typer.Option(metavar="NAME|PATH", help="The network's weights; see geocalib info.")
 ]

@@ -1,10 +1,13 @@
-"""What a sensor says of gravity: ``geocalib.priors.exif.FocalReading`` for the other half."""
+"""What sensors say of gravity, one or several: ``priors.exif.FocalReading`` for the other half."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from geocalib.priors.frames import Vector
+from geocalib.priors.frames import Vector, unit
+from geocalib.result.prior_check import CONTRADICTION
 
 
 @dataclass(frozen=True)
@@ -17,3 +20,35 @@ class GravityReading:
     """One sigma in each direction."""
     source: str
     """The instrument, and where its reading was found."""
+
+
+def combined(
+    readings: Sequence[GravityReading],
+) -> tuple[GravityReading | None, tuple[str, ...]]:
+    """All of them as one, weighed by their information (1 / sigma^2), and notes: one that
+    contradicts a surer one is left out."""
+    kept: list[GravityReading] = []
+    notes = []
+    for reading in sorted(readings, key=lambda reading: reading.sigma_deg):
+        if kept and (apart := _sigmas_apart(kept[0], reading)) > CONTRADICTION:
+            notes.append(
+                f"gravity by {reading.source} is {apart:.1f} sigma off that by {kept[0].source}; "
+                "it was ignored"
+            )
+        else:
+            kept.append(reading)
+    if len(kept) < 2:
+        return (kept[0] if kept else None), tuple(notes)
+    weights = [reading.sigma_deg**-2 for reading in kept]
+    x, y, z = (
+        sum(weight * value for weight, value in zip(weights, values, strict=True))
+        for values in zip(*(reading.gravity for reading in kept), strict=True)
+    )
+    source = " and ".join(reading.source for reading in kept)
+    return GravityReading(unit((x, y, z), source), sum(weights) ** -0.5, source), tuple(notes)
+
+
+def _sigmas_apart(one: GravityReading, other: GravityReading) -> float:
+    cosine = sum(a * b for a, b in zip(one.gravity, other.gravity, strict=True))
+    angle = math.degrees(math.acos(max(-1.0, min(1.0, cosine))))
+    return angle / math.hypot(one.sigma_deg, other.sigma_deg)

@@ -8,7 +8,7 @@ from geocalib.errors import FormatError
 from geocalib.imaging.metadata import Metadata
 from geocalib.priors.exif import FocalReading
 from geocalib.priors.frames import upright
-from geocalib.priors.gravity_reading import GravityReading
+from geocalib.priors.gravity_reading import GravityReading, combined
 from geocalib.priors.sidecar import read_sidecar, sidecar_path
 from geocalib.priors.xmp import gimbal_gravity
 
@@ -22,30 +22,30 @@ class Readings:
 
     focal: FocalReading | None = None
     gravity: GravityReading | None = None
-    """The surest, if there are several."""
+    """All of them as one, if there are several."""
     notes: tuple[str, ...] = ()
     """What could not be used, and why."""
 
 
 def read_gravity(path: str | None, metadata: Metadata) -> Readings:
     """Gravity by the file beside an image of that path, if it has one, and by its metadata."""
-    hints: list[GravityReading] = []
+    found: list[GravityReading] = []
     notes: list[str] = []
     if metadata.xmp is not None:
         try:
-            gravity = gimbal_gravity(metadata.xmp)
+            angles = gimbal_gravity(metadata.xmp)
         except FormatError as error:
             notes.append(f"{error}; it was ignored")
         else:
-            if gravity is not None:
-                turned = upright(gravity, metadata.orientation)
-                hints.append(GravityReading(turned, GIMBAL_SIGMA_DEG, "gimbal in XMP"))
+            if angles is not None:
+                turned = upright(angles, metadata.orientation)
+                found.append(GravityReading(turned, GIMBAL_SIGMA_DEG, "gimbal in XMP"))
     if path is not None:
         try:
             beside = read_sidecar(sidecar_path(path), metadata.orientation)
         except FormatError as error:
             notes.append(f"{error}; it was ignored")
         else:
-            hints.extend([beside] if beside is not None else [])
-    surest = min(hints, key=lambda hint: hint.sigma_deg, default=None)
-    return Readings(gravity=surest, notes=tuple(notes))
+            found.extend([beside] if beside is not None else [])
+    gravity, contradictions = combined(found)
+    return Readings(gravity=gravity, notes=(*notes, *contradictions))
