@@ -1,0 +1,127 @@
+"""What clients may ask, as JSON: every key, its kind and its range."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any, TypeVar, cast
+
+from pydantic import Base64Bytes, BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
+
+from geocalib.pipeline.arguments import Knowns
+from geocalib.pipeline.request import CameraModel, Lines, Usual
+from geocalib.server.limits import RefusedError
+from geocalib.solver.priors import Prior
+
+Model = TypeVar("Model", bound=BaseModel)
+Sigma = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Numbers = tuple[FiniteFloat, ...]
+
+
+class Strict(BaseModel):
+    """Unknown keys are mistakes."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Soft(Strict):
+    """A value that is roughly known."""
+
+    value: FiniteFloat
+    sigma: Sigma
+
+
+class SoftNumbers(Strict):
+    """Several."""
+
+    value: Numbers
+    sigma: Sigma
+
+
+Known = FiniteFloat | Soft | None
+KnownNumbers = Numbers | SoftNumbers | None
+
+
+class Options(Strict):
+    """Which camera to find, and what is known of it. A value alone is held fixed; with a sigma it
+    pulls. Everything is in pixels of the original photo and in degrees."""
+
+    camera_model: CameraModel = CameraModel.PINHOLE
+    focal: Known = Field(None, description="fy, pixels")
+    vfov_deg: Known = Field(None, description="vertical field of view, in place of focal")
+    roll_deg: Known = Field(None, description="with pitch_deg, unless it has a sigma")
+    pitch_deg: Known = Field(None, description="with roll_deg, unless it has a sigma")
+    gravity: KnownNumbers = Field(None, description="down in the camera frame; sigma in radians")
+    distortion: KnownNumbers = Field(None, description="in the order of the camera model")
+    principal_point: KnownNumbers = Field(None, description="cx and cy, pixels")
+    exif: bool = Field(True, description="whether the file's focal length is a hint")
+    prior: Usual = Usual.NONE
+    shared: bool = Field(False, description="whether one camera took all images")
+    lines: Lines = Lines.AUTO
+
+    @property
+    def options(self) -> Options:
+        """These alone, of a request that holds more."""
+        return Options(**{name: getattr(self, name) for name in Options.model_fields})
+
+    @property
+    def knowns(self) -> Knowns:
+        """As keywords of ``Calibrator.fit``."""
+        names = (
+            "focal",
+            "vfov_deg",
+            "roll_deg",
+            "pitch_deg",
+            "gravity",
+            "distortion",
+            "principal_point",
+        )
+        told: dict[str, Any] = {name: _known(getattr(self, name)) for name in names}
+        told |= {"exif": self.exif, "prior": self.prior.value}
+        if self.shared:
+            told["shared_intrinsics"] = True
+        return cast(Knowns, told)
+
+
+def _known(value: Any) -> Any:
+    if isinstance(value, Soft | SoftNumbers):
+        return Prior(_listed(value.value), value.sigma)
+    return _listed(value)
+
+
+def _listed(value: float | Numbers | None) -> float | Sequence[float] | None:
+    return list(value) if isinstance(value, tuple) else value
+
+
+class Encoded(Strict):
+    """An image in JSON."""
+
+    name: str = ""
+    data: Base64Bytes
+
+
+class CalibrateRequest(Options):
+    """``POST /v1/calibrate`` as JSON."""
+
+    images: tuple[Encoded, ...]
+
+
+class RefitRequest(Options):
+    """``POST /v1/refit``."""
+
+    id: str | None = None
+    ids: tuple[str, ...] = ()
+
+
+def checked(model: type[Model], text: str | bytes) -> Model:
+    """The request that a text holds; a refusal names the first key that is wrong."""
+    try:
+        return model.model_validate_json(text)
+    except ValidationError as error:
+        raise RefusedError(422, sentence_of(error)) from None
+
+
+def sentence_of(error: ValidationError) -> str:
+    """The first thing that is wrong, and where."""
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    where = ".".join(str(part) for part in first["loc"])
+    return f"{where}: {first['msg']}" if where else first["msg"]
