@@ -4,6 +4,7 @@ import * as api from "./api.js";
 import { veilOf } from "./overlay.js";
 
 const AT_ONCE = 4; // uploads; the server makes batches of what comes together
+const REST_MS = 300; // after which a hand rests, and lines are weighed again
 const NARROW = 0.02; // degrees: one sigma of an angle that is held while the other is free
 
 let count = 0;
@@ -46,16 +47,12 @@ export class Album extends EventTarget {
   problem = null; // why the last fit gave nothing
   #waiting = [];
   #working = 0;
-  #stale = false;
+  #wish = null; // what to fit next, where a fit is under way
   #fitting = false;
+  #rest = null;
 
   get ready() {
     return this.photos.filter((photo) => photo.state === "ready");
-  }
-
-  /** Whether a fit is under way. */
-  get busy() {
-    return this.#fitting;
   }
 
   /** "change": photos came, went or got answers; "fit": numbers changed. */
@@ -102,8 +99,7 @@ export class Album extends EventTarget {
       this.#tell("change");
     }
     this.#working--;
-    const last = this.#working === 0;
-    if (last && this.shared) this.refit();
+    if (this.#working === 0 && this.shared) this.refit();
   }
 
   async #calibrate(photo) {
@@ -135,10 +131,11 @@ export class Album extends EventTarget {
         photo.known = known.focal === undefined ? {} : { focal: known.focal };
       }
     }
-    this.refit(this.ready);
+    this.refit();
   }
 
-  /** Gives or frees (undefined) something known, or another model; the fit follows. */
+  /** Gives or frees (undefined) something known, or another model; the fit follows: at once by the
+   * fields alone, which is quick, and with straight lines when the hand rests. */
   change(photo, { model, ...known }) {
     const those = this.shared ? this.photos : [photo];
     for (const each of those) {
@@ -148,31 +145,36 @@ export class Album extends EventTarget {
       );
     }
     this.#tell("fit");
-    this.refit();
+    const fitted = this.shared ? this.ready : [photo];
+    this.refit(fitted, { lines: "off" });
+    clearTimeout(this.#rest);
+    this.#rest = setTimeout(() => this.refit(fitted), REST_MS);
   }
 
   /** Fits anew: one request at a time, and the newest wish when it is back. */
-  async refit(photos = this.shared ? this.ready : [this.selected]) {
-    const those = photos.filter((photo) => photo?.record);
+  async refit(photos = this.ready, options = {}) {
+    const those = photos.filter((photo) => photo.record);
     if (this.#fitting) {
-      this.#stale = true;
+      this.#wish = [photos, options];
       return;
     }
     if (those.length === 0) return;
     this.#fitting = true;
     const groups = this.shared ? [those] : those.map((photo) => [photo]);
-    for (const group of groups) await this.#fit(group);
+    for (const group of groups) await this.#fit(group, options);
     this.#fitting = false;
     this.#tell("fit");
-    if (this.#stale) {
-      this.#stale = false;
-      this.refit();
+    if (this.#wish) {
+      const wish = this.#wish;
+      this.#wish = null;
+      this.refit(...wish);
     }
   }
 
-  async #fit(photos, again = true) {
+  async #fit(photos, options, again = true) {
     const asked = performance.now();
-    const request = { ...photos[0].request, ...(this.shared && { shared: true }) };
+    const shared = this.shared && { shared: true };
+    const request = { ...photos[0].request, ...options, ...shared };
     try {
       const records = await api.refit(photos.map((photo) => photo.record.id), request);
       this.refitMs = performance.now() - asked;
@@ -188,7 +190,7 @@ export class Album extends EventTarget {
       }
       // The server keeps what a network saw for a while only: let it look again.
       for (const photo of photos) await this.#calibrate(photo);
-      if (this.shared) await this.#fit(photos.filter((photo) => photo.record), false);
+      if (this.shared) await this.#fit(photos.filter((photo) => photo.record), options, false);
     }
   }
 }

@@ -1,7 +1,9 @@
 /** The example town on the empty page, with its true horizon: it was rendered so. */
 
+import { placeBox } from "./box.js";
 import { Camera } from "./camera.js";
 import { drawOverlay } from "./overlay.js";
+import { BoxScene } from "./scene.js";
 import { gravityOf, radians } from "./vectors.js";
 
 /** As examples/town.json says. */
@@ -11,7 +13,11 @@ export async function drawExample() {
   const picture = document.getElementById("example-picture");
   const canvas = document.getElementById("example-overlay");
   await picture.decode();
-  const [width, height] = [picture.naturalWidth, picture.naturalHeight];
+  const shown = picture.clientWidth * devicePixelRatio || picture.naturalWidth;
+  const scale = shown / picture.naturalWidth;
+  const [width, height] = [picture.naturalWidth, picture.naturalHeight].map((side) =>
+    Math.round(scale * side),
+  );
   Object.assign(canvas, { width, height });
   const f = height / (2 * Math.tan(radians(TRUTH.vfov) / 2));
   const camera = new Camera({
@@ -24,6 +30,13 @@ export async function drawExample() {
     width,
     height,
   });
-  const show = { horizon: true, latitudes: true, up: true };
-  drawOverlay(canvas.getContext("2d"), camera, gravityOf(TRUTH.roll, TRUTH.pitch), show, null);
+  const gravity = gravityOf(TRUTH.roll, TRUTH.pitch);
+  const show = { horizon: true, latitudes: true, box: true, ground: true };
+  drawOverlay(canvas.getContext("2d"), camera, gravity, show, null);
+  const solid = document.getElementById("example-solid");
+  try {
+    new BoxScene(solid).draw(camera, gravity, placeBox(camera, gravity), show, false);
+  } catch {
+    solid.hidden = true; // without WebGL the lines must do
+  }
 }

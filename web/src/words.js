@@ -114,7 +114,8 @@ export function verdict(record) {
 /** What straight lines and sensors had to say. */
 export function remarks(record) {
   const found = [];
-  if (record.lines) found.push(`Straight lines: ${record.lines.verdict}.`);
+  const lines = record.lines?.verdict ?? "looked at again when the slider rests";
+  found.push(`Straight lines: ${lines}.`);
   for (const prior of record.priors) {
     const what = prior.quantity === "focal" ? "focal length" : "gravity";
     const far = prior.tension === null ? "" : `, ${fixed(prior.tension, 1)} sigma apart`;
