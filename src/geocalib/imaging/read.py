@@ -119,7 +119,8 @@ def read_size(source: str | os.PathLike[str] | bytes) -> tuple[int, int]:
     """(width, height) of the picture of a file, by its path or its bytes, upright, without its
     pixels."""
     name = "image" if isinstance(source, bytes) else os.fspath(source)
-    with io.BytesIO(source) if isinstance(source, bytes) else _opened(name) as file:
+    opened = io.BytesIO(source) if isinstance(source, bytes) else _opened(name)
+    with quiet(), opened as file:
         image = _identified(file, name)
         # A TIFF image may have the size that loading will turn it to.
         tags = getattr(image, "tag_v2", {})

@@ -6,7 +6,7 @@ import queue
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -20,6 +20,8 @@ from geocalib.server.requests import Options
 
 WINDOW_SECONDS = 0.004
 """How long the first of a batch waits for others."""
+RECENT = 0.2
+"""Weight of the last batch in what is said of late ones."""
 
 
 Member = TypeVar("Member")
@@ -47,8 +49,11 @@ class Item:
 class Batcher:
     """A thread that takes images through the network and the fit."""
 
-    def __init__(self, calibrator: Calibrator) -> None:
-        self._calibrator = calibrator
+    def __init__(self, calibrator: Calibrator, note: Callable[[int], None]) -> None:
+        """note: is told the size of every batch."""
+        self._calibrator, self._note = calibrator, note
+        self.seconds_each = 0.0
+        """What an image took of late."""
         self._items: queue.SimpleQueue[Item | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="batches", daemon=True)
         self._thread.start()
@@ -67,8 +72,14 @@ class Batcher:
     def _work(self) -> None:
         while (batch := self._next()) is not None:
             wanted = [item for item in batch if item.answer.set_running_or_notify_cancel()]
+            if not wanted:
+                continue
+            self._note(len(wanted))
+            began = time.monotonic()
             for alike in _grouped(wanted, [item.mode for item in wanted]):
                 self._answer(alike)
+            each = (time.monotonic() - began) / len(wanted)
+            self.seconds_each += RECENT * (each - self.seconds_each)
 
     def _next(self) -> list[Item] | None:
         """The next images; None if there will be no more."""

@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, TypeVar, cast
+from typing import Annotated, Any, Literal, Self, TypeVar, cast
 
-from pydantic import Base64Bytes, BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
+from pydantic import (
+    Base64Bytes,
+    BaseModel,
+    ConfigDict,
+    Field,
+    FiniteFloat,
+    ValidationError,
+    model_validator,
+)
 
+from geocalib.cameras.exchange import LONGEST_SIDE
 from geocalib.pipeline.arguments import Knowns
-from geocalib.pipeline.request import CameraModel, Lines, Usual
+from geocalib.pipeline.request import CameraModel, Format, Lines, Usual
 from geocalib.server.limits import RefusedError
 from geocalib.solver.priors import Prior
 
 Model = TypeVar("Model", bound=BaseModel)
-Sigma = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Numbers = tuple[FiniteFloat, ...]
+Kind = Literal["overlay", "upright", "rectified", "undistorted"]
+PictureFormat = Literal["jpeg", "png"]
+
+LARGEST_GRID = 2048
+"""Columns and rows of fields that a client sends."""
 
 
 class Strict(BaseModel):
@@ -27,14 +41,14 @@ class Soft(Strict):
     """A value that is roughly known."""
 
     value: FiniteFloat
-    sigma: Sigma
+    sigma: Positive
 
 
 class SoftNumbers(Strict):
     """Several."""
 
     value: Numbers
-    sigma: Sigma
+    sigma: Positive
 
 
 Known = FiniteFloat | Soft | None
@@ -105,11 +119,65 @@ class CalibrateRequest(Options):
     images: tuple[Encoded, ...]
 
 
+class SentFields(Strict):
+    """What a network saw in one image, as ``GET /v1/fields/{id}?form=whole`` gives it. Arrays are
+    the bytes of little-endian numbers in base64, by rows from the top."""
+
+    width: int = Field(gt=0, le=LONGEST_SIDE, description="of the photo, pixels")
+    height: int = Field(gt=0, le=LONGEST_SIDE)
+    view: tuple[FiniteFloat, FiniteFloat, Positive, Positive] | None = Field(
+        None, description="left, top, width and height of what was seen of it; None: all"
+    )
+    columns: int = Field(ge=2, le=LARGEST_GRID, description="of the arrays")
+    rows: int = Field(ge=2, le=LARGEST_GRID)
+    dtype: Literal["float16", "float32"] = "float16"
+    up: Base64Bytes = Field(description="(2, rows, columns) x right and y down")
+    latitude: Base64Bytes = Field(description="(rows, columns) radians")
+    up_confidence: Base64Bytes = Field(description="(rows, columns)")
+    latitude_confidence: Base64Bytes = Field(description="(rows, columns)")
+
+
 class RefitRequest(Options):
-    """``POST /v1/refit``."""
+    """``POST /v1/refit``: an answer's id, several, or the fields themselves."""
 
     id: str | None = None
     ids: tuple[str, ...] = ()
+    fields: SentFields | None = None
+
+    @model_validator(mode="after")
+    def _one_of_them(self) -> Self:
+        if (self.id is not None) + bool(self.ids) + (self.fields is not None) != 1:
+            raise ValueError("give one of id, ids and fields")
+        return self
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The ids."""
+        return self.ids if self.id is None else (self.id,)
+
+
+class RenderRequest(Options):
+    """``POST /v1/render``, beside the photo: an answer's record, or its id and what is known, as
+    ``POST /v1/refit`` takes it."""
+
+    record: dict[str, Any] | None = None
+    id: str | None = None
+    kind: Kind = "overlay"
+    format: PictureFormat = "jpeg"
+    border: Literal["keep", "crop"] = Field("keep", description="crop cuts black borders off")
+
+    @model_validator(mode="after")
+    def _one_of_them(self) -> Self:
+        if (self.id is None) == (self.record is None):
+            raise ValueError("give either record or id")
+        return self
+
+
+class ExportRequest(Strict):
+    """``POST /v1/export``."""
+
+    records: tuple[dict[str, Any], ...] = Field(min_length=1)
+    format: Format
 
 
 def checked(model: type[Model], text: str | bytes) -> Model:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
 
 from python_multipart.multipart import parse_options_header
 from starlette.datastructures import UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
 from geocalib.server.limits import MEGA, Limits, RefusedError, busy
-from geocalib.server.requests import CalibrateRequest, Options, checked
+from geocalib.server.requests import CalibrateRequest, Model, Options, checked
 
 LONGEST_NAME = 255
+MOST_FIELDS = 8
+PATIENCE_SECONDS = 2.0
+"""How long a client that was refused is heard out: one that still writes may not read why."""
+
 JSON, MULTIPART = "application/json", "multipart/form-data"
 
 
@@ -50,56 +54,76 @@ class Budget:
 
 
 class Body:
-    """The body of one request, counted as it comes in."""
+    """The body of one request, counted as it comes in and until it is left."""
 
     def __init__(self, request: Request, limits: Limits, budget: Budget) -> None:
         self._request, self._limits, self._budget = request, limits, budget
         self._taken = 0
+        self._done = False
 
     async def __aenter__(self) -> Body:
         return self
 
     async def __aexit__(self, *_: object) -> None:
         self._budget.give_back(self._taken)
+        if not self._done:
+            with suppress(TimeoutError, ClientDisconnect):
+                async with asyncio.timeout(PATIENCE_SECONDS):
+                    async for _chunk in self._request.stream():
+                        pass
 
     @property
     def kind(self) -> str:
         """The content type without its parameters."""
         return parse_options_header(self._request.headers.get("content-type"))[0].decode("latin-1")
 
-    async def read(self) -> bytes:
-        """All of it."""
-        async with self._in_time(), aclosing(self._chunks()) as chunks:
-            return b"".join([chunk async for chunk in chunks])
+    async def json(self, model: type[Model]) -> Model:
+        """The request that it holds."""
+        if self.kind != JSON:
+            raise RefusedError(415, f"the content type must be {JSON}")
+        async with self._chunks() as chunks:
+            text = b"".join([chunk async for chunk in chunks])
+        return checked(model, text)
 
-    async def parts(self) -> tuple[list[Upload], dict[str, str]]:
-        """Its images, and its fields by name."""
-        limits = self._limits
+    async def form(self, model: type[Model]) -> tuple[list[Upload], Model]:
+        """Its images, and the request beside them."""
+        if self.kind != MULTIPART:
+            raise RefusedError(415, f"the content type must be {MULTIPART}")
         try:
-            async with self._in_time(), aclosing(self._chunks()) as chunks:
-                parser = InMemory(
-                    self._request.headers, chunks, max_files=limits.images + 1, max_fields=8
-                )
+            async with self._chunks() as chunks:
+                most = self._limits.images + 1
+                headers = self._request.headers
+                parser = InMemory(headers, chunks, max_files=most, max_fields=MOST_FIELDS)
                 form = await parser.parse()
         except MultiPartException as error:
-            raise RefusedError(
-                422, f"the form cannot be read: {error.message.rstrip('.')}"
-            ) from None
-        images, fields = [], {}
+            sentence = f"the form cannot be read: {error.message.rstrip('.')}"
+            raise RefusedError(422, sentence) from None
+        images, text = [], "{}"
         for key, value in form.multi_items():
-            if isinstance(value, UploadFile):
-                if key != "image":
-                    raise RefusedError(422, f"unknown file {key[:40]!r}; images are called 'image'")
-                data = await value.read()
+            if isinstance(value, UploadFile) and key == "image":
+                images.append(Upload(_clean(value.filename or ""), await value.read()))
                 await value.close()
-                images.append(Upload(_clean(value.filename or ""), data))
+            elif isinstance(value, str) and key == "request":
+                text = value
             else:
-                fields[key] = value
-        return images, fields
+                known = "'image', a file, and 'request', a text"
+                raise RefusedError(422, f"unknown part {key[:40]!r} of the form; known: {known}")
+        return images, checked(model, text)
 
-    async def _chunks(self) -> AsyncGenerator[bytes, None]:
-        limits, headers = self._limits, self._request.headers
-        told = headers.get("content-length", "")
+    @asynccontextmanager
+    async def _chunks(self) -> AsyncIterator[AsyncGenerator[bytes, None]]:
+        """The bytes as they come in, within the limits."""
+        seconds = self._limits.seconds
+        try:
+            async with asyncio.timeout(seconds), aclosing(self._counted()) as chunks:
+                yield chunks
+        except TimeoutError:
+            self._done = True
+            raise RefusedError(408, f"the upload took longer than {seconds:g} s") from None
+
+    async def _counted(self) -> AsyncGenerator[bytes, None]:
+        limits = self._limits
+        told = self._request.headers.get("content-length", "")
         if told.isdecimal() and int(told) > limits.bytes:
             raise _too_large(limits)
         async with aclosing(self._request.stream()) as stream:
@@ -109,32 +133,21 @@ class Body:
                 if self._taken > limits.bytes:
                     raise _too_large(limits)
                 yield chunk
-
-    def _in_time(self) -> asyncio.Timeout:
-        return asyncio.timeout(self._limits.seconds)
+        self._done = True
 
 
 async def read_images(body: Body, limits: Limits) -> tuple[list[Upload], Options]:
     """The images of a request to calibrate them, and what is asked."""
-    try:
-        if body.kind == MULTIPART:
-            images, fields = await body.parts()
-            text = fields.pop("request", "{}")
-            if fields:
-                raise RefusedError(
-                    422, f"unknown field {next(iter(fields))[:40]!r}; known: request"
-                )
-            options = checked(Options, text)
-        elif body.kind == JSON:
-            asked = checked(CalibrateRequest, await body.read())
-            images = [Upload(_clean(image.name), image.data) for image in asked.images]
-            options = asked.options
-        else:
-            raise RefusedError(415, f"send {MULTIPART} or {JSON}")
-    except TimeoutError:
-        raise RefusedError(408, f"the upload took longer than {limits.seconds:g} s") from None
+    if body.kind == JSON:
+        asked = await body.json(CalibrateRequest)
+        images = [Upload(_clean(image.name), image.data) for image in asked.images]
+        options = asked.options
+    elif body.kind == MULTIPART:
+        images, options = await body.form(Options)
+    else:
+        raise RefusedError(415, f"the content type must be {MULTIPART} or {JSON}")
     if not images:
-        raise RefusedError(422, "there is no image; send at least one, called 'image'")
+        raise RefusedError(422, "there is no image; send at least one, as 'image'")
     if len(images) > limits.images:
         raise RefusedError(422, f"more than {limits.images} images; send fewer at a time")
     return images, options
