@@ -14,8 +14,8 @@ class Photo {
     this.key = `photo-${count++}`;
     this.file = file;
     this.name = file.name || "pasted picture";
-    this.url = URL.createObjectURL(file);
     this.image = null; // the picture, once it is decoded
+    this.url = null; // of that picture
     this.state = "waiting"; // then working, and ready or failed
     this.error = null;
     this.record = null;
@@ -64,7 +64,7 @@ export class Album extends EventTarget {
     const added = files.map((file) => new Photo(file));
     for (const photo of added) {
       photo.model = this.selected?.model ?? photo.model;
-      decode(photo).then(() => this.#tell("change"));
+      decode(photo, photo.file).then(() => this.#tell("change"));
     }
     this.photos.push(...added);
     this.#waiting.push(...added);
@@ -74,7 +74,7 @@ export class Album extends EventTarget {
   }
 
   remove(photo) {
-    URL.revokeObjectURL(photo.url);
+    if (photo.url) URL.revokeObjectURL(photo.url);
     const index = this.photos.indexOf(photo);
     this.photos.splice(index, 1);
     this.#waiting = this.#waiting.filter((other) => other !== photo);
@@ -117,7 +117,7 @@ export class Album extends EventTarget {
       return;
     }
     if (this.selected.state === "failed") this.selected = photo;
-    loadFields(photo).then(() => this.#tell("change"));
+    await Promise.all([loadFields(photo), showable(photo)]);
   }
 
   /** Whether one camera took all photos. */
@@ -195,15 +195,30 @@ export class Album extends EventTarget {
   }
 }
 
-async function decode(photo) {
+/** Decodes a file of the photo for the screen; without effect where the browser cannot. */
+async function decode(photo, file) {
   const image = new Image();
-  image.src = photo.url;
+  const url = URL.createObjectURL(file);
+  image.src = url;
   try {
     await image.decode();
-    photo.image = image;
   } catch {
-    photo.image = null;
+    URL.revokeObjectURL(url);
+    return;
   }
+  photo.image = image;
+  photo.url = url;
+}
+
+/** Asks the server for a picture of what browsers cannot show, such as HEIC. */
+async function showable(photo) {
+  if (photo.image) return;
+  await decode(photo, photo.file);
+  if (photo.image) return;
+  await api.render(photo.file, photo.record, "photo").then(
+    (picture) => decode(photo, picture),
+    () => {}, // the numbers stand without a picture
+  );
 }
 
 async function loadFields(photo) {

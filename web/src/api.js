@@ -38,18 +38,16 @@ const json = (body) => ({
   body: JSON.stringify(body),
 });
 
-function form(file, fields) {
+function form(file, request) {
   const body = new FormData();
   body.append("image", file, file.name);
-  for (const [name, value] of Object.entries(fields)) {
-    body.append(name, typeof value === "string" ? value : JSON.stringify(value));
-  }
+  body.append("request", JSON.stringify(request));
   return { method: "POST", body };
 }
 
 /** The record of one photo. */
 export async function calibrate(file, request) {
-  const answer = await (await ask("v1/calibrate", form(file, { request }))).json();
+  const answer = await (await ask("v1/calibrate", form(file, request))).json();
   return answer.results[0];
 }
 
@@ -58,10 +56,10 @@ export async function refit(ids, request) {
   return (await (await ask("v1/refit", json({ ids, ...request }))).json()).results;
 }
 
-/** What the network saw: see web/README.md. */
+/** What the network saw: a coarse grid of numbers, and the segments. */
 export const fields = async (id) => (await ask(`v1/fields/${id}`)).json();
 
-/** A picture as a Blob. kind: overlay, upright, rectified or undistorted. */
+/** A picture as a Blob. kind: photo, overlay, upright, rectified or undistorted. */
 export const render = async (file, record, kind) =>
   (await ask("v1/render", form(file, { record, kind }))).blob();
 

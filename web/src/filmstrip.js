@@ -33,10 +33,11 @@ export class Filmstrip {
     this.list = document.getElementById("filmstrip");
   }
 
-  show() {
+  /** together: whether all are side by side already. */
+  show(together) {
     const { photos } = this.album;
     const alone = photos.length === 1 && photos[0].state !== "failed";
-    this.list.hidden = photos.length === 0 || alone;
+    this.list.hidden = together || photos.length === 0 || alone;
     keep(this.list, photos, (photo) => this.#create(photo), (node, photo) => this.#renew(node, photo));
   }
 

@@ -6,14 +6,26 @@ import { Filmstrip, SideBySide } from "./filmstrip.js";
 import { intake } from "./intake.js";
 import { Knobs } from "./knobs.js";
 import { showNumbers } from "./numbers.js";
+import { BoxScene } from "./scene.js";
 import { Stage } from "./stage.js";
 import { drawExample } from "./welcome.js";
 
 const element = (id) => document.getElementById(id);
 const EXAMPLE = "town.jpg";
 
+/** Null where the browser has no WebGL: the rest of the page goes on. */
+function sceneOrNothing() {
+  try {
+    return new BoxScene();
+  } catch {
+    element("no-webgl").hidden = false;
+    return null;
+  }
+}
+
 const album = new Album();
-const stage = new Stage();
+const scene = sceneOrNothing();
+const stage = new Stage(scene);
 const knobs = new Knobs(album);
 const downloads = new Downloads(album);
 const filmstrip = new Filmstrip(album);
@@ -37,6 +49,7 @@ function showPhoto() {
   element("side-by-side").hidden = !together;
   element("switches").hidden = view !== "photo" && !together;
   stage.set(album.selected, together ? "photo" : view, whatToShow());
+  filmstrip.show(together);
   if (together) sideBySide.show(whatToShow());
 }
 
@@ -45,10 +58,10 @@ function showAll() {
   document.body.classList.toggle("empty", !any);
   element("welcome").hidden = any;
   element("work").hidden = !any;
+  if (!any) drawExample(scene);
   const several = album.photos.length > 1;
   element("view-together-label").hidden = !several;
   if (!several && viewChosen() === "together") element("view-photo").checked = true;
-  filmstrip.show();
   downloads.show();
   showFit();
 }
@@ -69,5 +82,4 @@ for (const button of document.querySelectorAll("[data-example]")) {
     album.add([new File([blob], EXAMPLE, { type: blob.type })]);
   });
 }
-drawExample();
 showAll();

@@ -5,13 +5,16 @@ import { levelFrame } from "./vectors.js";
 
 export const HORIZON = "#e6007e";
 const ARROW = "#14213d";
-const VERTICAL = "#00a5ff";
-const LEVEL = ["#ff6d00", "#00b34a", "#9c27b0"];
-const ASTRAY = "#ffffff";
+const LINES = {
+  unused: { colour: "#ffffff", stroke: 0.9, alpha: 0.5 },
+  level: { colour: "#ff6d00", stroke: 2.2, alpha: 0.9 },
+  vertical: { colour: "#00a5ff", stroke: 2.2, alpha: 0.9 },
+};
 const POINTS_ACROSS = 1000; // points, the unit of strokes, along the longer side
 const LEAST_POINT = 0.4;
 const LEAST_LETTER = 7;
 const LABEL = 13;
+const FADING = 0.3; // power of relative confidences: they span many orders of magnitude
 const MOST_ARROWS = 13;
 const LEAST_SPACING = 14;
 
@@ -56,7 +59,7 @@ export function drawOverlay(context, camera, gravity, show, fields) {
   const point = pointOf(camera);
   context.clearRect(0, 0, camera.width, camera.height);
   if (show.confidence && fields) drawConfidence(context, camera, fields);
-  if (show.lines && fields) drawLines(context, camera, fields.lines, point);
+  if (show.lines && fields) drawLines(context, camera, fields, point);
   const labels = [];
   if (show.latitudes) {
     for (const level of curves.levels(camera, gravity)) {
@@ -193,47 +196,55 @@ function drawMark(context, camera, { point: at, direction, angleDeg }, point) {
   };
 }
 
-/** Segments in the colours of the directions that they follow. */
-function drawLines(context, camera, lines, point) {
-  if (!lines) return;
-  const [x, y] = [camera.width / lines.width, camera.height / lines.height];
-  const level = [...LEVEL];
-  const colours = lines.vertical.map((vertical) => (vertical ? VERTICAL : level.shift()));
+/** Segments in the colours of what they were taken for. */
+function drawLines(context, camera, { segments, width, height }, point) {
+  const [x, y] = [camera.width / width, camera.height / height];
   context.lineCap = "round";
-  for (const kind of [-1, ...colours.keys()]) {
+  for (const [kind, { colour, stroke, alpha }] of Object.entries(LINES)) {
     context.beginPath();
-    lines.segments.forEach(([x0, y0, x1, y1], i) => {
-      if (lines.kind[i] !== kind) return;
-      context.moveTo(x * x0, y * y0);
-      context.lineTo(x * x1, y * y1);
-    });
-    const astray = kind < 0;
-    context.globalAlpha = astray ? 0.45 : 0.9;
-    context.strokeStyle = astray ? ASTRAY : colours[kind];
-    context.lineWidth = (astray ? 0.9 : 2.2) * point;
+    for (const { ends } of segments.filter((segment) => segment.kind === kind)) {
+      context.moveTo(x * ends[0][0], y * ends[0][1]);
+      context.lineTo(x * ends[1][0], y * ends[1][1]);
+    }
+    context.globalAlpha = alpha;
+    context.strokeStyle = colour;
+    context.lineWidth = stroke * point;
     context.stroke();
   }
   context.globalAlpha = 1;
 }
 
 /** Dark where the network saw little, clear where it was sure. */
-function drawConfidence(context, camera, fields) {
-  context.imageSmoothingEnabled = true;
+function drawConfidence(context, camera, { veil, x, y, width, height }) {
+  const [dx, dy] = [x[1] - x[0], y[1] - y[0]];
+  const [across, down] = [camera.width / width, camera.height / height];
   context.imageSmoothingQuality = "high";
-  context.drawImage(fields.veil, ...fields.window.map((part, i) =>
-    part * (i % 2 ? camera.height : camera.width)));
+  context.drawImage(
+    veil,
+    across * (x[0] - dx / 2),
+    down * (y[0] - dy / 2),
+    across * dx * veil.width,
+    down * dy * veil.height,
+  );
 }
 
 /** A canvas of the confidences, dark where they are low: made once per answer. */
-export function veilOf({ confidence, columns, rows }) {
-  const canvas = new OffscreenCanvas(columns, rows);
+export function veilOf({ up_confidence, latitude_confidence, columns, rows }) {
+  // One cell more each way: the grid may end within a cell of the photo's border.
+  const canvas = new OffscreenCanvas(columns + 1, rows + 1);
   const context = canvas.getContext("2d");
-  const image = context.createImageData(columns, rows);
-  const most = Math.max(...confidence, Number.MIN_VALUE);
-  confidence.forEach((value, i) => {
-    const share = Math.sqrt(value / most);
-    image.data.set([18 + 20 * share, 16, 48, 225 * (1 - share)], 4 * i);
-  });
+  const image = context.createImageData(canvas.width, canvas.height);
+  const grids = [up_confidence, latitude_confidence];
+  const most = grids.map((grid) => Math.max(...grid.flat(), Number.MIN_VALUE));
+  for (let j = 0; j <= rows; j++) {
+    for (let i = 0; i <= columns; i++) {
+      const shares = grids.map(
+        (grid, k) => grid[Math.min(j, rows - 1)][Math.min(i, columns - 1)] / most[k],
+      );
+      const sure = ((shares[0] + shares[1]) / 2) ** FADING;
+      image.data.set([18, 14, 48, 230 * (1 - sure)], 4 * (j * canvas.width + i));
+    }
+  }
   context.putImageData(image, 0, 0);
   return canvas;
 }

@@ -80,10 +80,14 @@ const GROUND_FRAGMENT = `
     gl_FragColor = vec4(colour, alpha);
   }`;
 
+/** One canvas for the whole page, laid over whatever is looked at: contexts of WebGL are dear. */
 export class BoxScene {
-  /** canvas: where to draw. Throws where there is no WebGL. */
-  constructor(canvas) {
-    this.renderer = new WebGLRenderer({ canvas, alpha: true, antialias: true });
+  /** Throws where there is no WebGL. */
+  constructor() {
+    this.renderer = new WebGLRenderer({ alpha: true, antialias: true });
+    this.canvas = this.renderer.domElement;
+    this.canvas.className = "solid";
+    this.canvas.setAttribute("aria-hidden", "true");
     this.scene = new Scene();
     this.eye = new OrthographicCamera(0, 1, 0, 1, -1, 1);
     this.ground = groundMesh();
@@ -102,8 +106,7 @@ export class BoxScene {
   /** camera: of the canvas in device pixels; show: { box, ground }; glow: whether to mark the ring. */
   draw(camera, gravity, box, show, glow) {
     const { width, height } = camera;
-    const canvas = this.renderer.domElement;
-    if (canvas.width !== width || canvas.height !== height) {
+    if (this.canvas.width !== width || this.canvas.height !== height) {
       this.renderer.setSize(width, height, false);
     }
     Object.assign(this.eye, { right: width, bottom: height });

@@ -4,7 +4,7 @@ import { groundAt, LEAST_SLOPE, pixelOf, placeBox } from "./box.js";
 import { Camera } from "./camera.js";
 import { Comparison } from "./compare.js";
 import { drawOverlay } from "./overlay.js";
-import { BoxScene, RING } from "./scene.js";
+import { RING } from "./scene.js";
 import { radians } from "./vectors.js";
 import { obstacle } from "./warp.js";
 import { boxWords, withKnown } from "./words.js";
@@ -14,27 +14,16 @@ const FINE = 0.25; // of a step, with the shift key
 const TURN_STEP = radians(5);
 const ANNOUNCE_MS = 400;
 
-/** A view with WebGL, or null where the browser has none: the rest of the page goes on. */
-function attempt(make) {
-  try {
-    return make();
-  } catch {
-    element("no-webgl").hidden = false;
-    return null;
-  }
-}
-
 export class Stage {
-  /** changed: called where somebody moved the box. */
-  constructor() {
+  /** scene: for the box; null where there is no WebGL. */
+  constructor(scene) {
     this.frame = element("stage");
     this.room = element("stage-room");
     this.overlay = element("overlay");
     this.context = this.overlay.getContext("2d");
     this.picture = element("picture");
-    this.solid = element("solid");
     this.wipe = element("wipe");
-    this.scene = attempt(() => new BoxScene(this.solid));
+    this.scene = scene;
     this.comparison = null;
     this.grabbed = null;
     this.hovers = false;
@@ -60,10 +49,8 @@ export class Stage {
 
   /** view: photo, upright, rectified or undistorted; show: what is switched on. */
   set(photo, view, show) {
-    if (photo !== this.photo) {
-      this.picture.src = photo?.image ? photo.url : "";
-    }
-    if (photo?.image && this.picture.src !== photo.url) this.picture.src = photo.url;
+    if (!photo?.url) this.picture.removeAttribute("src");
+    else if (this.picture.src !== photo.url) this.picture.src = photo.url;
     Object.assign(this, { photo, view, show });
     this.redraw();
   }
@@ -102,6 +89,9 @@ export class Stage {
     this.camera = camera;
     this.gravity = gravity;
     const box = show.box || show.ground ? photo.box : null;
+    if (this.scene && this.scene.canvas.parentNode !== this.frame) {
+      this.overlay.after(this.scene.canvas);
+    }
     this.drawn = this.scene?.draw(camera, gravity, box, show, this.hovers || this.grabbed) ?? null;
   }
 
@@ -112,19 +102,20 @@ export class Stage {
     this.wipe.hidden = Boolean(reason);
     this.frame.classList.toggle("obstructed", Boolean(reason));
     if (reason) return;
-    this.comparison ??= attempt(() => new Comparison(element("comparison")));
+    if (!this.scene) return;
+    this.comparison ??= new Comparison(element("comparison"));
     const size = [this.room.clientWidth, this.room.clientHeight];
     const [width, height] = size.map((side) => Math.round(side * devicePixelRatio));
     const wipe = this.wipe.valueAsNumber / 100;
     this.frame.style.setProperty("--wipe", `${100 * wipe}%`);
     const camera = whole.resized(...css);
-    this.comparison?.draw(this.photo.image, camera, gravity, this.view, [width, height], wipe);
+    this.comparison.draw(this.photo.image, camera, gravity, this.view, [width, height], wipe);
   }
 
   #listen() {
     const at = (event) => {
-      const box = this.solid.getBoundingClientRect();
-      const scale = this.solid.width / box.width;
+      const box = this.overlay.getBoundingClientRect();
+      const scale = this.overlay.width / box.width;
       return [(event.clientX - box.left) * scale, (event.clientY - box.top) * scale];
     };
     this.frame.addEventListener("pointerdown", (event) => {

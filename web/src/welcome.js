@@ -3,13 +3,13 @@
 import { placeBox } from "./box.js";
 import { Camera } from "./camera.js";
 import { drawOverlay } from "./overlay.js";
-import { BoxScene } from "./scene.js";
 import { gravityOf, radians } from "./vectors.js";
 
 /** As examples/town.json says. */
 const TRUTH = { roll: 6, pitch: 8, vfov: 60 };
 
-export async function drawExample() {
+/** scene: for the box; null where there is no WebGL. */
+export async function drawExample(scene) {
   const picture = document.getElementById("example-picture");
   const canvas = document.getElementById("example-overlay");
   await picture.decode();
@@ -33,10 +33,7 @@ export async function drawExample() {
   const gravity = gravityOf(TRUTH.roll, TRUTH.pitch);
   const show = { horizon: true, latitudes: true, box: true, ground: true };
   drawOverlay(canvas.getContext("2d"), camera, gravity, show, null);
-  const solid = document.getElementById("example-solid");
-  try {
-    new BoxScene(solid).draw(camera, gravity, placeBox(camera, gravity), show, false);
-  } catch {
-    solid.hidden = true; // without WebGL the lines must do
-  }
+  if (!scene || !canvas.offsetParent) return;
+  canvas.after(scene.canvas);
+  scene.draw(camera, gravity, placeBox(camera, gravity), show, false);
 }
