@@ -1,7 +1,7 @@
 /**
  * Builds the page into src/geocalib/server/page, where the wheel takes it from.
  *
- *   npm ci && npm run build
+ *   npm ci && npm run build           or, to another folder: node build.mjs FOLDER
  *
  * sources.sha256 tells what it was built of; tests/page/test_build.py compares it with what is here.
  */
@@ -14,7 +14,7 @@ import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 
 const here = fileURLToPath(new URL(".", import.meta.url));
-const out = join(here, "../src/geocalib/server/page");
+const out = process.argv[2] ?? join(here, "../src/geocalib/server/page");
 const inter = join(here, "node_modules/@fontsource-variable/inter");
 
 await rm(out, { recursive: true, force: true });

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from page_driving import TOWN, answered, drop, reset
 
 FLAGS = ["--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
 """WebGL without a graphics card."""
@@ -47,35 +48,65 @@ def browser() -> Iterator[Any]:
         chromium.close()
 
 
+class Visit:
+    """A window with the page in it, and what went wrong there."""
+
+    def __init__(self, browser: Any, address: str, refusals: bool, **window: Any) -> None:
+        """refusals: whether the server is expected to refuse something."""
+        settings = {"viewport": {"width": 1200, "height": 800}, "reduced_motion": "reduce"}
+        self.context = browser.new_context(**(settings | window))
+        self.page = self.context.new_page()
+        self.page.set_default_timeout(30_000)
+        self.wrongs: list[str] = []
+        self._address, self._refusals = address, refusals
+        self.page.on("pageerror", lambda error: self.wrongs.append(str(error)))
+        self.page.on("console", self._heard)
+        self.page.on("request", self._asked)
+        self.page.goto(address)
+
+    def _heard(self, message: Any) -> None:
+        refused = "status of 4" in message.text
+        # Reading WebGL's pixels back is slow, which only tests do.
+        if message.type in ("error", "warning") and "ReadPixels" not in message.text:
+            if not (refused and self._refusals):
+                self.wrongs.append(message.text)
+
+    def _asked(self, request: Any) -> None:
+        if not request.url.startswith((self._address, "blob:", "data:")):
+            self.wrongs.append(f"asked {request.url}")
+
+
 @pytest.fixture
 def open_page(browser: Any, address: str) -> Iterator[Callable[..., Any]]:
     """Opens the page, in a window that is as told. Nothing may be asked of another machine, and
-    nothing may go wrong in the scripts, unless a test expects the server to refuse something."""
-    contexts, wrongs = [], []
+    nothing may go wrong in the scripts."""
+    visits = []
 
     def open_(refusals: bool = False, **window: Any) -> Any:
-        settings = {"viewport": {"width": 1200, "height": 800}, "reduced_motion": "reduce"}
-        context = browser.new_context(**(settings | window))
-        contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(20_000)
-        page.on("pageerror", lambda error: wrongs.append(str(error)))
-
-        def heard(message: Any) -> None:
-            refused = "status of 4" in message.text
-            if message.type == "error" and not (refused and refusals):
-                wrongs.append(message.text)
-
-        def asked(request: Any) -> None:
-            if not request.url.startswith((address, "blob:", "data:")):
-                wrongs.append(f"asked {request.url}")
-
-        page.on("console", heard)
-        page.on("request", asked)
-        page.goto(address)
-        return page
+        visits.append(Visit(browser, address, refusals, **window))
+        return visits[-1].page
 
     yield open_
-    for context in contexts:
-        context.close()
-    assert wrongs == []
+    for visit in visits:
+        visit.context.close()
+    assert [visit.wrongs for visit in visits] == [[] for _ in visits]
+
+
+@pytest.fixture(scope="module")
+def first_visit(browser: Any, address: str) -> Iterator[tuple[Visit, dict[str, Any]]]:
+    """One visit for a whole module: the example town, and the record that came for it."""
+    visit = Visit(browser, address, refusals=False)
+    with visit.page.expect_response("**/v1/calibrate") as answer:
+        drop(visit.page, {"town.jpg": TOWN.read_bytes()})
+    answered(visit.page)
+    yield visit, answer.value.json()["results"][0]
+    visit.context.close()
+
+
+@pytest.fixture
+def town(first_visit: tuple[Visit, dict[str, Any]]) -> Iterator[tuple[Any, dict[str, Any]]]:
+    """A page that shows the example as it was found, and its record."""
+    visit, record = first_visit
+    reset(visit.page)
+    yield visit.page, record
+    assert visit.wrongs == []

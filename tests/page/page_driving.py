@@ -49,8 +49,8 @@ def answered(page: Any) -> None:
 
 
 def still(page: Any) -> None:
-    """Wait until no fit is under way, and everything is drawn."""
-    page.wait_for_load_state("networkidle")
+    """Wait until no answer is to come, and everything is drawn."""
+    page.wait_for_selector("#work[aria-busy=false]", state="attached")
     page.evaluate("() => new Promise(done => requestAnimationFrame(() => setTimeout(done)))")
 
 
@@ -63,31 +63,47 @@ def numbers(page: Any) -> dict[str, str]:
     )
 
 
-def canvas(page: Any, selector: str) -> Pixels:
-    """(H, W, 4) pixels of a canvas."""
-    address = page.eval_on_selector(
-        selector,
-        """canvas => new Promise(done => requestAnimationFrame(() => {
-            const copy = document.createElement("canvas");
-            Object.assign(copy, {width: canvas.width, height: canvas.height});
-            copy.getContext("2d").drawImage(canvas, 0, 0);
-            done(copy.toDataURL());
-        }))""",
-    )
+def overlay(page: Any) -> Pixels:
+    """(H, W, 4) pixels of the lines over the photo."""
+    address = page.eval_on_selector("#overlay", "canvas => canvas.toDataURL()")
     data = base64.b64decode(address.split(",")[1])
     return np.array(Image.open(io.BytesIO(data)).convert("RGBA"))
 
 
-def shows(page: Any, **what: bool) -> None:
-    """Switch drawings on and off."""
-    for name, on in what.items():
-        page.set_checked(f"[data-show={name}]", on, force=True)
+def seen(page: Any) -> Pixels:
+    """(H, W, 3) pixels of the stage, as people see them."""
+    shot = page.locator("#stage").screenshot()
+    return np.array(Image.open(io.BytesIO(shot)).convert("RGB"))
+
+
+def reset(page: Any) -> None:
+    """The photo as it was when its first answer came."""
+    page.evaluate(
+        """() => {
+            const click = node => node && node.click();
+            click(document.querySelector("#view-photo:not(:checked)"));
+            for (const name of ["focal", "roll", "pitch"]) {
+                const button = document.getElementById(`${name}-free`);
+                if (!button.hidden) click(button);
+            }
+            const lens = document.getElementById("lens");
+            if (lens.value !== "pinhole") {
+                lens.value = "pinhole";
+                lens.dispatchEvent(new Event("change"));
+            }
+        }"""
+    )
+    still(page)
 
 
 def only(page: Any, *names: str) -> None:
     """Switch all drawings off but these."""
-    every = ("horizon", "latitudes", "up", "lines", "confidence", "box", "ground")
-    shows(page, **{name: name in names for name in every})
+    page.evaluate(
+        """names => document.querySelectorAll("[data-show]").forEach(input => {
+            if (input.checked !== names.includes(input.dataset.show)) input.click();
+        })""",
+        names,
+    )
     still(page)
 
 

@@ -55,6 +55,11 @@ export class Album extends EventTarget {
     return this.photos.filter((photo) => photo.state === "ready");
   }
 
+  /** Whether an answer is to come. */
+  get busy() {
+    return this.#working > 0 || this.#fitting || this.#rest !== null;
+  }
+
   /** "change": photos came, went or got answers; "fit": numbers changed. */
   #tell(kind) {
     this.dispatchEvent(new Event(kind));
@@ -100,6 +105,7 @@ export class Album extends EventTarget {
     }
     this.#working--;
     if (this.#working === 0 && this.shared) this.refit();
+    this.#tell("change");
   }
 
   async #calibrate(photo) {
@@ -132,6 +138,7 @@ export class Album extends EventTarget {
       }
     }
     this.refit();
+    this.#tell("fit");
   }
 
   /** Gives or frees (undefined) something known, or another model; the fit follows: at once by the
@@ -144,11 +151,14 @@ export class Album extends EventTarget {
         Object.entries({ ...each.known, ...known }).filter(([, value]) => value !== undefined),
       );
     }
-    this.#tell("fit");
     const fitted = this.shared ? this.ready : [photo];
     this.refit(fitted, { lines: "off" });
     clearTimeout(this.#rest);
-    this.#rest = setTimeout(() => this.refit(fitted), REST_MS);
+    this.#rest = setTimeout(() => {
+      this.#rest = null;
+      this.refit(fitted);
+    }, REST_MS);
+    this.#tell("fit");
   }
 
   /** Fits anew: one request at a time, and the newest wish when it is back. */
@@ -158,17 +168,18 @@ export class Album extends EventTarget {
       this.#wish = [photos, options];
       return;
     }
-    if (those.length === 0) return;
+    if (those.length === 0) {
+      this.#tell("fit");
+      return;
+    }
     this.#fitting = true;
     const groups = this.shared ? [those] : those.map((photo) => [photo]);
     for (const group of groups) await this.#fit(group, options);
     this.#fitting = false;
+    const wish = this.#wish;
+    this.#wish = null;
+    if (wish) this.refit(...wish);
     this.#tell("fit");
-    if (this.#wish) {
-      const wish = this.#wish;
-      this.#wish = null;
-      this.refit(...wish);
-    }
   }
 
   async #fit(photos, options, again = true) {

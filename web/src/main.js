@@ -67,6 +67,7 @@ function showAll() {
 }
 
 function showFit() {
+  element("work").setAttribute("aria-busy", String(album.busy));
   showNumbers(album);
   knobs.show();
   showPhoto();
