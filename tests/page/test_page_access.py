@@ -30,7 +30,7 @@ def serious(page: Any) -> list[str]:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_nothing_keeps_people_out(open_page: Callable[..., Any], scheme: str) -> None:
-    page = open_page(color_scheme=scheme, refusals=True)
+    page = open_page(color_scheme=scheme, refusals=True, webgl=False)
     assert serious(page) == []
     drop(page, {"town.jpg": TOWN.read_bytes(), "cut.jpg": TOWN.read_bytes()[:9000]})
     answered(page)
@@ -115,7 +115,7 @@ def test_keyboard_alone_does_it_all(open_page: Callable[..., Any]) -> None:
 
 
 def test_screen_readers_hear_the_answer_and_its_doubts(open_page: Callable[..., Any]) -> None:
-    page = open_page()
+    page = open_page(webgl=False)
     page.click("[data-example]")
     answered(page)
     page.wait_for_function("() => document.querySelector('#spoken').textContent.length > 0")

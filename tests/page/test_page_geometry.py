@@ -65,8 +65,10 @@ def test_same_as_the_package(ask: Any, name: str, distortion: list[float]) -> No
     gravity = from_roll_pitch(*angles)
     rays = torch.randn(1, 200, 3, dtype=torch.float64)
     rays[..., 2] += 0.8
+    rays[0, 0] = torch.tensor([0.0, 0.0, 2.0])
     corner = torch.tensor(SIZE, dtype=torch.float64)
     points = torch.rand(1, 200, 2, dtype=torch.float64) * 1.6 * corner - 0.3 * corner
+    points[0, 0] = camera.c[0]
     found = ask(
         {
             "record": {

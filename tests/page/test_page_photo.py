@@ -245,7 +245,7 @@ def test_lines_and_confidences_are_drawn_from_what_the_network_saw(
 
 
 def test_pasted_picture_is_calibrated(open_page: Callable[..., Any]) -> None:
-    page = open_page()
+    page = open_page(webgl=False)
     small = io.BytesIO()
     Image.open(TOWN).resize((480, 320)).save(small, "png")
     page.evaluate(

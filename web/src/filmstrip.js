@@ -2,7 +2,7 @@
 
 import { Camera } from "./camera.js";
 import { drawOverlay } from "./overlay.js";
-import { rows, withKnown } from "./words.js";
+import { appearance, rows, withKnown } from "./words.js";
 
 const STATES = { waiting: "waiting", working: "looking …", ready: "", failed: "no answer" };
 const SIDE_BY_SIDE = 520; // device pixels of a picture's longer side, at most
@@ -75,6 +75,7 @@ export class SideBySide {
   constructor(album, look) {
     this.album = album;
     this.look = look;
+    this.sights = new WeakMap(); // what each card shows
     this.list = document.getElementById("side-by-side");
   }
 
@@ -102,10 +103,14 @@ export class SideBySide {
   }
 
   #renew(item, photo, what) {
+    const sight = [...appearance(photo), JSON.stringify(what)];
+    const before = this.sights.get(item) ?? [];
+    if (sight.every((part, i) => part === before[i])) return;
+    this.sights.set(item, sight);
     const picture = item.querySelector("img");
     if (photo.image && !picture.src) picture.src = photo.url;
     const words = item.querySelector(".card-words");
-    item.className = photo.state;
+    item.className = photo.record ? "ready" : photo.state;
     if (!photo.record) {
       words.textContent = photo.error ?? STATES[photo.state];
       return;

@@ -50,9 +50,10 @@ function oddPolynomial(k, farthest) {
   const d = [1, ...k];
   const slope = d.map((coefficient, i) => (2 * i + 1) * coefficient);
   const end = Math.sqrt(signChanges(slope, farthest * farthest)[0] ?? Infinity);
-  const value = (x) => x * polynomial(d, x * x);
+  const factor = (x) => polynomial(d, x * x);
+  const value = (x) => x * factor(x);
   const limit = Math.min(end, farthest);
-  return { value, limit, invert: (rho) => root((x) => value(x) - rho, limit) };
+  return { factor, value, limit, invert: (rho) => root((x) => value(x) - rho, limit) };
 }
 
 const FAR = 1e4; // tangents beyond this are 90 degrees
@@ -82,8 +83,7 @@ function tangentPolynomial() {
       const curve = of(k);
       const rho = Math.sqrt(s);
       if (rho >= curve.value(curve.limit)) return NaN;
-      const x = curve.invert(rho);
-      return x > 0 ? rho / x : 1;
+      return curve.factor(curve.invert(rho));
     },
   };
 }
@@ -142,7 +142,7 @@ const kannalaBrandt = {
     const rho = Math.sqrt(s);
     if (rho >= curve.value(curve.limit)) return NaN;
     const angle = curve.invert(rho);
-    return angle > 1e-9 ? rho / Math.tan(angle) : 1;
+    return curve.factor(angle) * (angle > 1e-9 ? angle / Math.tan(angle) : 1);
   },
 };
 

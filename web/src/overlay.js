@@ -11,7 +11,7 @@ const LINES = {
   vertical: { colour: "#00a5ff", stroke: 2.2, alpha: 0.9 },
 };
 const POINTS_ACROSS = 1000; // points, the unit of strokes, along the longer side
-const LEAST_POINT = 0.4;
+const LEAST_POINT = 0.4; // pixels
 const LEAST_LETTER = 7;
 const LABEL = 13;
 const FADING = 0.3; // power of relative confidences: they span many orders of magnitude
@@ -45,18 +45,21 @@ export function latitudeColour(level) {
 
 const signed = (level) => `${level > 0 ? "+" : "−"}${Math.abs(level)}°`;
 
-/** Pixels of the unit of strokes and letters on a picture of that size. */
-const pointOf = (camera) =>
-  Math.max(LEAST_POINT, Math.max(camera.width, camera.height) / POINTS_ACROSS);
+/** Pixels of the unit of strokes and letters, by default on a picture that is looked at as it is. */
+const pointOf = (camera, least = LEAST_POINT) =>
+  Math.max(least, Math.max(camera.width, camera.height) / POINTS_ACROSS);
+
+/** The least unit on a screen: below it letters are too small to be read. */
+export const leastOnScreen = () => 0.85 * devicePixelRatio;
 
 /**
  * Draws what is switched on.
  *
  * context: of a canvas of the camera's size; show: { horizon, latitudes, up, lines, confidence };
- * fields: the answer of /v1/fields, or null as long as it is not there.
+ * fields: the answer of /v1/fields, or null as long as it is not there; least: pixels of a point.
  */
-export function drawOverlay(context, camera, gravity, show, fields) {
-  const point = pointOf(camera);
+export function drawOverlay(context, camera, gravity, show, fields, least) {
+  const point = pointOf(camera, least);
   context.clearRect(0, 0, camera.width, camera.height);
   if (show.confidence && fields) drawConfidence(context, camera, fields);
   if (show.lines && fields) drawLines(context, camera, fields, point);
@@ -70,7 +73,7 @@ export function drawOverlay(context, camera, gravity, show, fields) {
     }
   }
   const horizon = curves.circle(camera, gravity, 0);
-  if (show.up) drawArrows(context, camera, gravity, labels);
+  if (show.up) drawArrows(context, camera, gravity, labels, point);
   if (show.horizon && curves.inView(horizon, camera)) {
     drawCurve(context, horizon, HORIZON, 3.4 * point, point);
     labels.push(labelOn(camera, gravity, horizon, "horizon", HORIZON, point));
@@ -132,9 +135,8 @@ function write(context, { x, y, text, colour }, point) {
   context.fillText(text, x, y);
 }
 
-function drawArrows(context, camera, gravity, labels) {
-  const longest = Math.max(camera.width, camera.height);
-  const spacing = Math.max(longest / MOST_ARROWS, LEAST_SPACING);
+function drawArrows(context, camera, gravity, labels, point) {
+  const spacing = Math.max((point * POINTS_ACROSS) / MOST_ARROWS, LEAST_SPACING);
   const length = 0.5 * spacing;
   const clear = (place) => (label) =>
     !label ||

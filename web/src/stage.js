@@ -3,15 +3,16 @@
 import { groundAt, LEAST_SLOPE, pixelOf, placeBox } from "./box.js";
 import { Camera } from "./camera.js";
 import { Comparison } from "./compare.js";
-import { drawOverlay } from "./overlay.js";
+import { drawOverlay, leastOnScreen } from "./overlay.js";
 import { RING } from "./scene.js";
 import { radians } from "./vectors.js";
 import { obstacle } from "./warp.js";
-import { boxWords, withKnown } from "./words.js";
+import { appearance, boxWords, withKnown } from "./words.js";
 
 const element = (id) => document.getElementById(id);
 const FINE = 0.25; // of a step, with the shift key
 const TURN_STEP = radians(5);
+const FLATTEST = 0.72; // height of a comparison, by its width
 const ANNOUNCE_MS = 400;
 
 export class Stage {
@@ -52,7 +53,14 @@ export class Stage {
     if (!photo?.url) this.picture.removeAttribute("src");
     else if (this.picture.src !== photo.url) this.picture.src = photo.url;
     Object.assign(this, { photo, view, show });
-    this.redraw();
+    // Of forty photos that get their answers, one is seen here.
+    if (this.#changed(photo && appearance(photo), view, JSON.stringify(show))) this.redraw();
+  }
+
+  #changed(...sight) {
+    const before = this.sight ?? [];
+    this.sight = sight.flat();
+    return this.sight.some((part, i) => part !== before[i]);
   }
 
   #draw() {
@@ -60,13 +68,12 @@ export class Stage {
     if (!photo) return;
     const width = photo.record?.width ?? photo.image?.naturalWidth ?? 3;
     const height = photo.record?.height ?? photo.image?.naturalHeight ?? 2;
-    const scale = Math.min(
-      this.room.clientWidth / width,
-      this.room.clientHeight / height,
-    );
+    const wide = this.room.clientWidth;
+    const high = parseFloat(getComputedStyle(this.room).maxHeight);
+    const scale = Math.min(wide / width, high / height);
     const css = [Math.round(scale * width), Math.round(scale * height)];
     const comparing = this.view !== "photo" && Boolean(photo.record && photo.image);
-    const size = comparing ? [this.room.clientWidth, this.room.clientHeight] : css;
+    const size = comparing ? [wide, Math.round(Math.min(high, FLATTEST * wide))] : css;
     Object.assign(this.frame.style, { width: `${size[0]}px`, height: `${size[1]}px` });
     this.frame.classList.toggle("comparing", comparing);
     if (!photo.record || css.some((side) => side < 1)) {
@@ -76,7 +83,7 @@ export class Stage {
     const record = withKnown(photo.record, photo.known);
     const { gravity } = record;
     const whole = new Camera(record);
-    if (comparing) this.#compare(whole, gravity, css);
+    if (comparing) this.#compare(whole, gravity, css, size);
     else this.#drawPhoto(whole, gravity, css);
   }
 
@@ -84,7 +91,7 @@ export class Stage {
     const { photo, show } = this;
     const camera = whole.resized(...css.map((side) => Math.round(side * devicePixelRatio)));
     Object.assign(this.overlay, { width: camera.width, height: camera.height });
-    drawOverlay(this.context, camera, gravity, show, photo.fields);
+    drawOverlay(this.context, camera, gravity, show, photo.fields, leastOnScreen());
     photo.box ??= placeBox(whole, gravity);
     this.camera = camera;
     this.gravity = gravity;
@@ -95,7 +102,7 @@ export class Stage {
     this.drawn = this.scene?.draw(camera, gravity, box, show, this.hovers || this.grabbed) ?? null;
   }
 
-  #compare(whole, gravity, css) {
+  #compare(whole, gravity, css, room) {
     const reason = obstacle(this.view, whole, gravity);
     element("obstacle").textContent = reason ?? "";
     element("obstacle").hidden = !reason;
@@ -104,12 +111,11 @@ export class Stage {
     if (reason) return;
     if (!this.scene) return;
     this.comparison ??= new Comparison(element("comparison"));
-    const size = [this.room.clientWidth, this.room.clientHeight];
-    const [width, height] = size.map((side) => Math.round(side * devicePixelRatio));
+    const size = room.map((side) => Math.round(side * devicePixelRatio));
     const wipe = this.wipe.valueAsNumber / 100;
     this.frame.style.setProperty("--wipe", `${100 * wipe}%`);
     const camera = whole.resized(...css);
-    this.comparison.draw(this.photo.image, camera, gravity, this.view, [width, height], wipe);
+    this.comparison.draw(this.photo.image, camera, gravity, this.view, size, wipe);
   }
 
   #listen() {

@@ -2,7 +2,7 @@
 
 import { placeBox } from "./box.js";
 import { Camera } from "./camera.js";
-import { drawOverlay } from "./overlay.js";
+import { drawOverlay, leastOnScreen } from "./overlay.js";
 import { gravityOf, radians } from "./vectors.js";
 
 /** As examples/town.json says. */
@@ -12,7 +12,7 @@ const TRUTH = { roll: 6, pitch: 8, vfov: 60 };
 export async function drawExample(scene) {
   const picture = document.getElementById("example-picture");
   const canvas = document.getElementById("example-overlay");
-  await picture.decode();
+  await Promise.all([picture.decode(), document.fonts.load('650 13px "Inter Variable"')]);
   const shown = picture.clientWidth * devicePixelRatio || picture.naturalWidth;
   const scale = shown / picture.naturalWidth;
   const [width, height] = [picture.naturalWidth, picture.naturalHeight].map((side) =>
@@ -32,7 +32,7 @@ export async function drawExample(scene) {
   });
   const gravity = gravityOf(TRUTH.roll, TRUTH.pitch);
   const show = { horizon: true, latitudes: true, box: true, ground: true };
-  drawOverlay(canvas.getContext("2d"), camera, gravity, show, null);
+  drawOverlay(canvas.getContext("2d"), camera, gravity, show, null, leastOnScreen());
   if (!scene || !canvas.offsetParent) return;
   canvas.after(scene.canvas);
   scene.draw(camera, gravity, placeBox(camera, gravity), show, false);

@@ -47,6 +47,16 @@ export function withKnown(record, known) {
   return changed;
 }
 
+/** All that a picture of a photo follows from: equal lists, equal pictures. */
+export const appearance = (photo) => [
+  photo,
+  photo.image,
+  photo.record,
+  photo.fields,
+  photo.error,
+  JSON.stringify(photo.known),
+];
+
 const fixed = (value, digits) => value.toFixed(digits).replace("-", "−");
 const plus = (value, digits) => (value >= 0 ? "+" : "") + fixed(value, digits);
 
