@@ -4,8 +4,8 @@ python benchmarks/server_fuzz.py                 10,000 requests
 python benchmarks/server_fuzz.py --count 500 --clients 4 --seed 3
 
 Truncated and mutated JPEG, PNG, WebP, HEIC, TIFF and GIF files, bombs, polyglots, wrong types, huge
-headers, mangled forms and malformed JSON, to ``geocalib serve`` in a process of its own. Each must be
-answered with 4xx and a sentence (or 200, where what is left is an image) within the limit of time,
+headers, mangled forms and malformed JSON, to ``geocalib serve`` in a process of its own. Each must
+be answered with 4xx and a sentence (or 200, where what is left is an image) in half a minute,
 and the server must be as ready and hardly larger afterwards.
 """
 
@@ -23,8 +23,8 @@ import httpx2
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
-from server.fuzzed import Sent, requests, verdict
-from server.process import Served
+from fuzzed_requests import Sent, requests, verdict  # noqa: E402
+from served import Served  # noqa: E402
 
 SLOWEST_SECONDS = 30.0
 

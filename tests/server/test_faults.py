@@ -20,9 +20,9 @@ from pathlib import Path
 
 import pytest
 
+from fuzzed_requests import FORM, NO_LINES, form, part
+from served import Served
 from server.conftest import TOWN
-from server.fuzzed import FORM, NO_LINES, form, part
-from server.process import Served
 
 PAGE = Path(__file__).parents[2] / "docs" / "server.md"
 

@@ -7,7 +7,7 @@ import os
 import pytest
 from fastapi.testclient import TestClient
 
-from server.fuzzed import requests, verdict
+from fuzzed_requests import requests, verdict
 
 pytest.importorskip("pillow_heif")
 

@@ -104,7 +104,7 @@ def wrong_type(random: Random) -> Sent:
         "text/html",
         "multipart/mixed; boundary=a",
         "multipart/form-data",
-        "\t;;",
+        "a;;",
     )
     kinds += (f"{FORM}; charset=utf-7", "multipart/form-data; boundary=", "application/jsonx")
     headers = {"content-type": random.choice(kinds)}
