@@ -122,11 +122,14 @@ class Attention(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         if self.window is None:
             return self.attend(x)
-        # (B, rows, side, columns, side, C), and the windows, one after the other.
-        cut = x.unflatten(2, (-1, self.window)).unflatten(1, (-1, self.window))
-        rows, columns = cut.shape[1], cut.shape[3]
+        batch, height, width, channels = x.shape
+        rows, columns = height // self.window, width // self.window
+        cut = x.reshape(batch, rows, self.window, columns, self.window, channels)
+        # The windows, one after the other.
         seen = self.attend(cut.transpose(2, 3).flatten(0, 2))
-        return seen.unflatten(0, (-1, rows, columns)).transpose(2, 3).flatten(3, 4).flatten(1, 2)
+        _, h, w, after = seen.shape
+        together = seen.view(batch, rows, columns, h, w, after).transpose(2, 3)
+        return together.reshape(batch, rows * h, columns * w, after)
 
     def attend(self, x: Tensor) -> Tensor:
         """Every cell of (N, h, w, before) to all others of its map."""
@@ -139,7 +142,7 @@ class Attention(nn.Module):
 
     def _by_head(self, x: Tensor) -> Tensor:
         """(N, h, w, C) to (N, heads, h w, HEAD_WIDTH)."""
-        return x.flatten(1, 2).unflatten(-1, (self.heads, HEAD_WIDTH)).transpose(1, 2)
+        return x.reshape(len(x), -1, self.heads, HEAD_WIDTH).transpose(1, 2)
 
 
 def _halve(x: Tensor) -> Tensor:
