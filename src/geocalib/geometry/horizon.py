@@ -14,7 +14,7 @@ shorter than about a thousandth of the view may go unseen."""
 BISECTIONS = 40
 """Halvings of a scan interval that place its ends on the image border."""
 
-INWARDS = 1000
+INWARDS = 100
 """Roundings, relative to the horizon's length, by which its ends keep off the border: or rounding
 would decide whether the image shows them."""
 
