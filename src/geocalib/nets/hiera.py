@@ -136,7 +136,9 @@ class Attention(nn.Module):
         q, k, v = self.qkv(x).chunk(3, -1)
         if self.halves:
             q = _halve(q)
-        seen = functional.scaled_dot_product_attention(*(self._by_head(part) for part in (q, k, v)))
+        seen = functional.scaled_dot_product_attention(
+            self._by_head(q), self._by_head(k), self._by_head(v)
+        )
         left: Tensor = self.leave(seen.transpose(1, 2).reshape(q.shape))
         return left
 
