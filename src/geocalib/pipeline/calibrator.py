@@ -5,27 +5,30 @@ Image -> network -> fields -> fit -> calibration. Everything before and after is
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain, islice
 from pathlib import Path
-from typing import Literal, TypedDict, Unpack, overload
+from typing import Literal, TypedDict, Unpack, get_args, overload
 
 import torch
 
 from geocalib.cameras import get_model
 from geocalib.cameras.base import CameraModel
-from geocalib.errors import ConfigError, CouplingError, ImageError
+from geocalib.errors import ConfigError, ImageError
 from geocalib.imaging import ImageSource, read_photo
 from geocalib.lines.detect import SHORT_SIDE, detect
 from geocalib.lines.vanishing import TOO_FEW, calibrate_by_lines
 from geocalib.nets.card import WeightCard
-from geocalib.pipeline.arguments import CameraModels, check_models, listed, models_of
-from geocalib.pipeline.engines import EngineName, load_engine
-from geocalib.pipeline.predict import LARGEST_BATCH, Seen, see
+from geocalib.pipeline.arguments import CameraModels, listed, models_of
+from geocalib.pipeline.engines import EngineName, Recipe
+from geocalib.pipeline.predict import Seen, see
 from geocalib.pipeline.prepare import path_of
+from geocalib.pipeline.question import Question, groups_of, rotation_of
 from geocalib.pipeline.rotation import AnyRotation, Mode, mode_of
-from geocalib.pipeline.solve import KeepFields, Task, solve
+from geocalib.pipeline.solve import KeepFields
+from geocalib.pipeline.stream import answer, size_of_chunks, stream
 from geocalib.priors.crop import CropLike
 from geocalib.priors.enabled import EnabledPriors, UsualPrior
 from geocalib.result.calibration import Calibration, Failure, Outcome
@@ -89,7 +92,8 @@ class Calibrator:
         if precision not in ("float32", "bfloat16"):
             raise ConfigError(f"precision is {precision!r}; known: float32, bfloat16")
         half = precision == "bfloat16"
-        self._engine = load_engine(weights, engine, device, half=half, compile=compile)
+        self._recipe = Recipe(weights, engine, device, half, compile)
+        self._engine = self._recipe.load()
         self.card: WeightCard = self._engine.card
         self.device = str(self._engine.device)
         self._errors = FieldErrors(
@@ -173,7 +177,6 @@ class Calibrator:
         """
         if lines not in ("auto", "off", "only"):
             raise ConfigError(f"lines is {lines!r}; known: auto, off, only")
-        rotation = _rotation(any_rotation, gravity, roll_deg)
         sources, alone = listed(images)
         models, count = models_of(camera_model, len(sources)), len(sources)
         if count == 0:
@@ -181,17 +184,17 @@ class Calibrator:
         if lines == "only":
             known = (focal, gravity, distortion, principal_point, aspect)
             values = (*known, vfov_deg, roll_deg, pitch_deg, rig, crop, free_principal_point)
-            flags = (sensors, rotation == "on", shared_intrinsics is not False, prior != "none")
+            turned = mode_of(any_rotation) == "on"
+            flags = (sensors, turned, shared_intrinsics is not False, prior != "none")
             if any(flags) or any(value is not None for value in values):
                 raise ConfigError('lines="only" takes images and a camera model, and nothing else')
             outcomes = list(map(_lines_only, sources, models))
             return _alone(outcomes) if alone else outcomes
         # What is wrong with the call is said before the network has seen the images.
-        coupling = couple(count, _groups(shared_intrinsics, count), rig, torch.device("cpu"))
-        check_models(models, coupling, distortion is not None)
-        given = Given.create(
-            next((model for model in models if model.wide), models[0]),
-            coupling,
+        question = Question.create(
+            models,
+            self._errors,
+            self._warnings,
             focal=focal,
             gravity=gravity,
             distortion=distortion,
@@ -200,36 +203,53 @@ class Calibrator:
             vfov_deg=vfov_deg,
             roll_deg=roll_deg,
             pitch_deg=pitch_deg,
+            shared_intrinsics=shared_intrinsics,
+            rig=rig,
+            exif=exif,
+            keep_fields=keep_fields,
+            lines=lines,
+            sensors=sensors,
+            any_rotation=any_rotation,
+            free_principal_point=free_principal_point,
+            crop=crop,
+            prior=prior,
         )
-        if principal_point is not None and (crop is not None or free_principal_point is not None):
-            raise ConfigError(
-                "principal_point already says where it is; drop crop and free_principal_point"
-            )
-        if prior != "none" and rig is not None:
-            raise ConfigError("a rig takes no photographs as people do; drop prior")
-        enabled = EnabledPriors.create(count, exif, sensors, crop, free_principal_point, prior)
-        task = Task(
-            models[0],
-            given,
-            coupling.camera,
-            rig,
-            enabled,
-            self._errors,
-            self._warnings,
-            keep_fields,
-        )
-        together = LARGEST_BATCH if coupling.separate else count
-        answers: dict[int, Outcome] = {}
-        for model in dict.fromkeys(models):
-            every = [index for index in range(count) if models[index] is model]
-            for start in range(0, len(every), together):
-                rows = every[start : start + together]
-                few = [sources[index] for index in rows]
-                sights = list(self._see(few, lines == "auto", rotation))
-                found = solve(replace(task[rows], model=model), sights)
-                answers.update(zip(rows, found, strict=True))
-        outcomes = [answers[index] for index in range(count)]
+        rows, chunks = zip(*question.chunks(sources, size_of_chunks(self._engine)), strict=True)
+        answers: Iterator[Outcome]
+        if alone or not question.coupling.separate:
+            answers = chain.from_iterable(answer(self._engine, chunk) for chunk in chunks)
+        else:
+            answers = stream(self._engine, self._recipe, chunks, None)
+        by_row = dict(zip(chain.from_iterable(rows), answers, strict=True))
+        outcomes = [by_row[index] for index in range(count)]
         return _alone(outcomes) if alone else outcomes
+
+    def calibrate_many(
+        self,
+        images: Iterable[ImageSource],
+        camera_model: str | CameraModel = "pinhole",
+        *,
+        workers: int | None = None,
+        **options: Unpack[Options],
+    ) -> Iterator[Outcome]:
+        """The outcomes of any number of photographs, in order, as they come.
+
+        images: also without an end: few of them are held at a time, and no outcome. An image that
+        fails is a ``Failure``. workers: processes that share the work; by default one for each
+        core, and none for a few images. Options are those of ``calibrate``, the same for all
+        images, but for what images share: see ``calibrate_set``.
+        """
+        if options.get("shared_intrinsics") or options.get("rig") is not None:
+            raise ConfigError("images that share a camera or a rig go to calibrate, or to a set")
+        if workers is not None and workers < 1:
+            raise ConfigError(f"workers is {workers}; at least 1 is needed")
+        lines, model = options.get("lines", "auto"), get_model(camera_model)
+        if lines == "only" or lines not in get_args(LinesMode):
+            return (one for image in images for one in self.calibrate([image], model, **options))
+        question = Question.create([model], self._errors, self._warnings, **options)
+        size, every = size_of_chunks(self._engine), iter(images)
+        few = iter(lambda: list(islice(every, size)), [])
+        return stream(self._engine, self._recipe, map(question.repeated, few), workers)
 
     def calibrate_set(
         self,
@@ -268,7 +288,7 @@ class Calibrator:
         model, count = get_model(camera_model), len(images)
         if count == 0:
             return iter(())
-        groups = _groups(True if cameras is None else cameras, count)
+        groups = groups_of(True if cameras is None else cameras, count)
         coupling = couple(count, groups, None, torch.device("cpu"))
         given = Given.create(
             model,
@@ -284,7 +304,7 @@ class Calibrator:
             raise ConfigError("the principal point of a set is fixed; drop free_principal_point")
         enabled = EnabledPriors.create(count, exif, sensors, crop, None)
         method = Method(self._errors.fitted(model), self._errors, self._warnings, keep_fields)
-        rotation = _rotation(any_rotation, gravity, roll_deg)
+        rotation = rotation_of(any_rotation, gravity, roll_deg)
         see = partial(self._see, with_lines=lines == "auto", any_rotation=rotation)
         cameras = coupling.camera.tolist()
         if resume_in is None or keep_fields:
@@ -315,20 +335,3 @@ def _alone(outcomes: Sequence[Outcome]) -> Calibration:
     if isinstance(outcomes[0], Failure):
         raise ImageError(outcomes[0].error)
     return outcomes[0]
-
-
-def _rotation(any_rotation: AnyRotation, *known: Known) -> Mode:
-    """How to find out which side is up: who knows gravity, or roll, knows it."""
-    mode = mode_of(any_rotation)
-    return mode if mode == "on" or all(value is None for value in known) else "off"
-
-
-def _groups(shared: bool | Sequence[int], count: int) -> Sequence[int] | None:
-    """Which of the images share a camera, as ``fit`` wants it."""
-    if isinstance(shared, bool):
-        return [0] * count if shared else None
-    if len(shared) != count:
-        raise CouplingError(
-            f"shared_intrinsics holds {len(shared)} integers for {count} images; give one each"
-        )
-    return shared
