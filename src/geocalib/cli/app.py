@@ -29,6 +29,7 @@ from geocalib.cli.options import (
     Roll,
     Saved,
     Weights,
+    Workers,
     chosen_format,
 )
 from geocalib.cli.prior_options import (
@@ -200,6 +201,7 @@ def calibrate(
     weights: Weights = "lean",
     device: Device = "auto",
     engine: Annotated[Engine, typer.Option(help="What runs the network.")] = Engine.AUTO,
+    workers: Workers = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Find the camera of each photo.
@@ -238,7 +240,9 @@ def calibrate(
     sidecars = map(sidecar_path, found.images) if sensors else ()
     read = (*found.images, *sidecars, *_lists(paths), request.file, network.file)
     guard = Guard(read, overwrite)
-    job = command.Job(found.images, found.missing, request, network, drawings, guard, prior_report)
+    job = command.Job(
+        found.images, found.missing, request, network, drawings, guard, prior_report, workers
+    )
     complete = command.run(job, chosen, output)
     _finish(complete and not found.problems)
 

@@ -39,7 +39,7 @@ def command(
         float, typer.Option(min=0.001, help="Most of all requests together.")
     ] = 1024.0,
     kept: Annotated[
-        int, typer.Option(min=0, help="Photos whose fields are kept for refits, 0.5 MB each.")
+        int, typer.Option(min=0, help="Photos whose fields are kept for refits, some 0.2 MB each.")
     ] = 256,
     kept_minutes: Annotated[
         float, typer.Option(min=0, help="For how long after they were last asked for.")

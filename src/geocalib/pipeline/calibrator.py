@@ -5,9 +5,10 @@ Image -> network -> fields -> fit -> calibration. Everything before and after is
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain, islice
 from pathlib import Path
 from typing import Literal, Unpack, overload
 
@@ -15,7 +16,7 @@ import torch
 
 from geocalib.cameras import get_model
 from geocalib.cameras.base import CameraModel
-from geocalib.errors import ConfigError, CouplingError, ImageError
+from geocalib.errors import ConfigError, ImageError
 from geocalib.imaging import ImageSource
 from geocalib.nets.card import WeightCard
 from geocalib.pipeline.arguments import (
@@ -23,21 +24,22 @@ from geocalib.pipeline.arguments import (
     Knowns,
     LinesMode,
     Options,
-    check_models,
     listed,
     models_of,
 )
-from geocalib.pipeline.engines import EngineName, load_engine
+from geocalib.pipeline.engines import EngineName, Recipe
 from geocalib.pipeline.lines_alone import (
     check_lines,
     check_nothing_told,
     lines_of_image,
     lines_of_sight,
 )
-from geocalib.pipeline.predict import LARGEST_BATCH, Seen, predict, see
+from geocalib.pipeline.predict import Seen, predict, see
 from geocalib.pipeline.prepare import Prepared, prepare
+from geocalib.pipeline.question import Question, groups_of, rotation_of
 from geocalib.pipeline.rotation import AnyRotation, Mode, mode_of
 from geocalib.pipeline.solve import KeepFields, Task, solve
+from geocalib.pipeline.stream import answer, size_of_chunks, stream
 from geocalib.priors.crop import CropLike
 from geocalib.priors.enabled import EnabledPriors, UsualPrior
 from geocalib.result.calibration import Calibration, Failure, Outcome
@@ -77,7 +79,8 @@ class Calibrator:
         if precision not in ("float32", "bfloat16"):
             raise ConfigError(f"precision is {precision!r}; known: float32, bfloat16")
         half = precision == "bfloat16"
-        self._engine = load_engine(weights, engine, device, half=half, compile=compile)
+        self._recipe = Recipe(weights, engine, device, half, compile)
+        self._engine = self._recipe.load()
         self.card: WeightCard = self._engine.card
         self.device = str(self._engine.device)
         self._errors = FieldErrors(
@@ -188,19 +191,44 @@ class Calibrator:
             outcomes = list(map(lines_of_image, sources, models))
             return _alone(outcomes) if alone else outcomes
         # What is wrong with the call is said before the network has seen the images.
-        task, separate = self._task(models, **known)
-        together = LARGEST_BATCH if separate else count
-        answers: dict[int, Outcome] = {}
-        for model in dict.fromkeys(models):
-            every = [index for index in range(count) if models[index] is model]
-            for start in range(0, len(every), together):
-                rows = every[start : start + together]
-                few = [sources[index] for index in rows]
-                sights = list(self._see(few, lines == "auto", rotation))
-                found = solve(replace(task[rows], model=model), sights)
-                answers.update(zip(rows, found, strict=True))
-        outcomes = [answers[index] for index in range(count)]
+        question = self._question(models, lines, any_rotation, **known)
+        rows, chunks = zip(*question.chunks(sources, size_of_chunks(self._engine)), strict=True)
+        answers: Iterator[Outcome]
+        if alone or not question.coupling.separate:
+            answers = chain.from_iterable(answer(self._engine, chunk) for chunk in chunks)
+        else:
+            answers = stream(self._engine, self._recipe, chunks, None)
+        by_row = dict(zip(chain.from_iterable(rows), answers, strict=True))
+        outcomes = [by_row[index] for index in range(count)]
         return _alone(outcomes) if alone else outcomes
+
+    def calibrate_many(
+        self,
+        images: Iterable[ImageSource],
+        camera_model: str | CameraModel = "pinhole",
+        *,
+        workers: int | None = None,
+        **options: Unpack[Options],
+    ) -> Iterator[Outcome]:
+        """The outcomes of any number of photographs, in order, as they come.
+
+        images: also without an end: few of them are held at a time, and no outcome. An image that
+        fails is a ``Failure``. workers: processes that share the work; by default one for each
+        core, and none for a few images. Options are those of ``calibrate``, the same for all
+        images, but for what images share: see ``calibrate_set``.
+        """
+        if options.get("shared_intrinsics") or options.get("rig") is not None:
+            raise ConfigError("images that share a camera or a rig go to calibrate, or to a set")
+        if workers is not None and workers < 1:
+            raise ConfigError(f"workers is {workers}; at least 1 is needed")
+        lines, model = options.get("lines", "auto"), get_model(camera_model)
+        check_lines(lines)
+        if lines == "only":
+            return (one for image in images for one in self.calibrate([image], model, **options))
+        question = Question.create([model], self._errors, self._warnings, **options)
+        size, every = size_of_chunks(self._engine), iter(images)
+        few = iter(lambda: list(islice(every, size)), [])
+        return stream(self._engine, self._recipe, map(question.repeated, few), workers)
 
     def calibrate_set(
         self,
@@ -239,7 +267,7 @@ class Calibrator:
         model, count = get_model(camera_model), len(images)
         if count == 0:
             return iter(())
-        groups = _groups(True if cameras is None else cameras, count)
+        groups = groups_of(True if cameras is None else cameras, count)
         coupling = couple(count, groups, None, torch.device("cpu"))
         given = Given.create(
             model,
@@ -326,47 +354,18 @@ class Calibrator:
         check_lines(lines)
         if lines == "only":
             check_nothing_told(known, "auto")
-        return self._task([model] * count, **known)[0]
+        return self._question([model] * count, lines, "auto", **known).task
 
-    def _task(
+    def _question(
         self,
         models: Sequence[CameraModel],
-        *,
-        shared_intrinsics: bool | Sequence[int] = False,
-        rig: Rig | None = None,
-        exif: bool = True,
-        keep_fields: KeepFields = False,
-        sensors: bool = False,
-        free_principal_point: float | None = None,
-        crop: CropLike = None,
-        prior: UsualPrior = "none",
-        **known: Known,
-    ) -> tuple[Task, bool]:
-        """What is to be fitted to images of these models, checked, and whether each image stands
-        for itself. known: as ``Given.create`` takes it."""
-        count = len(models)
-        coupling = couple(count, _groups(shared_intrinsics, count), rig, torch.device("cpu"))
-        check_models(models, coupling, known.get("distortion") is not None)
-        wide = next((model for model in models if model.wide), models[0])
-        given = Given.create(wide, coupling, **known)
-        placed = crop is not None or free_principal_point is not None
-        if known.get("principal_point") is not None and placed:
-            raise ConfigError(
-                "principal_point already says where it is; drop crop and free_principal_point"
-            )
-        if prior != "none" and rig is not None:
-            raise ConfigError("a rig takes no photographs as people do; drop prior")
-        task = Task(
-            models[0],
-            given,
-            coupling.camera,
-            rig,
-            EnabledPriors.create(count, exif, sensors, crop, free_principal_point, prior),
-            self._errors,
-            self._warnings,
-            keep_fields,
+        lines: LinesMode,
+        any_rotation: AnyRotation,
+        **known: Unpack[Knowns],
+    ) -> Question:
+        return Question.create(
+            models, self._errors, self._warnings, lines=lines, any_rotation=any_rotation, **known
         )
-        return task, coupling.separate
 
     def _see(
         self, sources: Sequence[ImageSource], with_lines: bool, any_rotation: Mode
@@ -379,20 +378,3 @@ def _alone(outcomes: Sequence[Outcome]) -> Calibration:
     if isinstance(outcomes[0], Failure):
         raise ImageError(outcomes[0].error)
     return outcomes[0]
-
-
-def rotation_of(any_rotation: AnyRotation, *known: Known) -> Mode:
-    """How to find out which side is up: who knows gravity, or roll, knows it."""
-    mode = mode_of(any_rotation)
-    return mode if mode == "on" or all(value is None for value in known) else "off"
-
-
-def _groups(shared: bool | Sequence[int], count: int) -> Sequence[int] | None:
-    """Which of the images share a camera, as ``fit`` wants it."""
-    if isinstance(shared, bool):
-        return [0] * count if shared else None
-    if len(shared) != count:
-        raise CouplingError(
-            f"shared_intrinsics holds {len(shared)} integers for {count} images; give one each"
-        )
-    return shared

@@ -23,7 +23,7 @@ class Kept:
 
     sight: Seen
     traces: Traces | None
-    """Its lines, as the last fit used them."""
+    """Its lines, as the last fit with lines used them."""
     asked: float
     """When it was asked for last, seconds."""
 
@@ -64,10 +64,11 @@ class Sights:
             return kept
 
     def renew(self, name: str, outcome: Outcome) -> None:
-        """Note how another fit used the lines, if the sight is kept still."""
+        """Note how another fit used the lines, if it did and the sight is kept still."""
+        traces = _traces(outcome)
         with self._lock:
-            if name in self._kept:
-                self._kept[name] = replace(self._kept[name], traces=_traces(outcome))
+            if traces is not None and name in self._kept:
+                self._kept[name] = replace(self._kept[name], traces=traces)
 
     def _forget(self) -> None:
         """Drop what is too old or too many; the one that was asked for last is at the end."""

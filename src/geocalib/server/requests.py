@@ -9,8 +9,10 @@ from pydantic import (
     Base64Bytes,
     BaseModel,
     ConfigDict,
+    Discriminator,
     Field,
     FiniteFloat,
+    Tag,
     ValidationError,
     model_validator,
 )
@@ -51,8 +53,25 @@ class SoftNumbers(Strict):
     sigma: Positive
 
 
-Known = FiniteFloat | Soft | None
-KnownNumbers = Numbers | SoftNumbers | None
+HARD, SOFT = "a value", "with its sigma"
+
+
+def _how_sure(value: Any) -> str:
+    return SOFT if isinstance(value, dict | Strict) else HARD
+
+
+Known = (
+    Annotated[
+        Annotated[FiniteFloat, Tag(HARD)] | Annotated[Soft, Tag(SOFT)], Discriminator(_how_sure)
+    ]
+    | None
+)
+KnownNumbers = (
+    Annotated[
+        Annotated[Numbers, Tag(HARD)] | Annotated[SoftNumbers, Tag(SOFT)], Discriminator(_how_sure)
+    ]
+    | None
+)
 
 
 class Options(Strict):
@@ -191,5 +210,5 @@ def checked(model: type[Model], text: str | bytes) -> Model:
 def sentence_of(error: ValidationError) -> str:
     """The first thing that is wrong, and where."""
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    where = ".".join(str(part) for part in first["loc"])
+    where = ".".join(str(part) for part in first["loc"] if part not in (HARD, SOFT))
     return f"{where}: {first['msg']}" if where else first["msg"]

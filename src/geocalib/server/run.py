@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import socket
+import sys
 import webbrowser
 
 import uvicorn
@@ -11,6 +12,7 @@ from fastapi import FastAPI
 
 from geocalib import console
 from geocalib.errors import ConfigError
+from geocalib.server.gate import log
 from geocalib.server.limits import Limits
 
 CONNECTIONS = 1024
@@ -37,8 +39,10 @@ class Server(uvicorn.Server):
 
 def run(app: FastAPI, host: str, port: int, limits: Limits, open_page: bool) -> None:
     """Serve until SIGINT or SIGTERM; what was accepted by then is finished."""
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
-    logging.getLogger("uvicorn").setLevel(logging.WARNING)
+    lines = logging.StreamHandler(sys.stderr)
+    lines.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    log.addHandler(lines)
+    log.setLevel(logging.INFO)
     config = uvicorn.Config(
         app,
         log_config=None,

@@ -13,9 +13,10 @@ from typing import Any, TypeVar
 
 from geocalib.errors import ImageError
 from geocalib.imaging import read_size
-from geocalib.pipeline.calibrator import Calibrator, rotation_of
+from geocalib.pipeline.calibrator import Calibrator
 from geocalib.pipeline.predict import Seen
 from geocalib.pipeline.prepare import Prepared
+from geocalib.pipeline.question import rotation_of
 from geocalib.pipeline.request import Lines
 from geocalib.pipeline.rotation import Mode
 from geocalib.result.calibration import Calibration, Failure, Outcome

@@ -8,7 +8,7 @@ from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
 
 from python_multipart.multipart import parse_options_header
-from starlette.datastructures import UploadFile
+from starlette.datastructures import FormData, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import ClientDisconnect, Request
 
@@ -60,17 +60,17 @@ class Body:
         self._request, self._limits, self._budget = request, limits, budget
         self._taken = 0
         self._done = False
+        """Whether nothing more is to be heard."""
 
     async def __aenter__(self) -> Body:
         return self
 
     async def __aexit__(self, *_: object) -> None:
         self._budget.give_back(self._taken)
-        if not self._done:
-            with suppress(TimeoutError, ClientDisconnect):
-                async with asyncio.timeout(PATIENCE_SECONDS):
-                    async for _chunk in self._request.stream():
-                        pass
+        with suppress(TimeoutError, ClientDisconnect):
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                while not self._done:
+                    await self._next()
 
     @property
     def kind(self) -> str:
@@ -98,16 +98,10 @@ class Body:
         except MultiPartException as error:
             sentence = f"the form cannot be read: {error.message.rstrip('.')}"
             raise RefusedError(422, sentence) from None
-        images, text = [], "{}"
-        for key, value in form.multi_items():
-            if isinstance(value, UploadFile) and key == "image":
-                images.append(Upload(_clean(value.filename or ""), await value.read()))
-                await value.close()
-            elif isinstance(value, str) and key == "request":
-                text = value
-            else:
-                known = "'image', a file, and 'request', a text"
-                raise RefusedError(422, f"unknown part {key[:40]!r} of the form; known: {known}")
+        try:
+            images, text = await _sorted(form)
+        finally:
+            await form.close()
         return images, checked(model, text)
 
     @asynccontextmanager
@@ -126,14 +120,23 @@ class Body:
         told = self._request.headers.get("content-length", "")
         if told.isdecimal() and int(told) > limits.bytes:
             raise _too_large(limits)
-        async with aclosing(self._request.stream()) as stream:
-            async for chunk in stream:
-                self._budget.take(len(chunk))
-                self._taken += len(chunk)
-                if self._taken > limits.bytes:
-                    raise _too_large(limits)
-                yield chunk
-        self._done = True
+        while not self._done:
+            chunk = await self._next()
+            self._budget.take(len(chunk))
+            self._taken += len(chunk)
+            if self._taken > limits.bytes:
+                raise _too_large(limits)
+            yield chunk
+
+    async def _next(self) -> bytes:
+        """What comes in next."""
+        message = await self._request.receive()
+        if message["type"] == "http.disconnect":
+            self._done = True
+            raise ClientDisconnect
+        self._done = not message.get("more_body", False)
+        chunk: bytes = message.get("body", b"")
+        return chunk
 
 
 async def read_images(body: Body, limits: Limits) -> tuple[list[Upload], Options]:
@@ -151,6 +154,20 @@ async def read_images(body: Body, limits: Limits) -> tuple[list[Upload], Options
     if len(images) > limits.images:
         raise RefusedError(422, f"more than {limits.images} images; send fewer at a time")
     return images, options
+
+
+async def _sorted(form: FormData) -> tuple[list[Upload], str]:
+    """Images, and the text of the request."""
+    images, text = [], "{}"
+    for key, value in form.multi_items():
+        if isinstance(value, UploadFile) and key == "image":
+            images.append(Upload(_clean(value.filename or ""), await value.read()))
+        elif isinstance(value, str) and key == "request":
+            text = value
+        else:
+            known = "'image', a file, and 'request', a text"
+            raise RefusedError(422, f"unknown part {key[:40]!r} of the form; known: {known}")
+    return images, text
 
 
 def _clean(name: str) -> str:
