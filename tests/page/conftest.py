@@ -107,7 +107,8 @@ def open_page(browser: Any, address: str) -> Iterator[Callable[..., Any]]:
 @pytest.fixture(scope="module")
 def first_visit(browser: Any, address: str) -> Iterator[tuple[Visit, dict[str, Any]]]:
     """One visit for a whole module: the example town, and the record that came for it."""
-    visit = Visit(browser, address, refusals=False)
+    # Wide enough for strokes to be as the package draws them.
+    visit = Visit(browser, address, refusals=False, viewport={"width": 1360, "height": 860})
     with visit.page.expect_response("**/v1/calibrate") as answer:
         drop(visit.page, {"town.jpg": TOWN.read_bytes()})
     answered(visit.page)

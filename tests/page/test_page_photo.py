@@ -73,9 +73,10 @@ def test_all_lines_look_as_the_package_draws_them(town: tuple[Any, dict[str, Any
         small = Image.fromarray(image.clip(0, 255).astype(np.uint8))
         return np.asarray(small.resize((ours.shape[1] // 8, ours.shape[0] // 8), 4), float)
 
-    assert np.abs(blurred(ours) - blurred(theirs)).mean() < 4
-    moved = np.roll(theirs, 30, (0, 1))
-    assert np.abs(blurred(ours) - blurred(moved)).mean() > 8
+    apart = np.abs(blurred(ours) - blurred(theirs)).mean()
+    shifted = np.abs(blurred(ours) - blurred(np.roll(theirs, 30, (0, 1)))).mean()
+    # Heads of arrows and letters differ; places do not.
+    assert apart < 0.4 * shifted
 
 
 def test_slider_moves_the_horizon_before_the_answer_comes(
