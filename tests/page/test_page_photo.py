@@ -132,8 +132,9 @@ def test_known_angles_are_given_together_or_softly(town: tuple[Any, dict[str, An
     with page.expect_request("**/v1/refit") as one:
         page.fill("#roll-number", "4")
         page.press("#roll-number", "Enter")
-    assert one.value.post_data_json["roll_deg"] == {"value": 4, "sigma": 0.02}
+    assert one.value.post_data_json["roll_deg"] == {"value": 4, "sigma": 0.001}
     still(page)
+    assert numbers(page)["Roll"] == "+4.00° given"
     with page.expect_request("**/v1/refit") as both:
         page.fill("#pitch-number", "5")
         page.press("#pitch-number", "Enter")

@@ -5,7 +5,7 @@ import { veilOf } from "./overlay.js";
 
 const AT_ONCE = 4; // uploads; the server makes batches of what comes together
 const REST_MS = 300; // after which a hand rests, and lines are weighed again
-const NARROW = 0.02; // degrees: one sigma of an angle that is held while the other is free
+const NARROW = 0.001; // degrees: one sigma of an angle that is held while the other is free
 
 let count = 0;
 
@@ -43,7 +43,6 @@ export class Album extends EventTarget {
   photos = [];
   selected = null;
   shared = false;
-  refitMs = null; // what the last fit took, as seen from here
   problem = null; // why the last fit gave nothing
   #waiting = [];
   #working = 0;
@@ -183,12 +182,10 @@ export class Album extends EventTarget {
   }
 
   async #fit(photos, options, again = true) {
-    const asked = performance.now();
     const shared = this.shared && { shared: true };
     const request = { ...photos[0].request, ...options, ...shared };
     try {
       const records = await api.refit(photos.map((photo) => photo.record.id), request);
-      this.refitMs = performance.now() - asked;
       this.problem = null;
       photos.forEach((photo, i) => {
         if (records[i].error) throw new Error(records[i].error);

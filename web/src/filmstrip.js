@@ -1,11 +1,10 @@
 /** All photos at a glance: a strip to choose from, and side by side with their horizons. */
 
 import { Camera } from "./camera.js";
-import { drawOverlay } from "./overlay.js";
+import { drawOverlay, leastOnScreen } from "./overlay.js";
 import { appearance, rows, withKnown } from "./words.js";
 
 const STATES = { waiting: "waiting", working: "looking …", ready: "", failed: "no answer" };
-const SIDE_BY_SIDE = 520; // device pixels of a picture's longer side, at most
 
 function make(tag, className, text = "") {
   const node = document.createElement(tag);
@@ -115,14 +114,21 @@ export class SideBySide {
       words.textContent = photo.error ?? STATES[photo.state];
       return;
     }
+    // Its card must have its width before anything is drawn on it.
+    if (!picture.complete) picture.decode().then(() => this.#draw(item, photo, what), () => {});
+    this.#draw(item, photo, what);
+  }
+
+  #draw(item, photo, what) {
     const record = withKnown(photo.record, photo.known);
     const [roll, pitch, , , , mm] = rows(record);
-    words.textContent = `Roll ${roll.value}, pitch ${pitch.value}, ${mm.value}`;
-    const scale = SIDE_BY_SIDE / Math.max(record.width, record.height);
+    item.querySelector(".card-words").textContent = `Roll ${roll.value}, pitch ${pitch.value}, ${mm.value}`;
+    const scale = (item.querySelector("img").clientWidth * devicePixelRatio) / record.width;
     const size = [record.width, record.height].map((side) => Math.round(scale * side));
+    if (!size[0]) return;
     const canvas = item.querySelector("canvas");
     Object.assign(canvas, { width: size[0], height: size[1] });
     const camera = new Camera(record).resized(...size);
-    drawOverlay(canvas.getContext("2d"), camera, record.gravity, what, photo.fields);
+    drawOverlay(canvas.getContext("2d"), camera, record.gravity, what, photo.fields, leastOnScreen());
   }
 }

@@ -8,7 +8,7 @@ const element = (id) => document.getElementById(id);
 /** A slider, its number and the button that frees it again. */
 class Knob {
   /** words: the slider's place for screen readers, of a value. */
-  constructor(name, { toSlider, fromSlider, words, give, free }) {
+  constructor(name, { toSlider, fromSlider, words, give, free, refresh }) {
     Object.assign(this, { toSlider, fromSlider, words });
     this.root = element(`${name}-knob`);
     this.slider = element(name);
@@ -18,6 +18,7 @@ class Knob {
     this.number.addEventListener("change", () => {
       if (this.number.checkValidity() && this.number.value !== "") give(this.number.valueAsNumber);
     });
+    this.number.addEventListener("blur", refresh);
     this.button.addEventListener("click", () => {
       free();
       this.slider.focus();
@@ -44,12 +45,14 @@ export class Knobs {
     this.album = album;
     this.unit = element("focal-unit");
     const give = (known) => album.change(album.selected, known);
+    const refresh = () => this.show();
     this.focal = new Knob("focal", {
       toSlider: (value) => Math.log(this.#perUnit() * value),
       fromSlider: (place) => Math.exp(place) / this.#perUnit(),
       words: (value) => `${value.toFixed(0)} ${this.unit.selectedOptions[0].title}`,
       give: (value) => give({ focal: (value * this.#perUnit()) / this.#millimetres() }),
       free: () => give({ focal: undefined }),
+      refresh,
     });
     for (const name of ["roll", "pitch"]) {
       this[name] = new Knob(name, {
@@ -58,9 +61,10 @@ export class Knobs {
         words: (value) => `${value.toFixed(1)} degrees`,
         give: (value) => give({ [name]: value }),
         free: () => give({ [name]: undefined }),
+        refresh,
       });
     }
-    this.unit.addEventListener("change", () => this.show());
+    this.unit.addEventListener("change", refresh);
     this.lens = element("lens");
     for (const [name, words] of Object.entries(LENSES)) this.lens.add(new Option(words, name));
     this.lens.addEventListener("change", () => give({ model: this.lens.value }));

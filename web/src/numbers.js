@@ -82,9 +82,7 @@ export function showNumbers(album) {
   setText(element("verdict-words"), says.text);
   setItems(element("doubts"), says.doubts);
   setItems(element("remarks"), remarks(record));
-  setRows(element("numbers"), rows(record));
-  const fitted = album.refitMs === null ? "" : `Fitted again in ${album.refitMs.toFixed(0)} ms.`;
-  setText(element("refit-time"), fitted);
+  setRows(element("numbers"), rows(record, photo.known));
   // For screen readers: when the hand rests, not at every step of a slider.
   clearTimeout(speaks);
   speaks = setTimeout(() => {

@@ -66,16 +66,19 @@ function digitsOf(sigma, most) {
   return Math.max(0, Math.min(most, 1 - Math.floor(Math.log10(sigma))));
 }
 
-function row(name, value, sigma, { unit = "", sign = false, most = 2, note = "" } = {}) {
-  if (value === null || value === undefined) return { name, value: "unknown", sigma: "", note };
+function row(name, value, sigma, { unit = "", sign = false, most = 2 } = {}) {
+  if (value === null || value === undefined) return { name, value: "unknown", sigma: "" };
   const digits = digitsOf(sigma, most);
   const spread = sigma === 0 ? "given" : sigma === null ? "" : `± ${fixed(sigma, digits)}${unit}`;
-  return { name, value: (sign ? plus : fixed)(value, digits) + unit, sigma: spread, note };
+  return { name, value: (sign ? plus : fixed)(value, digits) + unit, sigma: spread };
 }
 
-/** Rows of the table of numbers: { name, value, sigma, note }. */
-export function rows(record) {
-  const { sigma } = record;
+/** Rows of the table of numbers: { name, value, sigma }. */
+export function rows(record, known = {}) {
+  // An angle that is held while the other is free has a sigma all the same, of no meaning.
+  const sigma = { ...record.sigma };
+  if ("roll" in known) sigma.roll_deg = 0;
+  if ("pitch" in known) sigma.pitch_deg = 0;
   const camera = new Camera(record);
   const mm = camera.millimetres;
   const bends = PARAMETERS[record.camera_model] ?? [];
