@@ -5,8 +5,8 @@ python benchmarks/server.py --only throughput        or: latency, refit, memory
 python benchmarks/server.py --clients 16 --seconds 20
 
 throughput  so many clients, each with a photo of its own size and content, one request after the
-            other; the same photos through ``Calibrator.calibrate`` before and after, in turns, as
-            the machine's pace changes. Every answer is held against the client's own: its name,
+            other; the same photos through ``Calibrator.calibrate_many`` before and after, in turns,
+            as the machine's pace changes. Every answer is held against the client's own: its name,
             which is a checksum of the photo, size and numbers.
 latency     requests that come at random at half that pace: median and 99th percentile.
 refit       one photo again and again with other things known, as a slider does it.
@@ -36,6 +36,8 @@ from PIL import Image
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
+from geocalib.pipeline.stream import AHEAD, TOGETHER  # noqa: E402
+from geocalib.pipeline.threads import threads  # noqa: E402
 from served import Served  # noqa: E402
 from server_fuzz import resident_megabytes  # noqa: E402
 
@@ -71,22 +73,21 @@ def photos(count: int) -> list[Own]:
 
 BARE = """
 import json, sys, time
+from itertools import cycle, islice
 sys.path[:0] = {paths!r}
 import server as benchmark
 from geocalib import Calibrator
 
-calibrator = Calibrator()
 data = [own.data for own in benchmark.photos({count})]
-calibrator.calibrate(data[:8])
+outcomes = Calibrator().calibrate_many(cycle(data), workers={cores})
+print(json.dumps([outcome.to_dict() for outcome in islice(outcomes, {count})]), flush=True)
 for line in sys.stdin:
+    list(islice(outcomes, {ahead}))
     began, done = time.perf_counter(), 0
     while time.perf_counter() - began < float(line):
-        outcomes = calibrator.calibrate(data[:32])
-        done += len(outcomes)
-        data = data[32:] + data[:32]
+        next(outcomes)
+        done += 1
     print(done / (time.perf_counter() - began), flush=True)
-    if not float(line):
-        print(json.dumps([outcome.to_dict() for outcome in calibrator.calibrate(data)]), flush=True)
 """
 
 
@@ -94,27 +95,25 @@ class Bare:
     """The pipeline without a server, in a process of its own."""
 
     def __init__(self, count: int) -> None:
-        script = BARE.format(paths=[str(ROOT / "benchmarks")], count=count)
+        cores = threads()
+        # What was finished while nobody asked is no measure of pace.
+        ahead = cores * (1 + AHEAD) * TOGETHER
+        paths = [str(ROOT / "benchmarks")]
+        script = BARE.format(paths=paths, count=count, cores=cores, ahead=ahead)
         pipe = subprocess.PIPE
         self._process = subprocess.Popen(
             [sys.executable, "-c", script], stdin=pipe, stdout=pipe, text=True
         )
+        self.records: list[dict[str, Any]] = json.loads(self._read())
 
     def run(self, seconds: float) -> float:
         """Images a second."""
-        return float(self._ask(seconds))
-
-    def records(self) -> list[dict[str, Any]]:
-        """The answers."""
-        self._ask(0)
-        assert self._process.stdout is not None
-        answers: list[dict[str, Any]] = json.loads(self._process.stdout.readline())
-        return answers
-
-    def _ask(self, seconds: float) -> str:
         assert self._process.stdin is not None
-        assert self._process.stdout is not None
         print(seconds, file=self._process.stdin, flush=True)
+        return float(self._read())
+
+    def _read(self) -> str:
+        assert self._process.stdout is not None
         return self._process.stdout.readline()
 
     def close(self) -> None:
@@ -180,7 +179,7 @@ async def arrive(address: str, owned: Sequence[Own], pace: float, seconds: float
 
 def throughput(served: Served, owned: Sequence[Own], seconds: float) -> float:
     bare = Bare(len(owned))
-    truths = bare.records()
+    truths = bare.records
     asyncio.run(drive(served.address, owned, truths, 3))
     ratios, paces, answers, faults = [], [], 0, []
     for _ in range(ROUNDS):

@@ -12,6 +12,7 @@ and the server must be as ready and hardly larger afterwards.
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import time
 from collections import Counter
@@ -30,10 +31,12 @@ SLOWEST_SECONDS = 30.0
 
 
 def resident_megabytes(process: int) -> float:
-    """Memory of a process."""
-    text = Path(f"/proc/{process}/status").read_text()
-    line = next(line for line in text.splitlines() if line.startswith("VmRSS"))
-    return int(line.split()[1]) / 1024
+    """Memory of a process and of its workers."""
+    folder = Path("/proc", str(process))
+    line = re.search(r"VmRSS:\s*(\d+) kB", (folder / "status").read_text())
+    children = (folder / "task" / str(process) / "children").read_text().split()
+    own = int(line[1]) / 1024 if line is not None else 0
+    return own + sum(resident_megabytes(int(child)) for child in children)
 
 
 def main() -> None:
