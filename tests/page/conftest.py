@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from page_driving import TOWN, answered, drop, reset
 
-FLAGS = ["--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
+FLAGS = ["--enable-unsafe-swiftshader"]
 """WebGL without a graphics card."""
 
 NO_WEBGL = """
