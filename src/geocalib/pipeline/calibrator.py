@@ -11,8 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, TypedDict, Unpack, overload
 
-import torch
-
 from geocalib.cameras import get_model
 from geocalib.cameras.base import CameraModel
 from geocalib.errors import ConfigError, CouplingError, ImageError
@@ -187,7 +185,7 @@ class Calibrator:
             outcomes = list(map(_lines_only, sources, models))
             return _alone(outcomes) if alone else outcomes
         # What is wrong with the call is said before the network has seen the images.
-        coupling = couple(count, _groups(shared_intrinsics, count), rig, torch.device("cpu"))
+        coupling = couple(count, _groups(shared_intrinsics, count), rig)
         check_models(models, coupling, distortion is not None)
         given = Given.create(
             next((model for model in models if model.wide), models[0]),
@@ -269,7 +267,7 @@ class Calibrator:
         if count == 0:
             return iter(())
         groups = _groups(True if cameras is None else cameras, count)
-        coupling = couple(count, groups, None, torch.device("cpu"))
+        coupling = couple(count, groups, None)
         given = Given.create(
             model,
             coupling,
