@@ -19,7 +19,6 @@ from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
-from array_api_compat import is_array_api_obj
 
 Array: TypeAlias = Any
 """An array of NumPy or a tensor of torch."""
@@ -39,7 +38,7 @@ quiet = np.errstate(all="ignore")
 
 
 def is_array(thing: object) -> bool:
-    return is_array_api_obj(thing)
+    return isinstance(thing, NUMPY) or (is_tensor(thing) and hasattr(thing, "ndim"))
 
 
 def is_tensor(thing: object) -> bool:

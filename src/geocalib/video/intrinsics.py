@@ -95,7 +95,8 @@ class LensFilter:
 
     def accepts(self, lens: Lens) -> bool:
         """Whether a frame is no outlier, by the chi-square of its innovation."""
-        square = self._normalised(lens).square().sum() / self.share
+        off = self._normalised(lens)
+        square = (off @ off) / self.share
         return float(beyond(square, len(lens.mean))) >= LEVEL
 
     def updated(self, lens: Lens) -> LensFilter:
