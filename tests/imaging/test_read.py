@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pytest
+import torch
 from PIL import Image, ImageOps
 from PIL.ExifTags import IFD, Base
 
@@ -295,8 +296,8 @@ def test_grey_arrays(shape: tuple[int, ...]) -> None:
 
 
 def test_tensors() -> None:
-    tensor = pattern(70, 50).permute(2, 0, 1)
-    for source in (tensor, tensor / 255, (tensor / 255).requires_grad_()):
+    tensor = torch.from_numpy(pattern(70, 50)).permute(2, 0, 1)
+    for source in (tensor, tensor / 255, (tensor / 255).double().requires_grad_()):
         np.testing.assert_array_equal(read_photo(source).pixels, pattern(70, 50))
     grey = read_photo(tensor[:1]).pixels
     np.testing.assert_array_equal(grey, np.dstack([pattern(70, 50)[..., 0]] * 3))
@@ -312,8 +313,8 @@ def test_tensors() -> None:
         (np.zeros((50, 70), bool), "got bool"),
         (np.full((50, 70), 255.0), r"\[0, 1\], got 255 to 255"),
         (np.full((50, 70), np.nan), r"\[0, 1\], got nan"),
-        (np.zeros((50, 70, 3)), r"\(3, H, W\).*got \(50, 70, 3\)"),
-        (np.zeros((1, 3, 50, 70)), r"got \(1, 3, 50, 70\)"),
+        (torch.zeros(50, 70, 3), r"\(3, H, W\).*got \(50, 70, 3\)"),
+        (torch.zeros(1, 3, 50, 70), r"got \(1, 3, 50, 70\)"),
         (np.zeros((50, 31, 3), np.uint8), "image is 31x50 pixels; at least 32"),
         (Image.new("L", (1, 1)), "image is 1x1 pixels"),
         (None, "got NoneType"),

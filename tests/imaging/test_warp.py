@@ -10,9 +10,10 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 import pytest
+import torch
 from PIL import Image
+from torch import Tensor
 
-from geocalib.arrays import Array
 from geocalib.cameras import Camera
 from geocalib.cameras.exchange import to_opencv
 from geocalib.errors import CameraError, ImageError
@@ -35,9 +36,9 @@ CAMERAS = {
 BORDERS = ("keep", "crop")
 
 
-def gravity(roll: float, pitch: float) -> Array:
+def gravity(roll: float, pitch: float) -> Tensor:
     """(3,) gravity of angles in degrees."""
-    return from_roll_pitch(*np.deg2rad(np.array([roll, pitch])))
+    return from_roll_pitch(*torch.deg2rad(torch.tensor([roll, pitch])))
 
 
 def coordinates(width: int, height: int) -> npt.NDArray[np.uint8]:
@@ -48,40 +49,40 @@ def coordinates(width: int, height: int) -> npt.NDArray[np.uint8]:
     return picture
 
 
-def old_pixels(warped: Warped, old: Camera, new_from_old: npt.NDArray[np.float64]) -> Array:
+def old_pixels(warped: Warped, old: Camera, new_from_old: npt.NDArray[np.float64]) -> Tensor:
     """(H, W, 2) where the cameras say that the new picture's pixels were."""
     height, width = warped.valid.shape
     x, y = np.meshgrid(np.arange(width) + 0.5, np.arange(height) + 0.5)
-    grid = np.stack([x, y], -1).reshape(1, -1, 2)
-    rays, _ = warped.camera.to(np.float64).unproject(grid)
-    pixels, _ = old.to(np.float64).project(rays @ new_from_old)
+    grid = torch.from_numpy(np.stack([x, y], -1)).reshape(1, -1, 2)
+    rays, _ = warped.camera.to(torch.float64).unproject(grid)
+    pixels, _ = old.to(torch.float64).project(rays @ torch.from_numpy(new_from_old))
     return pixels.reshape(height, width, 2)
 
 
-def turned_about_the_axis(g: Array) -> npt.NDArray[np.float64]:
+def turned_about_the_axis(g: Tensor) -> npt.NDArray[np.float64]:
     """(3, 3): takes the roll of gravity off."""
     roll = math.atan2(float(g[0]), float(g[1]))
     rotation, _ = cv2.Rodrigues(np.array([0.0, 0.0, roll]))
     return np.asarray(rotation, np.float64)
 
 
-def made_level(g: Array) -> npt.NDArray[np.float64]:
+def made_level(g: Tensor) -> npt.NDArray[np.float64]:
     """(3, 3): rows are the level frame's axes, the last one as close to ahead as it can be."""
-    down = g
+    down = g.double().numpy()
     ahead = np.array([0, 0, 1.0]) - down[2] * down
     ahead /= np.linalg.norm(ahead)
     return np.stack([np.cross(down, ahead), down, ahead])
 
 
-def assert_pixels_come_from(warped: Warped, expected: Array) -> None:
+def assert_pixels_come_from(warped: Warped, expected: Tensor) -> None:
     """The picture of coordinates agrees with the cameras wherever it is valid."""
     seen = np.asarray(warped.image)[..., :2] + 0.5
     # The interpolation bends the ramp at the border of the old picture.
-    inner = (expected > 3) & (expected < np.array(SIZE) - 3)
-    inner = warped.valid & inner.all(-1)
+    inner = (expected > 3) & (expected < torch.tensor(SIZE) - 3)
+    inner = torch.from_numpy(warped.valid) & inner.all(-1)
     assert inner.float().mean() > 0.3
-    error = seen[inner] - expected[inner]
-    assert np.abs(error).max() < 0.6
+    error = torch.from_numpy(seen)[inner] - expected[inner]
+    assert error.abs().max() < 0.6
     assert error.mean(0).abs().max() < 0.02
 
 
@@ -101,8 +102,8 @@ def test_upright_pixels_lie_where_the_cameras_say(name: str, border: str) -> Non
     camera, g = CAMERAS[name], gravity(17, -12)
     warped = upright(coordinates(*SIZE), camera, g, border)
     assert warped.camera.model == camera.model
-    assert np.array_equal(warped.camera.distortion, camera.distortion)
-    np.testing.assert_allclose(warped.gravity, gravity(0, -12), atol=1e-6, rtol=0)
+    assert torch.equal(warped.camera.distortion, camera.distortion)
+    torch.testing.assert_close(warped.gravity, gravity(0, -12), atol=1e-6, rtol=0)
     assert warped.valid.all() or border == "keep"
     assert_pixels_come_from(warped, old_pixels(warped, camera, turned_about_the_axis(g)))
 
@@ -113,7 +114,7 @@ def test_rectified_pixels_lie_where_the_cameras_say(name: str, border: str) -> N
     camera, g = CAMERAS[name], gravity(-14, 16)
     warped = rectify(coordinates(*SIZE), camera, g, border)
     assert warped.camera.model.name == "pinhole"
-    np.testing.assert_allclose(warped.gravity, gravity(0, 0), atol=1e-6, rtol=0)
+    torch.testing.assert_close(warped.gravity, gravity(0, 0), atol=1e-6, rtol=0)
     assert warped.valid.all() or border == "keep"
     assert_pixels_come_from(warped, old_pixels(warped, camera, made_level(g)))
 
@@ -128,7 +129,7 @@ def test_undistort_agrees_with_opencv(name: str) -> None:
     maps = cv2.initUndistortRectifyMap(
         old, distortion, np.eye(3), new, warped.image.size, cv2.CV_32FC1
     )
-    ours = old_pixels(warped, camera, np.eye(3)) - 0.5
+    ours = old_pixels(warped, camera, np.eye(3)).numpy() - 0.5
     inside = warped.valid
     np.testing.assert_allclose(np.stack(maps, -1)[inside], ours[inside], atol=0.01)
     expected = cv2.remap(picture, *maps, cv2.INTER_LANCZOS4, borderMode=cv2.BORDER_REPLICATE)
@@ -141,7 +142,9 @@ def test_undistort_agrees_with_opencv(name: str) -> None:
 
 @cache
 def town(name: str, roll: float, pitch: float) -> npt.NDArray[np.float32]:
-    picture: npt.NDArray[np.float32] = render_scene(CAMERAS[name], gravity(roll, pitch)[None])[0]
+    picture: npt.NDArray[np.float32] = render_scene(CAMERAS[name], gravity(roll, pitch)[None])[
+        0
+    ].numpy()
     return picture
 
 
@@ -160,7 +163,7 @@ def test_a_warped_town_is_the_town_that_the_new_camera_photographs(kind: str, na
     # Nothing but the middle, which is enough and takes less time.
     width, height = warped.image.size
     left, top = width // 2 - 40, height // 2 - 30
-    expected = render_scene(warped.camera.crop(left, top, 80, 60), down[None])[0]
+    expected = render_scene(warped.camera.crop(left, top, 80, 60), down[None])[0].numpy()
     shown = np.asarray(warped.image)[top : top + 60, left : left + 80] / 255
     assert np.abs(shown - expected).mean() < 0.03
     # A pixel off would show.
@@ -181,7 +184,7 @@ def test_nothing_to_do_changes_nothing(border: str) -> None:
             np.testing.assert_array_equal(np.asarray(warped.image), picture)
             assert warped.valid.all()
             for part in ("f", "c", "aspect", "size"):
-                np.testing.assert_allclose(getattr(warped.camera, part), getattr(camera, part))
+                torch.testing.assert_close(getattr(warped.camera, part), getattr(camera, part))
 
 
 @pytest.mark.parametrize("roll", [90, -90, 180])
@@ -218,19 +221,19 @@ def test_crop_is_the_largest_rectangle(roll: float) -> None:
 
 @pytest.mark.parametrize("name", ["pinhole", "off-centre", "barrel", "pincushion", "division"])
 def test_keep_holds_the_whole_picture_tightly(name: str) -> None:
-    camera, g = CAMERAS[name].to(np.float64), gravity(9, -13)
-    along = np.linspace(0, 1, 101)
-    sides = [np.stack(s, -1) for s in ((along, 0 * along), (along, 0 * along + 1))]
-    border = np.concatenate([*sides, *(side.flip(-1) for side in sides)]) * camera.size
+    camera, g = CAMERAS[name].to(torch.float64), gravity(9, -13)
+    along = torch.linspace(0, 1, 101, dtype=torch.float64)
+    sides = [torch.stack(s, -1) for s in ((along, 0 * along), (along, 0 * along + 1))]
+    border = torch.cat([*sides, *(side.flip(-1) for side in sides)]) * camera.size
     rays, _ = camera.unproject(border[None])
     for warped, rotation in (
         (undistort(coordinates(*SIZE), camera), np.eye(3)),
         (rectify(coordinates(*SIZE), camera, g), made_level(g)),
         (upright(coordinates(*SIZE), camera, g), turned_about_the_axis(g)),
     ):
-        pixels, _ = warped.camera.project(rays @ rotation.T)
-        low, high = pixels[0].min(0), pixels[0].max(0)
-        end = np.array(warped.image.size)
+        pixels, _ = warped.camera.project(rays @ torch.from_numpy(rotation).T)
+        low, high = pixels[0].amin(0), pixels[0].amax(0)
+        end = torch.tensor(warped.image.size)
         assert (low > -0.02).all()
         assert (high < end + 0.02).all()
         assert (low < 1).all()
@@ -240,9 +243,9 @@ def test_keep_holds_the_whole_picture_tightly(name: str) -> None:
 @pytest.mark.parametrize("name", ["barrel", "eucm", "double sphere"])
 def test_the_scale_on_the_axis_is_kept(name: str) -> None:
     warped = undistort(coordinates(*SIZE), CAMERAS[name], "crop")
-    axis = np.array([[[0.0, 0.0, 1.0], [1e-3, 0.0, 1.0], [0.0, 1e-3, 1.0]]])
-    old, new = (c.to(np.float64).project(axis)[0] for c in (CAMERAS[name], warped.camera))
-    np.testing.assert_allclose(new - new[:, :1], old - old[:, :1], rtol=1e-4, atol=1e-6)
+    axis = torch.tensor([[[0.0, 0.0, 1.0], [1e-3, 0.0, 1.0], [0.0, 1e-3, 1.0]]]).double()
+    old, new = (c.to(torch.float64).project(axis)[0] for c in (CAMERAS[name], warped.camera))
+    torch.testing.assert_close(new - new[:, :1], old - old[:, :1], rtol=1e-4, atol=1e-6)
 
 
 def test_very_wide_pictures_are_bounded() -> None:
@@ -254,9 +257,9 @@ def test_very_wide_pictures_are_bounded() -> None:
     # 75 degrees to the left and to the right are the whole width.
     assert math.degrees(warped.camera.hfov) == pytest.approx(150, abs=0.3)
     y, x = np.nonzero(warped.valid)
-    pixels = np.stack([x, y], -1) + 0.5[None]
-    rays, _ = warped.camera.to(np.float64).unproject(pixels)
-    assert math.degrees(np.arccos(rays[..., 2].min())) <= 75
+    pixels = torch.from_numpy(np.stack([x, y], -1) + 0.5)[None]
+    rays, _ = warped.camera.to(torch.float64).unproject(pixels)
+    assert math.degrees(torch.acos(rays[..., 2].min())) <= 75
 
 
 def test_a_domain_that_ends_inside_shows_its_disc() -> None:
@@ -289,7 +292,7 @@ def test_strips_leave_no_seam(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_dtypes_follow_the_camera() -> None:
-    for dtype in (np.float32, np.float64):
+    for dtype in (torch.float32, torch.float64):
         warped = rectify(coordinates(*SIZE), CAMERAS["barrel"].to(dtype), gravity(5, 5)[None])
         assert warped.camera.f.dtype == warped.camera.c.dtype == dtype
         assert warped.gravity is not None
@@ -308,5 +311,5 @@ def test_bad_calls() -> None:
     with pytest.raises(CameraError, match="one camera, got 2"):
         undistort(picture, Camera.create("pinhole", f=[1.0, 2.0], size=SIZE))
     with pytest.raises(CameraError, match=r"one gravity \(3,\), got \(2, 3\)"):
-        upright(picture, camera, np.stack([g, g]))
+        upright(picture, camera, torch.stack([g, g]))
     assert upright(picture, camera, gravity(10, 70)).valid.any()

@@ -11,7 +11,8 @@ from torch import Tensor
 
 from geocalib.errors import WeightsError
 from geocalib.nets.lean import LeanConfig, LeanNetwork
-from geocalib.nets.upright import Upright, features, find_upright, read_upright, standing
+from geocalib.nets.glance import standing
+from geocalib.nets.upright import Upright, features, find_upright, read_upright
 from geocalib.nets.weights import load_network
 
 
