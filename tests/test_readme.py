@@ -84,7 +84,7 @@ def folder(lean: LoadedNetwork, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 def _rig_pictures() -> Iterator[tuple[str, Image.Image]]:
     """Of two cameras, one of which looks to the right of the other, at two times."""
-    camera = Camera.create("pinhole", f=120, size=(192, 128))
+    camera = Camera.create("pinhole", f=120, size=(192, 128), dtype=torch.float32)
     right = torch.tensor([[0.0, 0.0, -1.0], [0.0, 1.0, 0.0], [1.0, 0.0, 0.0]])
     for time, roll, pitch in ((1, 0.05, 0.1), (2, -0.1, 0.05)):
         gravity = from_roll_pitch(torch.tensor([roll]), torch.tensor([pitch]))

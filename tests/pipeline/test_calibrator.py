@@ -26,6 +26,7 @@ from geocalib.errors import (
 from geocalib.nets import weights
 from geocalib.nets.weights import LoadedNetwork
 from geocalib.pipeline import calibrator as module
+from geocalib.arrays import Array
 from geocalib.pipeline import torch_engine
 from geocalib.result.trust import BLANK, UNTRAINED
 from oracle_network import CARD, Oracle, Truth, check, knowing, picture, truth

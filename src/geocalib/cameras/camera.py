@@ -59,7 +59,7 @@ class Camera:
         default the model's start; c: (2,) or (B, 2), by default the image centre. They are held
         in the library of the arrays or of the dtype given: NumPy, unless one is torch's.
 
-        >>> Camera.create("simple_radial", f=500, size=(640, 480), distortion=[-0.1]).K[0, 1, 2].item()
+        >>> Camera.create("simple_radial", f=500, size=(640, 480), distortion=[0]).K[0, 1, 2].item()
         240.0
         """
         model = get_model(model)
