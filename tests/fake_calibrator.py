@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from inspect import signature
 from pathlib import Path
@@ -39,6 +39,8 @@ class FakeCalibrator:
     interrupt_at: str | None = None
     """The name of an image that the user does not wait for."""
     device: str = "cpu"
+    workers: int | None = None
+    """Of the last call."""
 
     def __call__(self, weights: str, *, device: str, engine: str = "auto") -> FakeCalibrator:
         self.opened.append((weights, device))
@@ -59,6 +61,26 @@ class FakeCalibrator:
     ) -> list[Outcome]:
         signature(Calibrator.calibrate).bind(self, images, camera_model, **known)
         return self._answers(images, camera_model, known)
+
+    def calibrate_many(
+        self,
+        images: Iterable[str],
+        camera_model: str = "pinhole",
+        *,
+        workers: int | None = None,
+        **known: Any,
+    ) -> Iterator[Outcome]:
+        """One by one; it is a call if there is an image."""
+        signature(Calibrator.calibrate).bind(self, (), camera_model, **known)
+        self.workers = workers
+        seen: list[str] = []
+        for image in images:
+            if self.interrupt_at == Path(image).name:
+                raise KeyboardInterrupt
+            if not seen:
+                self.calls.append((seen, {"camera_model": camera_model, **known}))
+            seen.append(image)
+            yield self._one(image, camera_model)
 
     def calibrate_set(
         self, images: Sequence[str], camera_model: str = "pinhole", **known: Any

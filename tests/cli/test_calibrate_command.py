@@ -161,13 +161,11 @@ def test_an_engine(run: Run, calibrator: FakeCalibrator) -> None:
     assert run("calibrate", "photos/1.png", "--engine", "jax").exit_code == 2
 
 
-def test_a_few_images_at_a_time(run: Run, calibrator: FakeCalibrator) -> None:
-    run("calibrate", "photos")
-    assert [len(images) for images, _ in calibrator.calls] == [4, 4, 2]
-    assert len(calibrator.opened) == 1
-    calibrator.device = "cuda"
-    run("calibrate", "photos")
-    assert [len(images) for images, _ in calibrator.calls[3:]] == [10]
+def test_workers(run: Run, calibrator: FakeCalibrator) -> None:
+    run("calibrate", "photos", "--workers", "3")
+    assert [len(images) for images, _ in calibrator.calls] == [10]
+    assert (len(calibrator.opened), calibrator.workers) == (1, 3)
+    assert run("calibrate", "photos", "--workers", "0").exit_code == 2
 
 
 def test_images_of_one_camera_are_fitted_together(run: Run, calibrator: FakeCalibrator) -> None:

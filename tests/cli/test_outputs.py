@@ -246,11 +246,8 @@ def test_an_empty_file_may_be_filled(run: Run) -> None:
 
 
 def test_drawings_of_an_interrupted_run_are_gone_on_with(
-    run: Run, calibrator: FakeCalibrator, photos: list[str], monkeypatch: pytest.MonkeyPatch
+    run: Run, calibrator: FakeCalibrator, photos: list[str]
 ) -> None:
-    from geocalib.pipeline import answers as engine
-
-    monkeypatch.setattr(engine, "CHUNK", {"cpu": 1})
     words = ("calibrate", "photos", "-o", "out.csv", "--overlay", "drawn")
     calibrator.interrupt_at = "5.png"
     assert run(*words).exit_code == 130

@@ -17,6 +17,7 @@ from PIL import Image
 from PIL.ExifTags import IFD, Base
 
 from geocalib import Calibration, Calibrator, Failure, Status
+from geocalib.arrays import Array
 from geocalib.cameras.legacy import LegacySimpleRadial
 from geocalib.errors import (
     ConfigError,
@@ -25,9 +26,7 @@ from geocalib.errors import (
 )
 from geocalib.nets import weights
 from geocalib.nets.weights import LoadedNetwork
-from geocalib.pipeline import calibrator as module
-from geocalib.arrays import Array
-from geocalib.pipeline import torch_engine
+from geocalib.pipeline import stream, torch_engine
 from geocalib.result.trust import BLANK, UNTRAINED
 from oracle_network import CARD, Oracle, Truth, check, knowing, picture, truth
 from views import random_cameras
@@ -215,7 +214,7 @@ class TestLists:
         focals.insert(2, 1.0)
         calibrator = knowing(*truths)
         whole = calibrator.calibrate(sources, focal=focals)
-        monkeypatch.setattr(module, "LARGEST_BATCH", 3)
+        monkeypatch.setattr(stream, "TOGETHER", 3)
         monkeypatch.setattr(calibrator._engine, "batch", 2)
         oracle = calibrator._engine.network
         assert isinstance(oracle, Oracle)

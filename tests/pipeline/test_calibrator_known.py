@@ -133,7 +133,8 @@ class TestKnown:
         truths = [truth(size, roll_deg=5 * i) for i, size in enumerate(shapes)]
         sources: list[Any] = [picture(size, i) for i, size in enumerate(shapes)]
         sources.insert(1, "missing.jpg")
-        gravity = unit(np.arange(1.0, 13).reshape(4, 3))
+        gravity = np.arange(1.0, 13).reshape(4, 3)
+        gravity /= np.linalg.norm(gravity, axis=1, keepdims=True)
         focal, points = [700.0, 1.0, 800.0, 900.0], np.arange(8.0).reshape(4, 2) + 300
         calibrator = knowing(*truths, confidence_scale=1e12)
         hard = calibrator.calibrate(sources, focal=focal, gravity=gravity, principal_point=points)

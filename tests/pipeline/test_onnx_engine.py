@@ -166,12 +166,6 @@ class TestDevices:
         with pytest.raises(ConfigError, match=f"no device '{name}' here; use auto or one of: cpu"):
             OnnxEngine(device=name)
 
-    def test_threads(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("OMP_NUM_THREADS", "3")
-        assert onnx_engine.threads() == 3
-        monkeypatch.setenv("OMP_NUM_THREADS", "many")
-        assert onnx_engine.threads() >= 1
-
 
 def test_what_a_file_is_read_with_needs_no_torch() -> None:
     script = (

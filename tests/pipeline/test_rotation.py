@@ -41,8 +41,8 @@ def fields(turns: int, confidence: float = 1.0) -> Fields:
 
 def image(turns: int) -> Array:
     """(3, H, W): bright at the top."""
-    rows = np.linspace(1, 0, SIZE[1])[:, None].expand(SIZE[1], SIZE[0])
-    return np.rot90(rows.expand(3, *rows.shape), turns, (-2, -1))
+    rows = np.linspace(1, 0, SIZE[1], dtype=np.float32)[:, None]
+    return np.rot90(np.broadcast_to(rows, (3, *SIZE[::-1])), turns, (-2, -1))
 
 
 def brightest(image: Array) -> int:
@@ -71,7 +71,7 @@ class Eye:
 def test_fields_turn_with_their_cameras(turns: int) -> None:
     found, expected = turned(fields(0), turns), fields(turns % 4)
     for name, value in vars(expected).items():
-        np.testing.assert_allclose(getattr(found, name), value, atol=1e-9, rtol=0, msg=name)
+        np.testing.assert_allclose(getattr(found, name), value, atol=1e-9, rtol=0, err_msg=name)
 
 
 @pytest.mark.parametrize("turns", range(4))

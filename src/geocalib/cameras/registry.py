@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copyreg
+from typing import Any
+
 from geocalib.cameras.base import CameraModel
 from geocalib.cameras.division import Division
 from geocalib.cameras.division2 import Division2
@@ -40,3 +43,12 @@ def get_model(name: str | CameraModel) -> CameraModel:
             raise CameraError(f"unknown camera model {name!r}; known: {', '.join(MODELS)}")
         return MODELS[name]
     return name
+
+
+def _named(model: CameraModel) -> tuple[Any, tuple[str]]:
+    return get_model, (model.name,)
+
+
+# There is one of each: copies, also those that come from another process, are the same.
+for _model in MODELS.values():
+    copyreg.pickle(type(_model), _named)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from geocalib.cli import dataset, evaluate, export, localize, rig, streams, train, video
+from geocalib.cli import dataset, evaluate, export, localize, rig, serve, streams, train, video
 from geocalib.cli.options import (
     Borders,
     Device,
@@ -29,6 +29,7 @@ from geocalib.cli.options import (
     Roll,
     Saved,
     Weights,
+    Workers,
     chosen_format,
 )
 from geocalib.cli.prior_options import (
@@ -204,6 +205,7 @@ def calibrate(
     weights: Weights = "lean",
     device: Device = "auto",
     engine: Annotated[Engine, typer.Option(help="What runs the network.")] = Engine.AUTO,
+    workers: Workers = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Find the camera of each photo.
@@ -242,7 +244,9 @@ def calibrate(
     sidecars = map(sidecar_path, found.images) if sensors else ()
     read = (*found.images, *sidecars, *_lists(paths), request.file, network.file)
     guard = Guard(read, overwrite)
-    job = command.Job(found.images, found.missing, request, network, drawings, guard, prior_report)
+    job = command.Job(
+        found.images, found.missing, request, network, drawings, guard, prior_report, workers
+    )
     complete = command.run(job, chosen, output)
     _finish(complete and not found.problems)
 
@@ -385,3 +389,4 @@ app.add_typer(export.app, name="export")
 app.command("video")(video.command)
 app.command("localize")(localize.command)
 app.command("rig")(rig.command)
+app.command("serve")(serve.command)

@@ -45,6 +45,8 @@ class Job:
     """Knows what is read."""
     prior_report: bool = False
     """Whether to tell how well sensors and pictures agree."""
+    workers: int | None = None
+    """Processes; None: one for each core."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,7 @@ def _stream(
         partial(load, job.network),
         bool(job.drawings),
         resume_in,
+        job.workers,
     )
     failures: list[Failure] = []
     outliers: list[Failure] = []

@@ -17,7 +17,8 @@ from geocalib.formats import FORMATS
 from geocalib.nets.card import WeightCard
 from geocalib.nets.catalogue import PUBLISHED
 from geocalib.nets.download import cache_folder
-from geocalib.pipeline.onnx_engine import PROVIDERS, OnnxEngine, available, threads
+from geocalib.pipeline.onnx_engine import PROVIDERS, OnnxEngine, available
+from geocalib.pipeline.threads import threads
 
 
 def run() -> None:

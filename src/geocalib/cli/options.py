@@ -49,6 +49,12 @@ Saved = Annotated[
 Weights = Annotated[
     str, typer.Option(metavar="NAME|PATH", help="The network's weights; see geocalib info.")
 ]
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N", min=1, help="Processes; default: one for each core.", show_default=False
+    ),
+]
 Device = Annotated[str, typer.Option(metavar="NAME", help="auto, cpu, cuda, cuda:1, mps.")]
 
 Overwrite = Annotated[

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,11 +19,6 @@ from geocalib.result.calibration import Failure, Outcome, read_outcome
 if TYPE_CHECKING:
     from geocalib.pipeline.calibrator import Calibrator
 
-CHUNK = {"cpu": 4}
-"""Images at once by device: a processor gains little from more, and shows progress sooner."""
-
-LARGEST_CHUNK = 16
-
 
 def calibrated(
     images: Sequence[str],
@@ -31,73 +27,58 @@ def calibrated(
     load: Callable[[], Calibrator],
     keep_fields: bool = False,
     resume_in: Path | None = None,
+    workers: int | None = None,
 ) -> Iterator[Outcome]:
     """The outcome of each image, in order.
 
     missing: the images that do not exist, and why; load: makes the calibrator, when it is first
     needed; keep_fields: with what the network saw; resume_in: a folder for what it saw in images
-    that share a camera, until all are done.
+    that share a camera, until all are done; workers: as ``Calibrator.calibrate_many`` takes it.
     """
-    present = [image for image in images if image not in missing]
-    answers = _answers(present, request, load, keep_fields, resume_in)
-    for image in images:
-        if image in missing:
-            yield Failure(image, None, None, missing[image])
-        else:
-            yield next(answers)
+    failures = {image: Failure(image, None, None, reason) for image, reason in missing.items()}
+    crop = None if request.crop is None else Crop(*request.crop)
 
+    taken: deque[str] = deque()
 
-def _answers(
-    images: Sequence[str],
-    request: Request,
-    load: Callable[[], Calibrator],
-    keep_fields: bool,
-    resume_in: Path | None,
-) -> Iterator[Outcome]:
-    calibrator = load()
-    # Who shares a camera is known when all images are.
-    size = CHUNK.get(calibrator.device, LARGEST_CHUNK)
-    size = len(images) if request.shared else size
-    for start in range(0, len(images), max(1, size)):
-        chunk = images[start : start + size]
-        yield from _chunk(calibrator, chunk, request, keep_fields, resume_in)
+    def fitting() -> Iterator[str]:
+        """Those to look at; of the others it is noted why not."""
+        for image in images:
+            if crop is not None and image not in missing:
+                failures.update(_misfit(image, crop))
+            if image not in failures:
+                taken.append(image)
+                yield image
 
-
-def _chunk(
-    calibrator: Calibrator,
-    images: Sequence[str],
-    request: Request,
-    keep_fields: bool,
-    resume_in: Path | None,
-) -> Iterator[Outcome]:
-    failures = {} if request.crop is None else _misfits(images, Crop(*request.crop))
-    fitting = [image for image in images if image not in failures]
-    model = str(request.camera_model)
+    asked, every = _asked(request, keep_fields), fitting()
     answers: Iterator[Outcome] = iter(())
-    if fitting and request.shared:
-        answers = calibrator.calibrate_set(
-            fitting,
-            model,
-            cameras=_cameras(fitting, request.cameras),
-            exif=request.exif,
-            keep_fields=keep_fields,
-            lines="off" if request.lines is Lines.OFF else "auto",
-            resume_in=resume_in,
-            **request.priors,
-        )
-    elif fitting:
-        answers = iter(
-            calibrator.calibrate(
-                fitting,
-                model,
-                exif=request.exif,
-                keep_fields=keep_fields,
-                lines=request.lines.value,
-                **request.priors,
-            )
-        )
-    for image in images:
-        yield failures[image] if image in failures else next(answers)
+    if (first := next(every, None)) is None:
+        pass  # There is nothing to load a network for.
+    elif request.shared:
+        # Who shares a camera is known when all images are.
+        those = [first, *every]
+        cameras = _cameras(those, request.cameras)
+        answers = load().calibrate_set(those, cameras=cameras, resume_in=resume_in, **asked)
+    else:
+        answers = load().calibrate_many(chain([first], every), workers=workers, **asked)
+    rest = iter(images)
+    for outcome in answers:
+        image = taken.popleft()
+        # What came before it and was not taken has failed.
+        yield from (failures[other] for other in takewhile(image.__ne__, rest))
+        yield outcome
+    yield from (failures[other] for other in rest)
+
+
+def _asked(request: Request, keep_fields: bool) -> dict[str, Any]:
+    """As keywords of a calibrator."""
+    lines = "auto" if request.shared and request.lines is not Lines.OFF else request.lines.value
+    return {
+        "camera_model": str(request.camera_model),
+        "exif": request.exif,
+        "keep_fields": keep_fields,
+        "lines": lines,
+        **request.priors,
+    }
 
 
 def _cameras(images: Sequence[str], told: str | None) -> list[int]:
@@ -109,15 +90,13 @@ def _cameras(images: Sequence[str], told: str | None) -> list[int]:
     return [0] * len(images) if told == ALL_IMAGES else group_by_file(images, told)
 
 
-def _misfits(images: Sequence[str], crop: Crop) -> dict[str, Failure]:
-    """The images that cannot be what was cut out, by their shape; the others have their answers."""
-    failures = {}
-    for image in images:
-        try:
-            crop.check(read_size(image), image)
-        except (ConfigError, ImageError) as error:
-            failures[image] = Failure(image, None, None, str(error))
-    return failures
+def _misfit(image: str, crop: Crop) -> dict[str, Failure]:
+    """Why an image cannot be what was cut out, by its shape, if it cannot."""
+    try:
+        crop.check(read_size(image), image)
+    except (ConfigError, ImageError) as error:
+        return {image: Failure(image, None, None, str(error))}
+    return {}
 
 
 def saved(images: Sequence[str], missing: Mapping[str, str], file: Path) -> Iterator[Outcome]:

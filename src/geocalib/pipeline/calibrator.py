@@ -5,29 +5,43 @@ Image -> network -> fields -> fit -> calibration. Everything before and after is
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain, islice
 from pathlib import Path
-from typing import Literal, TypedDict, Unpack, overload
+from typing import Literal, Unpack, overload
 
 from geocalib.cameras import get_model
 from geocalib.cameras.base import CameraModel
-from geocalib.errors import ConfigError, CouplingError, ImageError
-from geocalib.imaging import ImageSource, read_photo
-from geocalib.lines.detect import SHORT_SIDE, detect
-from geocalib.lines.vanishing import TOO_FEW, calibrate_by_lines
+from geocalib.errors import ConfigError, ImageError
+from geocalib.imaging import ImageSource
 from geocalib.nets.card import WeightCard
-from geocalib.pipeline.arguments import CameraModels, check_models, listed, models_of
-from geocalib.pipeline.engines import EngineName, load_engine
-from geocalib.pipeline.predict import LARGEST_BATCH, Seen, see
-from geocalib.pipeline.prepare import path_of
+from geocalib.pipeline.arguments import (
+    CameraModels,
+    Knowns,
+    LinesMode,
+    Options,
+    listed,
+    models_of,
+)
+from geocalib.pipeline.engines import EngineName, Recipe
+from geocalib.pipeline.lines_alone import (
+    check_lines,
+    check_nothing_told,
+    lines_of_image,
+    lines_of_sight,
+)
+from geocalib.pipeline.predict import Seen, predict, see
+from geocalib.pipeline.prepare import Prepared, prepare
+from geocalib.pipeline.question import Question, groups_of, rotation_of
 from geocalib.pipeline.rotation import AnyRotation, Mode, mode_of
 from geocalib.pipeline.solve import KeepFields, Task, solve
+from geocalib.pipeline.stream import answer, size_of_chunks, stream
 from geocalib.priors.crop import CropLike
 from geocalib.priors.enabled import EnabledPriors, UsualPrior
 from geocalib.result.calibration import Calibration, Failure, Outcome
-from geocalib.result.trust import UNTRAINED, doubts
+from geocalib.result.trust import UNTRAINED
 from geocalib.solver import Rig
 from geocalib.solver.coupling import couple
 from geocalib.solver.field_errors import FieldErrors
@@ -35,30 +49,6 @@ from geocalib.solver.given import Given
 from geocalib.solver.priors import Known
 
 Precision = Literal["float32", "bfloat16"]
-LinesMode = Literal["auto", "off", "only"]
-
-
-class Options(TypedDict, total=False):
-    """The keywords of ``Calibrator.calibrate``."""
-
-    focal: Known
-    gravity: Known
-    distortion: Known
-    principal_point: Known
-    aspect: Known
-    vfov_deg: Known
-    roll_deg: Known
-    pitch_deg: Known
-    shared_intrinsics: bool | Sequence[int]
-    rig: Rig | None
-    exif: bool
-    keep_fields: KeepFields
-    lines: LinesMode
-    sensors: bool
-    any_rotation: AnyRotation
-    free_principal_point: float | None
-    crop: CropLike
-    prior: UsualPrior
 
 
 class Calibrator:
@@ -87,7 +77,8 @@ class Calibrator:
         if precision not in ("float32", "bfloat16"):
             raise ConfigError(f"precision is {precision!r}; known: float32, bfloat16")
         half = precision == "bfloat16"
-        self._engine = load_engine(weights, engine, device, half=half, compile=compile)
+        self._recipe = Recipe(weights, engine, device, half, compile)
+        self._engine = self._recipe.load()
         self.card: WeightCard = self._engine.card
         self.device = str(self._engine.device)
         self._errors = FieldErrors(
@@ -169,65 +160,73 @@ class Calibrator:
         side of the (larger) picture. prior: "photos" takes the focal length for one that people
         use where nobody tells it (``geocalib.priors.photos``).
         """
-        if lines not in ("auto", "off", "only"):
-            raise ConfigError(f"lines is {lines!r}; known: auto, off, only")
-        rotation = _rotation(any_rotation, gravity, roll_deg)
+        check_lines(lines)
+        rotation = rotation_of(any_rotation, gravity, roll_deg)
         sources, alone = listed(images)
         models, count = models_of(camera_model, len(sources)), len(sources)
         if count == 0:
             return []
+        known: Knowns = {
+            "focal": focal,
+            "gravity": gravity,
+            "distortion": distortion,
+            "principal_point": principal_point,
+            "aspect": aspect,
+            "vfov_deg": vfov_deg,
+            "roll_deg": roll_deg,
+            "pitch_deg": pitch_deg,
+            "shared_intrinsics": shared_intrinsics,
+            "rig": rig,
+            "exif": exif,
+            "keep_fields": keep_fields,
+            "sensors": sensors,
+            "free_principal_point": free_principal_point,
+            "crop": crop,
+            "prior": prior,
+        }
         if lines == "only":
-            known = (focal, gravity, distortion, principal_point, aspect)
-            values = (*known, vfov_deg, roll_deg, pitch_deg, rig, crop, free_principal_point)
-            flags = (sensors, rotation == "on", shared_intrinsics is not False, prior != "none")
-            if any(flags) or any(value is not None for value in values):
-                raise ConfigError('lines="only" takes images and a camera model, and nothing else')
-            outcomes = list(map(_lines_only, sources, models))
+            check_nothing_told(known, rotation)
+            outcomes = list(map(lines_of_image, sources, models))
             return _alone(outcomes) if alone else outcomes
         # What is wrong with the call is said before the network has seen the images.
-        coupling = couple(count, _groups(shared_intrinsics, count), rig)
-        check_models(models, coupling, distortion is not None)
-        given = Given.create(
-            next((model for model in models if model.wide), models[0]),
-            coupling,
-            focal=focal,
-            gravity=gravity,
-            distortion=distortion,
-            principal_point=principal_point,
-            aspect=aspect,
-            vfov_deg=vfov_deg,
-            roll_deg=roll_deg,
-            pitch_deg=pitch_deg,
-        )
-        if principal_point is not None and (crop is not None or free_principal_point is not None):
-            raise ConfigError(
-                "principal_point already says where it is; drop crop and free_principal_point"
-            )
-        if prior != "none" and rig is not None:
-            raise ConfigError("a rig takes no photographs as people do; drop prior")
-        enabled = EnabledPriors.create(count, exif, sensors, crop, free_principal_point, prior)
-        task = Task(
-            models[0],
-            given,
-            coupling.camera,
-            rig,
-            enabled,
-            self._errors,
-            self._warnings,
-            keep_fields,
-        )
-        together = LARGEST_BATCH if coupling.separate else count
-        answers: dict[int, Outcome] = {}
-        for model in dict.fromkeys(models):
-            every = [index for index in range(count) if models[index] is model]
-            for start in range(0, len(every), together):
-                rows = every[start : start + together]
-                few = [sources[index] for index in rows]
-                sights = list(self._see(few, lines == "auto", rotation))
-                found = solve(replace(task[rows], model=model), sights)
-                answers.update(zip(rows, found, strict=True))
-        outcomes = [answers[index] for index in range(count)]
+        question = self._question(models, lines, any_rotation, **known)
+        rows, chunks = zip(*question.chunks(sources, size_of_chunks(self._engine)), strict=True)
+        answers: Iterator[Outcome]
+        if alone or not question.coupling.separate:
+            answers = chain.from_iterable(answer(self._engine, chunk) for chunk in chunks)
+        else:
+            answers = stream(self._engine, self._recipe, chunks, None)
+        by_row = dict(zip(chain.from_iterable(rows), answers, strict=True))
+        outcomes = [by_row[index] for index in range(count)]
         return _alone(outcomes) if alone else outcomes
+
+    def calibrate_many(
+        self,
+        images: Iterable[ImageSource],
+        camera_model: str | CameraModel = "pinhole",
+        *,
+        workers: int | None = None,
+        **options: Unpack[Options],
+    ) -> Iterator[Outcome]:
+        """The outcomes of any number of photographs, in order, as they come.
+
+        images: also without an end: few of them are held at a time, and no outcome. An image that
+        fails is a ``Failure``. workers: processes that share the work; by default one for each
+        core, and none for a few images. Options are those of ``calibrate``, the same for all
+        images, but for what images share: see ``calibrate_set``.
+        """
+        if options.get("shared_intrinsics") or options.get("rig") is not None:
+            raise ConfigError("images that share a camera or a rig go to calibrate, or to a set")
+        if workers is not None and workers < 1:
+            raise ConfigError(f"workers is {workers}; at least 1 is needed")
+        lines, model = options.get("lines", "auto"), get_model(camera_model)
+        check_lines(lines)
+        if lines == "only":
+            return (one for image in images for one in self.calibrate([image], model, **options))
+        question = Question.create([model], self._errors, self._warnings, **options)
+        size, every = size_of_chunks(self._engine), iter(images)
+        few = iter(lambda: list(islice(every, size)), [])
+        return stream(self._engine, self._recipe, map(question.repeated, few), workers)
 
     def calibrate_set(
         self,
@@ -266,7 +265,7 @@ class Calibrator:
         model, count = get_model(camera_model), len(images)
         if count == 0:
             return iter(())
-        groups = _groups(True if cameras is None else cameras, count)
+        groups = groups_of(True if cameras is None else cameras, count)
         coupling = couple(count, groups, None)
         given = Given.create(
             model,
@@ -282,7 +281,7 @@ class Calibrator:
             raise ConfigError("the principal point of a set is fixed; drop free_principal_point")
         enabled = EnabledPriors.create(count, exif, sensors, crop, None)
         method = Method(self._errors.fitted(model), self._errors, self._warnings, keep_fields)
-        rotation = _rotation(any_rotation, gravity, roll_deg)
+        rotation = rotation_of(any_rotation, gravity, roll_deg)
         see = partial(self._see, with_lines=lines == "auto", any_rotation=rotation)
         cameras = coupling.camera.tolist()
         if resume_in is None or keep_fields:
@@ -290,22 +289,86 @@ class Calibrator:
         shelf = Shelf(resume_in, repr((self.card, model.name, lines, rotation, crop)))
         return fit_set(shelf.sights(images, see), cameras, given, enabled, method, shelf)
 
+    @property
+    def batch(self) -> int:
+        """Images that the network takes at once, at most."""
+        return self._engine.batch
+
+    def prepare(self, image: ImageSource, *, lines: bool = True) -> Prepared | Failure:
+        """The first of the three stages that ``calibrate`` takes an image through, for those who
+        do other things between them: an image as the network wants to see it, or why not.
+
+        lines: whether to look for straight ones.
+        """
+        return prepare(image, self._engine.spec, lines)
+
+    def look(
+        self, images: Sequence[Prepared | Failure], *, any_rotation: AnyRotation = "auto"
+    ) -> list[Seen | Failure]:
+        """The second stage: what the network sees in prepared images, ``batch`` at a time. It does
+        not depend on the others of a batch."""
+        mode, sights = mode_of(any_rotation), list[Seen | Failure]()
+        for start in range(0, len(images), self.batch):
+            sights += predict(self._engine, images[start : start + self.batch], mode)
+        return sights
+
+    def fit(
+        self,
+        sights: Sequence[Seen | Failure],
+        camera_model: str | CameraModel = "pinhole",
+        *,
+        lines: LinesMode = "auto",
+        **known: Unpack[Knowns],
+    ) -> list[Outcome]:
+        """The third stage: the outcome of each image that the network has seen. As often as one
+        likes, with this and that known: the network does not run again.
+
+        Everything as in ``calibrate``; lines are used where ``prepare`` has looked for them.
+        """
+        if not sights:
+            return []
+        model = get_model(camera_model)
+        task = self._checked(len(sights), model, lines, **known)
+        if lines == "only":
+            return [s if isinstance(s, Failure) else lines_of_sight(s, model) for s in sights]
+        if lines == "off":
+            sights = [s if isinstance(s, Failure) else replace(s, segments=None) for s in sights]
+        return solve(task, sights)
+
+    def check(
+        self,
+        count: int,
+        camera_model: str | CameraModel = "pinhole",
+        *,
+        lines: LinesMode = "auto",
+        **known: Unpack[Knowns],
+    ) -> None:
+        """An error if ``fit`` cannot be asked this of so many images, said before any is read."""
+        self._checked(count, get_model(camera_model), lines, **known)
+
+    def _checked(
+        self, count: int, model: CameraModel, lines: LinesMode, **known: Unpack[Knowns]
+    ) -> Task:
+        check_lines(lines)
+        if lines == "only":
+            check_nothing_told(known, "auto")
+        return self._question([model] * count, lines, "auto", **known).task
+
+    def _question(
+        self,
+        models: Sequence[CameraModel],
+        lines: LinesMode,
+        any_rotation: AnyRotation,
+        **known: Unpack[Knowns],
+    ) -> Question:
+        return Question.create(
+            models, self._errors, self._warnings, lines=lines, any_rotation=any_rotation, **known
+        )
+
     def _see(
         self, sources: Sequence[ImageSource], with_lines: bool, any_rotation: Mode
     ) -> Iterator[Seen | Failure]:
         return see(self._engine, sources, with_lines, any_rotation)
-
-
-def _lines_only(source: ImageSource, model: CameraModel) -> Outcome:
-    """What straight lines alone say of one image."""
-    try:
-        photo = read_photo(source, SHORT_SIDE)
-    except ImageError as error:
-        return Failure(path_of(source), None, None, str(error))
-    answer = calibrate_by_lines(detect(photo), photo.size, model, path_of(source))
-    if answer is None:
-        return Failure(path_of(source), *photo.size, f"{photo.name}: {TOO_FEW}")
-    return replace(answer, warnings=(*photo.notes, *doubts(answer)))
 
 
 def _alone(outcomes: Sequence[Outcome]) -> Calibration:
@@ -313,20 +376,3 @@ def _alone(outcomes: Sequence[Outcome]) -> Calibration:
     if isinstance(outcomes[0], Failure):
         raise ImageError(outcomes[0].error)
     return outcomes[0]
-
-
-def _rotation(any_rotation: AnyRotation, *known: Known) -> Mode:
-    """How to find out which side is up: who knows gravity, or roll, knows it."""
-    mode = mode_of(any_rotation)
-    return mode if mode == "on" or all(value is None for value in known) else "off"
-
-
-def _groups(shared: bool | Sequence[int], count: int) -> Sequence[int] | None:
-    """Which of the images share a camera, as ``fit`` wants it."""
-    if isinstance(shared, bool):
-        return [0] * count if shared else None
-    if len(shared) != count:
-        raise CouplingError(
-            f"shared_intrinsics holds {len(shared)} integers for {count} images; give one each"
-        )
-    return shared

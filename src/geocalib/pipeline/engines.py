@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
@@ -22,6 +23,23 @@ EngineName = Literal["auto", "onnx", "torch"]
 
 DRIVERS = ("libcuda.so.1", "nvcuda.dll", "libamdhip64.so")
 """Libraries that come with the drivers of accelerators."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How to make an engine, here or in another process. All as ``Calibrator`` takes it."""
+
+    weights: str | Path
+    engine: EngineName
+    device: str
+    half: bool = False
+    compile: bool = False
+
+    def load(self) -> OnnxEngine | TorchEngine:
+        """Such an engine."""
+        return load_engine(
+            self.weights, self.engine, self.device, half=self.half, compile=self.compile
+        )
 
 
 def load_engine(

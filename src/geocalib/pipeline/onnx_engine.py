@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.resources import as_file, files
@@ -22,6 +21,7 @@ from geocalib.nets.catalogue import LEAN, PUBLISHED, existing_file
 from geocalib.nets.glance import glance_size
 from geocalib.nets.onnx_names import FIELDS, IMAGE, MULTIPLE_KEY, STANDING, SUFFIX, WANTED
 from geocalib.pipeline.predict import batch_on
+from geocalib.pipeline.threads import threads
 
 PROVIDERS = {
     "cuda": "CUDAExecutionProvider",
@@ -56,6 +56,7 @@ class OnnxEngine:
         card = self.card
         self.spec = InputSpec(card.short_side, multiple, card.largest_aspect, card.detail)
         self.batch = batch_on(kind)
+        self.on_processor = kind == "cpu"
         self.confidence_scale = card.confidence_scale
 
     @property
@@ -148,16 +149,6 @@ def _options() -> onnxruntime.SessionOptions:
     options.use_deterministic_compute = True
     options.log_severity_level = ERRORS_ONLY
     return options
-
-
-def threads() -> int:
-    """As many as there are cores for this process, or as OMP_NUM_THREADS says."""
-    told = os.environ.get("OMP_NUM_THREADS", "")
-    if told.isdecimal() and int(told) > 0:
-        return int(told)
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _description(session: onnxruntime.InferenceSession, path: Path) -> tuple[WeightCard, int]:

@@ -44,6 +44,11 @@ class Engine(Protocol):
         """Images that it takes at once, at most."""
 
     @property
+    def on_processor(self) -> bool:
+        """Whether processors run it: then any batch gives the same bits, and processes share no
+        device."""
+
+    @property
     def confidence_scale(self) -> float | None:
         """As ``FitOptions`` takes it."""
 

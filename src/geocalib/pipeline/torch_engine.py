@@ -37,6 +37,7 @@ class TorchEngine:
         self.network = torch.compile(network) if compile else network
         self.spec = InputSpec(card.short_side, network.multiple, card.largest_aspect, card.detail)
         self.batch = batch_on(device.type)
+        self.on_processor = device.type == "cpu"
         self.confidence_scale = card.confidence_scale
         # A processor without bfloat16 is slower at it, and slows everything else in the process:
         # torch then gives up its fast kernels.

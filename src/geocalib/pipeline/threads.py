@@ -1,0 +1,52 @@
+"""How many threads there are, of whom: the one place that says it.
+
+BLAS, OpenMP, torch, OpenCV and ONNX Runtime each bring a pool as large as the machine. Where
+several of them work at a time, or several processes do, each then waits for the others.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+POOLS = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+    "OPENCV_FOR_THREADS_NUM",
+)
+"""What the libraries ask the environment as they are loaded. The first is asked by our own engine
+(``geocalib.pipeline.onnx_engine``) and by torch as well."""
+
+QUOTA = Path("/sys/fs/cgroup/cpu.max")
+"""Where Linux tells a container how much of the machine it may use."""
+
+
+def threads() -> int:
+    """As many as there are cores for this process, or as OMP_NUM_THREADS says."""
+    told = os.environ.get(POOLS[0], "")
+    return int(told) if told.isdecimal() and int(told) > 0 else cores()
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    there = os.cpu_count() or 1
+    if hasattr(os, "sched_getaffinity"):
+        there = len(os.sched_getaffinity(0))
+    return max(1, min(there, _quota(there)))
+
+
+def _quota(most: int) -> int:
+    """What of so many cores a container is allowed, rounded."""
+    try:
+        share, period = QUOTA.read_text().split()
+        return round(int(share) / int(period))
+    except (OSError, ValueError):  # No container, or one without a limit: "max".
+        return most
+
+
+def environment(count: int) -> Mapping[str, str]:
+    """That of a process in which every pool has so many threads."""
+    return {**os.environ, **dict.fromkeys(POOLS, str(count))}

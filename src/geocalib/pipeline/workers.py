@@ -1,0 +1,130 @@
+"""Processes that call functions for us, each on a core of its own."""
+
+from __future__ import annotations
+
+import pickle
+import queue
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any, ParamSpec, TypeVar
+
+from geocalib.pipeline.threads import environment
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+START = (
+    "import pickle, sys; sys.path[:] = pickle.load(sys.stdin.buffer); "
+    "from geocalib.pipeline.worker import main; main()"
+)
+
+
+class WorkerLostError(RuntimeError):
+    """A worker process ended in the middle of its work."""
+
+
+class Workers:
+    """So many worker processes, with one thread in each of their pools.
+
+    A context: at its end, whatever the reason, they are ended.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self._callers = ThreadPoolExecutor(count, "geocalib-worker")
+        self._idle: queue.SimpleQueue[_Process] = queue.SimpleQueue()
+        self._all: list[_Process] = []
+        self._closed = False
+        for _ in range(count):
+            self._start()
+
+    def submit(self, call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Future[R]:
+        """What the call will return; it runs in this process, in a thread that has a worker to
+        itself, and asks it by ``ask``."""
+        return self._callers.submit(call, *args, **kwargs)
+
+    def ask(self, function: Callable[..., R], *arguments: Any) -> R:
+        """What a function returns, or raises, in a worker that is idle. It is pickled by its name.
+
+        A worker that dies of it is replaced, and ``WorkerLostError`` raised.
+        """
+        # First, so that what cannot be pickled costs no worker.
+        question = pickle.dumps((function, arguments), pickle.HIGHEST_PROTOCOL)
+        process = self._idle.get()
+        try:
+            done, value = process.ask(question)
+        except BaseException:
+            # Between question and answer nothing else can be asked.
+            process.end()
+            self._all.remove(process)
+            if not self._closed:
+                self._start()
+            raise
+        self._idle.put(process)
+        if not done:
+            raise value
+        answer: R = value
+        return answer
+
+    def _start(self) -> None:
+        process = _Process()
+        self._all.append(process)
+        self._idle.put(process)
+
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._closed = True
+        self._callers.shutdown(wait=False, cancel_futures=True)
+        # Callers that wait for an answer learn that there will be none.
+        for process in tuple(self._all):
+            process.kill()
+        self._callers.shutdown(wait=True)
+        for process in tuple(self._all):
+            process.end()
+
+
+class _Process:
+    """One worker."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", START],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=environment(1),
+        )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._questions, self._answers = self._process.stdin, self._process.stdout
+        self._greeting = pickle.dumps(sys.path)
+
+    def ask(self, question: bytes) -> tuple[bool, Any]:
+        """Whether it worked, and the result or the exception."""
+        try:
+            self._questions.write(self._greeting + question)
+            self._questions.flush()
+            self._greeting = b""
+            answer: tuple[bool, Any] = pickle.load(self._answers)
+        except (OSError, EOFError, pickle.UnpicklingError):
+            code = self._process.wait()
+            how = f"signal {-code}" if code < 0 else f"exit code {code}"
+            raise WorkerLostError(f"the process that worked on it ended ({how})") from None
+        return answer
+
+    def kill(self) -> None:
+        """Now, whatever it does."""
+        if self._process.poll() is None:
+            self._process.kill()
+
+    def end(self) -> None:
+        """Without a trace; nobody may be asking."""
+        self.kill()
+        self._process.wait()
+        self._answers.close()
+        with suppress(OSError):  # What it has not read is lost.
+            self._questions.close()

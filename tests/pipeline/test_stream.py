@@ -1,0 +1,236 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import count, islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fake_calibrator import picture
+from geocalib import Calibrator
+from geocalib.arrays import Array
+from geocalib.errors import ConfigError, ImageError
+from geocalib.pipeline import stream
+from geocalib.pipeline.chunks import Chunk, apart, in_order
+from geocalib.pipeline.full_batches import FullBatches
+from geocalib.pipeline.threads import POOLS, cores, environment, threads
+from geocalib.pipeline.workers import WorkerLostError, Workers
+from geocalib.result.calibration import Calibration, Failure, Outcome
+
+SIZES = ((96, 64), (64, 96), (80, 80))
+
+
+@pytest.fixture(scope="module")
+def calibrator() -> Calibrator:
+    return Calibrator(engine="onnx")
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Of several sizes; some cannot be read."""
+    folder = tmp_path_factory.mktemp("stream")
+    for index in range(10):
+        picture(*SIZES[index % 3], seed=index).save(folder / f"{index}.png")
+    (folder / "3.png").write_bytes(b"no picture")
+    (folder / "9.png").unlink()
+    return [str(folder / f"{index}.png") for index in range(10)]
+
+
+def records(outcomes: list[Outcome]) -> list[dict[str, Any]]:
+    return [outcome.to_dict() for outcome in outcomes]
+
+
+def plain(photos: list[Any]) -> Chunk[Any]:
+    class Task:
+        def __getitem__(self, rows: object) -> Task:
+            return self
+
+    return Chunk(photos, Task(), False, "off")  # type: ignore[arg-type]
+
+
+class TestStream:
+    def test_workers_change_no_bit_and_no_order(
+        self, calibrator: Calibrator, sources: list[str]
+    ) -> None:
+        alone = [records(calibrator.calibrate([source], lines="off"))[0] for source in sources]
+        shared = list(calibrator.calibrate_many(iter(sources), workers=2, lines="off"))
+        assert records(shared) == alone
+        assert [i for i, one in enumerate(shared) if isinstance(one, Failure)] == [3, 9]
+        # A camera from another process is no other one.
+        first = shared[0]
+        assert isinstance(first, Calibration)
+        assert first.camera.model is calibrator.calibrate(sources[0]).camera.model
+
+    def test_stages_apart_give_the_same(
+        self, calibrator: Calibrator, sources: list[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """As with an accelerator, whose place the processor takes."""
+        whole = list(calibrator.calibrate_many(sources, workers=1, focal=90.0, lines="off"))
+        monkeypatch.setattr(calibrator._engine, "on_processor", False)
+        staged = list(calibrator.calibrate_many(sources, workers=2, focal=90.0, lines="off"))
+        assert records(staged) == records(whole)
+
+    def test_a_few_need_no_workers(
+        self, calibrator: Calibrator, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(stream, "Workers", lambda *_: pytest.fail("there are workers"))
+        monkeypatch.setattr(stream, "threads", lambda: 8)
+        assert len(list(calibrator.calibrate_many(["none.jpg"] * stream.FEW))) == stream.FEW
+
+    def test_photos_are_taken_as_outcomes_are(self, calibrator: Calibrator) -> None:
+        taken = count()
+        endless = (f"{next(taken)}.jpg" for _ in iter(int, 1))
+        few = list(islice(calibrator.calibrate_many(endless, workers=1), 3))
+        assert len(few) == 3
+        assert next(taken) == stream.TOGETHER
+
+    def test_bad_calls(self, calibrator: Calibrator) -> None:
+        with pytest.raises(ConfigError, match="go to calibrate, or to a set"):
+            calibrator.calibrate_many([], shared_intrinsics=True)
+        with pytest.raises(ConfigError, match="workers is 0; at least 1"):
+            calibrator.calibrate_many([], workers=0)
+        with pytest.raises(ConfigError, match="lines is 'some'"):
+            next(calibrator.calibrate_many(["a.jpg"], lines="some"))  # type: ignore[arg-type]
+
+
+class TestApart:
+    def test_one_that_fails_costs_the_others_nothing(self) -> None:
+        def run(chunk: Chunk[str]) -> list[str]:
+            if "bad.jpg" in chunk.photos:
+                raise RuntimeError("it broke\nsomewhere")
+            return [photo.upper() for photo in chunk.photos]
+
+        found = apart(run, plain(["a", "bad.jpg", "c"]))
+        assert found == ["A", Failure("bad.jpg", None, None, "bad.jpg: it broke"), "C"]
+
+    def test_a_wrong_call_is_raised(self) -> None:
+        def run(chunk: Chunk[str]) -> list[str]:
+            raise ConfigError("no such thing")
+
+        with pytest.raises(ConfigError):
+            apart(run, plain(["a", "b"]))
+
+    def test_an_unreadable_photo_is_a_failure(self) -> None:
+        def run(chunk: Chunk[str]) -> list[str]:
+            raise ImageError("")
+
+        assert apart(run, plain(["a"])) == [Failure("a", None, None, "a: ImageError")]
+
+
+def test_no_more_is_started_than_may_wait() -> None:
+    started = []
+    with ThreadPoolExecutor(1) as pool:
+
+        def start(chunk: Chunk[int]) -> Future[int]:
+            started.append(chunk.photos[0])
+            return pool.submit(time.sleep, 0.02)  # type: ignore[return-value, arg-type]
+
+        answers = in_order(start, (plain([index]) for index in range(10)), 3)
+        assert started == []
+        next(answers)
+        assert started == [0, 1, 2]
+        assert len(list(answers)) == 9
+    assert started == list(range(10))
+
+
+class TestWorkers:
+    def test_results_errors_and_deaths(self) -> None:
+        with Workers(1) as pool:
+            assert pool.ask(divmod, 7, 2) == (3, 1)
+            with pytest.raises(ZeroDivisionError):
+                pool.ask(divmod, 7, 0)
+            with pytest.raises(WorkerLostError, match="exit code 3"):
+                pool.ask(os._exit, 3)
+            with pytest.raises(Exception, match="pickle"):
+                pool.ask(lambda: 1)
+            # Another took its place; what it prints is no answer. Its pools have one thread.
+            assert pool.ask(print, "words") is None
+            assert {pool.ask(os.getenv, name) for name in POOLS} == {"1"}
+
+    def test_they_end_at_once(self) -> None:
+        with Workers(2) as pool:
+            waiting = [pool.submit(pool.ask, time.sleep, 60) for _ in range(3)]
+            processes = [pool.ask.__self__._all[row]._process for row in range(2)]  # type: ignore[attr-defined]
+            start = time.monotonic()
+        assert time.monotonic() - start < 5
+        assert all(process.poll() is not None for process in processes)
+        assert all(one.done() for one in waiting)
+
+    @pytest.mark.skipif(sys.platform == "win32", reason="it has other signals")
+    @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGKILL])
+    def test_they_do_not_outlive_the_program(self, ending: signal.Signals) -> None:
+        script = """
+import os, time
+from geocalib.pipeline.workers import Workers
+with Workers(2) as pool:
+    print(*{pool.submit(pool.ask, os.getpid).result() for _ in range(8)}, flush=True)
+    pool.submit(pool.ask, time.sleep, 0.5).result()
+    time.sleep(60)
+"""
+        with subprocess.Popen(
+            [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        ) as program:
+            assert program.stdout is not None
+            workers = list(map(int, program.stdout.readline().split()))
+            program.send_signal(ending)
+            assert program.wait(10) != 0
+        assert workers
+        end = time.monotonic() + 10
+        while any(map(_runs, workers)) and time.monotonic() < end:
+            time.sleep(0.05)
+        assert not any(map(_runs, workers))
+
+
+def _runs(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+        return "Z" not in Path(f"/proc/{process}/stat").read_text().split()[2:3]
+    except (OSError, IndexError):
+        return False
+
+
+class TestThreads:
+    def test_as_the_environment_says(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("OMP_NUM_THREADS", "3")
+        assert threads() == 3
+        monkeypatch.setenv("OMP_NUM_THREADS", "many")
+        assert threads() == cores() >= 1
+        assert environment(2)["OMP_NUM_THREADS"] == "2"
+
+    def test_as_a_container_is_allowed(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        from geocalib.pipeline import threads as module
+
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
+        for text, expected in (("200000 100000", 2), ("max 100000", 8), ("1000 100000", 1)):
+            (tmp_path / "cpu.max").write_text(text)
+            monkeypatch.setattr(module, "QUOTA", tmp_path / "cpu.max")
+            assert cores() == expected
+
+
+def test_batches_are_filled_up(calibrator: Calibrator) -> None:
+    sizes: list[int] = []
+
+    class Noting:
+        batch = 4
+        spec, confidence_scale, knows_upright = calibrator._engine.spec, None, True
+        on_processor = False
+
+        def predict(self, images: Array) -> Any:
+            sizes.append(len(images))
+            return images.sum((1, 2, 3))
+
+        glance = predict
+
+    images = np.arange(6.0).reshape(2, 3, 1, 1)
+    full = FullBatches(Noting())  # type: ignore[arg-type]
+    assert full.predict(images).tolist() == full.glance(images).tolist() == [3.0, 12.0]
+    assert sizes == [4, 4]
