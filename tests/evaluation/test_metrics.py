@@ -103,7 +103,7 @@ def test_failures_are_infinitely_wrong() -> None:
     level = torch.tensor([[0.0, 1.0, 0.0]])
     assert all(bool(torch.isinf(e).all()) for e in gravity_errors(nothing, level).values())
     truth = Camera.create("simple_radial", 100.0, (100, 80), [0.1], dtype=torch.float32)
-    failed = Camera.create("simple_radial", torch.nan, (100, 80), [torch.nan])
+    failed = Camera.create("simple_radial", torch.tensor(torch.nan), (100, 80), [torch.nan])
     assert torch.isinf(vfov_error(failed, truth)).all()
     assert torch.isinf(k1_hat_error(failed.distortion[:, 0], truth)).all()
     assert torch.isinf(pixel_distortion_error(failed.distortion[:, 0], truth)).all()
