@@ -17,7 +17,7 @@ from PIL import Image
 from PIL.ExifTags import IFD, Base
 
 from geocalib import Calibration, Calibrator, Failure, Status
-from geocalib.arrays import Array
+from geocalib.arrays import Array, to_numpy
 from geocalib.cameras.legacy import LegacySimpleRadial
 from geocalib.errors import (
     ConfigError,
@@ -102,7 +102,7 @@ class TestOriginals:
         "model", ["simple_radial", "radial", "division", "kannala_brandt", "eucm", "double_sphere"]
     )
     def test_any_camera_model(self, model: str) -> None:
-        camera = random_cameras(model, 1, seed=3, size=(450, 341))
+        camera = random_cameras(model, 1, seed=3, size=(450, 341)).map(to_numpy)
         known = Truth(camera, truth().gravity)
         found = knowing(known).calibrate(picture(known.size, 0), model)
         check(found, known)

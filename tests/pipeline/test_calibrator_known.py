@@ -124,7 +124,7 @@ class TestKnown:
         )
         assert found.gravity.tolist() == pytest.approx([0, 1, 0], abs=1e-4)
         assert found.sigma.gravity_deg == pytest.approx(3, rel=1e-3)
-        covariance = np.diagonal(found.covariance).sqrt()
+        covariance = np.sqrt(np.diagonal(found.covariance))
         expected = [math.radians(3)] * 2 + [40 / 800, 0.02, 0.003, 12, 7]
         np.testing.assert_allclose(covariance, np.array(expected), rtol=1e-3, atol=0)
 

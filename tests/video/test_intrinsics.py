@@ -44,7 +44,7 @@ def test_mean_is_that_of_least_squares() -> None:
         )
     whiteners = [np.linalg.inv(np.linalg.cholesky(lens.covariance)) for lens in lenses]
     targets = [w @ lens.mean for w, lens in zip(whiteners, lenses, strict=True)]
-    solution = np.linalg.lstsq(np.concatenate(whiteners), np.concatenate(targets)[:, None]).solution
+    solution = np.linalg.lstsq(np.concatenate(whiteners), np.concatenate(targets)[:, None])[0]
     assert np.allclose(filtered(lenses).mean, solution[:, 0])
 
 

@@ -117,7 +117,7 @@ def test_too_few_points() -> None:
 class TestWatcher:
     def pictures(self) -> list[npt.NDArray[np.uint8]]:
         level = np.array([[0.0, 1.0, 0.0]])
-        picture = (255 * render_scene(CAMERA.to(np.float32), level, 0)[0]).to(np.uint8)
+        picture = (255 * render_scene(CAMERA.cast(np.float32), level, 0)[0]).byte().numpy()
         first = np.ascontiguousarray(picture)
         half = np.array([[1, 0, 0.5], [0, 1, 0.5], [0, 0, 1]])
         K = np.linalg.inv(half) @ CAMERA.K[0]
