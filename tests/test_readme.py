@@ -146,7 +146,7 @@ def test_code_of_the_tour(folder: Path, capsys: pytest.CaptureFixture[str]) -> N
     ahead, aside = found["ahead"].gravity, found["aside"].gravity
     np.testing.assert_allclose(aside, found["right"] @ ahead, atol=1e-9)
     np.testing.assert_allclose(found["pixels"][0, 0], [10.5, 20.5], rtol=0, atol=1e-3)
-    assert found["up"].grad.abs().sum() > 0
+    assert found["tensors"].up.grad.abs().sum() > 0
     assert (folder / "shown.png").stat().st_size > (folder / "overlay.png").stat().st_size / 2
 
 

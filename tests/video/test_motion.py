@@ -67,7 +67,7 @@ def test_less_jitter_and_no_less_accuracy(kept: float) -> None:
 
 def test_without_noise_nothing_moves() -> None:
     times, truth = wave(60, 20)
-    assert errors_deg(truth, smoothed(sights(truth, times))).abs().max() < 0.1
+    assert np.abs(errors_deg(truth, smoothed(sights(truth, times)))).max() < 0.1
 
 
 @pytest.mark.parametrize("turn", [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.6, 0.48, 0.64]])
@@ -224,7 +224,7 @@ class TestTurns:
         pairs = list(zip(moments, truth, strict=True))
         measured = [Sight(moment, g, claimed) for moment, g in (*pairs[:25], *pairs[40:])]
         found = np.stack([pose.gravity for pose in smooth(measured, moments)])
-        assert errors_deg(truth, found).abs().max() < 0.1
+        assert np.abs(errors_deg(truth, found)).max() < 0.1
         filter = MotionFilter.start(measured[0])
         for sight in measured[1:25]:
             filter = filter.updated(sight)
@@ -244,4 +244,4 @@ class TestTurns:
             for moment, s in zip(moments, sights(truth, times), strict=True)
         ]
         assert moments[20].since(moments[19]) is None
-        assert errors_deg(truth, smoothed(measured)).abs().max() < 0.2
+        assert np.abs(errors_deg(truth, smoothed(measured))).max() < 0.2
