@@ -6,6 +6,7 @@ import re
 import struct
 import zlib
 from collections.abc import Callable
+from random import Random
 
 from hypothesis import strategies as st
 
@@ -135,3 +136,11 @@ def damaged_text(draw: st.DrawFn, files: list[bytes]) -> bytes:
 
 def _in_folder(files: list[bytes]) -> bool:
     return re.match(rb"[\w]+\.\w+" + SEPARATOR, files[0]) is not None
+
+
+def damaged(data: bytes, random: Random) -> bytes:
+    """A file with a few bytes wrong, for those who do not shrink what they find."""
+    harmed = bytearray(data)
+    for _ in range(random.randint(1, 4)):
+        _step(harmed, random.randrange(len(BYTES)), random.randrange(65536), random.randrange(256))
+    return bytes(harmed)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -78,7 +79,32 @@ def released_lite2() -> Released:
     return tensors
 
 
-RELEASED = {"tiny_vit_5m": released_tiny_vit, "efficientnet_lite2": released_lite2}
+def released_hiera() -> Released:
+    """SAM 2's trunk without its last stage, which has half the numbers."""
+
+    def affine(name: str, *shape: int) -> Released:
+        return {f"{name}.weight": torch.randn(shape), f"{name}.bias": torch.randn(shape[0])}
+
+    tensors = affine("patch_embed.proj", 96, 3, 7, 7)
+    tensors |= {"pos_embed": torch.randn(1, 96, 7, 7), "pos_embed_window": torch.randn(1, 96, 8, 8)}
+    widths = [96, 96, *[192] * 2, *[384] * 7]
+    for i, (before, after) in enumerate(pairwise(widths)):
+        name = f"blocks.{i}"
+        tensors |= affine(f"{name}.norm1", before) | affine(f"{name}.norm2", after)
+        tensors |= affine(f"{name}.attn.qkv", 3 * after, before)
+        tensors |= affine(f"{name}.attn.proj", after, after)
+        tensors |= affine(f"{name}.mlp.layers.0", 4 * after, after)
+        tensors |= affine(f"{name}.mlp.layers.1", after, 4 * after)
+        if after > before:
+            tensors |= affine(f"{name}.proj", after, before)
+    return tensors
+
+
+RELEASED = {
+    "tiny_vit_5m": released_tiny_vit,
+    "efficientnet_lite2": released_lite2,
+    "hiera_tiny_short": released_hiera,
+}
 LAST = {
     "tiny_vit_5m": (
         "image_encoder.layers.3.blocks.1.mlp.fc2.weight",
@@ -88,6 +114,7 @@ LAST = {
         "_blocks.20._bn2.running_var",
         "trunk.stages.6.0.project.norm.running_var",
     ),
+    "hiera_tiny_short": ("blocks.9.mlp.layers.1.weight", "trunk.stages.2.6.mlp.3.weight"),
 }
 
 
@@ -157,6 +184,21 @@ def test_missing_misshapen_and_unknown_tensors_are_refused(
         assert torch.equal(value, before[key])
 
 
+def test_a_safetensors_file_is_as_good_and_a_later_stage_is_left_aside(tmp_path: Path) -> None:
+    from safetensors.torch import save_file
+
+    released, path = released_hiera(), tmp_path / "hiera.safetensors"
+    released["blocks.10.norm1.weight"] = torch.randn(384)
+    save_file({name: value.half() for name, value in released.items()}, path)
+    encoder = Encoder("hiera_tiny_short")
+    load_pretrained(encoder, path)
+    theirs = released["blocks.9.attn.qkv.weight"].half().float()
+    assert torch.equal(encoder.state_dict()["trunk.stages.2.6.attention.qkv.weight"], theirs)
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(WeightsError, match="cannot be read"):
+        load_pretrained(encoder, path)
+
+
 def test_files_of_something_else_are_refused(tmp_path: Path) -> None:
     encoder = Encoder("mscan_tiny")
     with pytest.raises(WeightsError, match="cannot be read"):
@@ -178,7 +220,9 @@ def test_an_encoder_without_a_release_loads_its_own_copy(tmp_path: Path) -> None
 
 
 def test_unknown_names_are_answered_with_the_known() -> None:
-    with pytest.raises(ConfigError, match=r"resnet.*tiny_vit_5m, efficientnet_lite2, mscan_tiny"):
+    with pytest.raises(
+        ConfigError, match=r"resnet.*tiny_vit_5m, efficientnet_lite2, .*, mscan_tiny"
+    ):
         Encoder("resnet")
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from geocalib.cli import dataset, evaluate, export, localize, rig, streams, train, video
+from geocalib.cli import dataset, evaluate, export, localize, rig, serve, streams, train, video
 from geocalib.cli.options import (
     Borders,
     Device,
@@ -385,3 +385,4 @@ app.add_typer(export.app, name="export")
 app.command("video")(video.command)
 app.command("localize")(localize.command)
 app.command("rig")(rig.command)
+app.command("serve")(serve.command)

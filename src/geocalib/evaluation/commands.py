@@ -27,7 +27,8 @@ from geocalib.files import sha256_of, write_text
 from geocalib.formats import json_lines
 from geocalib.nets.card import WeightCard
 from geocalib.nets.weights import read_weights
-from geocalib.pipeline.calibrator import Calibrator, LinesMode
+from geocalib.pipeline.arguments import LinesMode
+from geocalib.pipeline.calibrator import Calibrator
 from geocalib.pipeline.journal import Journal, request_of
 from geocalib.result.calibration import Failure
 from geocalib.solver.options import Initial

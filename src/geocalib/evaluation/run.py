@@ -17,7 +17,7 @@ from geocalib.evaluation.datasets import Sample, picture_size
 from geocalib.evaluation.report import Report
 from geocalib.imaging import ImageSource, read_photo
 from geocalib.nets.card import WeightCard
-from geocalib.pipeline.calibrator import LinesMode, Options
+from geocalib.pipeline.arguments import LinesMode, Options
 from geocalib.pipeline.journal import Journal
 from geocalib.result.calibration import Calibration, Outcome
 

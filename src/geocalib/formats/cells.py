@@ -10,6 +10,7 @@ import io
 import re
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TextIO
 
 from geocalib.files import replacing
 
@@ -22,8 +23,13 @@ def write_rows(path: Path, rows: Iterable[Iterable[object]]) -> None:
     with replacing(path) as file:
         # File names need not be valid text: their bytes go through unchanged.
         stream = io.TextIOWrapper(file, encoding="utf-8", errors="surrogateescape", newline="")
-        csv.writer(stream, lineterminator="\n").writerows(rows)
+        print_rows(stream, rows)
         stream.detach()
+
+
+def print_rows(stream: TextIO, rows: Iterable[Iterable[object]]) -> None:
+    """The same to a stream of text."""
+    csv.writer(stream, lineterminator="\n").writerows(rows)
 
 
 def escape(text: str) -> str:

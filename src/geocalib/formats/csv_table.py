@@ -9,15 +9,15 @@ for a formula has an apostrophe before it.
 from __future__ import annotations
 
 import csv
+import io
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from geocalib.cameras import MODELS
 from geocalib.errors import FormatError
-from geocalib.formats.cells import escape, unescape, write_rows
+from geocalib.formats.cells import escape, print_rows, unescape, write_rows
 from geocalib.formats.outputs import destination
 from geocalib.result.calibration import Outcome, read_outcome
 from geocalib.result.layout import Null, Scalar, Struct
@@ -76,11 +76,22 @@ def write(outcomes: Iterable[Outcome], path: str | Path) -> list[Path]:
 def write_records(records: Iterable[Mapping[str, Any]], path: str | Path) -> list[Path]:
     """The same of records as ``geocalib.pipeline.journal`` keeps them."""
     file = destination(path, FILE)
-    rows = (
-        [_cell(name, _at(record, place)) for name, place in COLUMNS.items()] for record in records
-    )
-    write_rows(file, chain([list(COLUMNS)], rows))
+    write_rows(file, _table(records))
     return [file]
+
+
+def dumps(outcomes: Iterable[Outcome]) -> str:
+    """The content of a file."""
+    stream = io.StringIO(newline="")
+    print_rows(stream, _table(outcome.to_dict() for outcome in outcomes))
+    return stream.getvalue()
+
+
+def _table(records: Iterable[Mapping[str, Any]]) -> Iterator[list[str]]:
+    """The header, and a row for each record."""
+    yield list(COLUMNS)
+    for record in records:
+        yield [_cell(name, _at(record, place)) for name, place in COLUMNS.items()]
 
 
 def read(path: str | Path) -> list[Outcome]:

@@ -14,6 +14,10 @@ shorter than about a thousandth of the view may go unseen."""
 BISECTIONS = 40
 """Halvings of a scan interval that place its ends on the image border."""
 
+INWARDS = 100
+"""Roundings, relative to the horizon's length, by which its ends keep off the border: or rounding
+would decide whether the image shows them."""
+
 
 def horizon(camera: Camera, gravity: Array, samples: int = 256) -> tuple[Array, Array]:
     """The horizon of B cameras under gravity (B, 3): pixels (B, S, 2) and validity (B, S).
@@ -27,7 +31,8 @@ def horizon(camera: Camera, gravity: Array, samples: int = 256) -> tuple[Array, 
     level = world_from_camera(gravity)
     with no_gradients():
         first, last = _azimuths_in_view(camera, gravity, level)
-    steps = xp.linspace(0, 1, samples, dtype=gravity.dtype, device=gravity.device)
+    hair = INWARDS * xp.finfo(gravity.dtype).eps
+    steps = xp.linspace(hair, 1 - hair, samples, dtype=gravity.dtype, device=gravity.device)
     return _at_azimuths(camera, level, first + (last - first) * steps)
 
 

@@ -115,9 +115,12 @@ def read_header(path: str | os.PathLike[str]) -> tuple[tuple[int, int], dict[int
         return image.size, read_tags(image)[1]
 
 
-def read_size(path: str | os.PathLike[str]) -> tuple[int, int]:
-    """(width, height) of a file's picture, upright, without its pixels."""
-    with _opened(name := os.fspath(path)) as file:
+def read_size(source: str | os.PathLike[str] | bytes) -> tuple[int, int]:
+    """(width, height) of the picture of a file, by its path or its bytes, upright, without its
+    pixels."""
+    name = "image" if isinstance(source, bytes) else os.fspath(source)
+    opened = io.BytesIO(source) if isinstance(source, bytes) else _opened(name)
+    with quiet(), opened as file:
         image = _identified(file, name)
         # A TIFF image may have the size that loading will turn it to.
         tags = getattr(image, "tag_v2", {})

@@ -6,9 +6,9 @@ RGB in [0, 1].
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Protocol, cast
 
@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from geocalib.errors import ConfigError, WeightsError
-from geocalib.nets import efficientnet_lite, mscan, tiny_vit
+from geocalib.nets import efficientnet_lite, hiera, mscan, tiny_vit
 
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
@@ -50,6 +50,13 @@ RECIPES = {
         (127 / 255,) * 3,
         (128 / 255,) * 3,
         efficientnet_lite.translate,
+    ),
+    "hiera_tiny": Recipe(hiera.Hiera, IMAGENET_MEAN, IMAGENET_STD, hiera.translate),
+    "hiera_tiny_short": Recipe(
+        partial(hiera.Hiera, stages=3),
+        IMAGENET_MEAN,
+        IMAGENET_STD,
+        partial(hiera.translate, stages=3),
     ),
     "mscan_tiny": Recipe(lambda: mscan.Mscan(*mscan.TINY), IMAGENET_MEAN, IMAGENET_STD),
 }
@@ -87,13 +94,10 @@ class Encoder(nn.Module):
 
 def load_pretrained(encoder: Encoder, path: Path | str) -> None:
     """Fill the encoder from a released file, or from a copy of its own state dict, in any
-    floating-point precision. Every tensor must be there and fit; released tensors that the
-    encoder has no use for (``UNUSED`` in its module) are left aside, any other is refused."""
-    try:
-        stored = torch.load(path, map_location="cpu", weights_only=True)
-    except (OSError, RuntimeError, EOFError, pickle.UnpicklingError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise WeightsError(f"{path} cannot be read as a file of weights: {reason}") from error
+    floating-point precision; by torch, or ``.safetensors``. Every tensor must be there and fit;
+    released tensors that the encoder has no use for (``UNUSED`` in its module, or of stages that it
+    leaves out) are left aside, any other is refused."""
+    stored = _read(Path(path))
     if not isinstance(stored, dict) or not all(isinstance(v, Tensor) for v in stored.values()):
         raise WeightsError(f"{path} must hold one flat state dict of tensors")
     translate = RECIPES[encoder.name].translate
@@ -113,3 +117,16 @@ def load_pretrained(encoder: Encoder, path: Path | str) -> None:
             f"{path} does not hold the weights of {encoder.name}: {problems[0]}{more}"
         )
     encoder.load_state_dict(stored)
+
+
+def _read(path: Path) -> object:
+    try:
+        if path.suffix == ".safetensors":
+            # Not at the top: a machine to train on may lack it.
+            from safetensors.torch import load
+
+            return load(path.read_bytes())
+        return torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise WeightsError(f"{path} cannot be read as a file of weights: {reason}") from error

@@ -1,8 +1,10 @@
-"""The images of a call and the camera model of each, in whatever way they are given."""
+"""What a call of ``Calibrator`` takes: its keywords, and the images and the camera model of each,
+in whatever way they are given."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal, TypedDict
 
 import numpy as np
 from torch import Tensor
@@ -11,10 +13,46 @@ from geocalib.cameras.base import CameraModel
 from geocalib.cameras.registry import get_model
 from geocalib.errors import ConfigError, CouplingError
 from geocalib.imaging import ImageSource
+from geocalib.pipeline.rotation import AnyRotation
+from geocalib.pipeline.solve import KeepFields
+from geocalib.priors.crop import CropLike
+from geocalib.priors.enabled import UsualPrior
+from geocalib.solver import Rig
 from geocalib.solver.coupling import Coupling
+from geocalib.solver.priors import Known
 
 CameraModels = str | CameraModel | Sequence[str | CameraModel]
 """A camera model or its name, or one per image."""
+
+LinesMode = Literal["auto", "off", "only"]
+
+
+class Knowns(TypedDict, total=False):
+    """The keywords of ``Calibrator.calibrate`` that concern the fit."""
+
+    focal: Known
+    gravity: Known
+    distortion: Known
+    principal_point: Known
+    aspect: Known
+    vfov_deg: Known
+    roll_deg: Known
+    pitch_deg: Known
+    shared_intrinsics: bool | Sequence[int]
+    rig: Rig | None
+    exif: bool
+    keep_fields: KeepFields
+    sensors: bool
+    free_principal_point: float | None
+    crop: CropLike
+    prior: UsualPrior
+
+
+class Options(Knowns, total=False):
+    """The keywords of ``Calibrator.calibrate``."""
+
+    lines: LinesMode
+    any_rotation: AnyRotation
 
 
 def listed(

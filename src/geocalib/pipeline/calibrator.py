@@ -10,29 +10,40 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import Literal, TypedDict, Unpack, get_args, overload
+from typing import Literal, Unpack, overload
 
 import torch
 
 from geocalib.cameras import get_model
 from geocalib.cameras.base import CameraModel
 from geocalib.errors import ConfigError, ImageError
-from geocalib.imaging import ImageSource, read_photo
-from geocalib.lines.detect import SHORT_SIDE, detect
-from geocalib.lines.vanishing import TOO_FEW, calibrate_by_lines
+from geocalib.imaging import ImageSource
 from geocalib.nets.card import WeightCard
-from geocalib.pipeline.arguments import CameraModels, listed, models_of
+from geocalib.pipeline.arguments import (
+    CameraModels,
+    Knowns,
+    LinesMode,
+    Options,
+    listed,
+    models_of,
+)
 from geocalib.pipeline.engines import EngineName, Recipe
-from geocalib.pipeline.predict import Seen, see
-from geocalib.pipeline.prepare import path_of
+from geocalib.pipeline.lines_alone import (
+    check_lines,
+    check_nothing_told,
+    lines_of_image,
+    lines_of_sight,
+)
+from geocalib.pipeline.predict import Seen, predict, see
+from geocalib.pipeline.prepare import Prepared, prepare
 from geocalib.pipeline.question import Question, groups_of, rotation_of
 from geocalib.pipeline.rotation import AnyRotation, Mode, mode_of
-from geocalib.pipeline.solve import KeepFields
+from geocalib.pipeline.solve import KeepFields, Task, solve
 from geocalib.pipeline.stream import answer, size_of_chunks, stream
 from geocalib.priors.crop import CropLike
 from geocalib.priors.enabled import EnabledPriors, UsualPrior
 from geocalib.result.calibration import Calibration, Failure, Outcome
-from geocalib.result.trust import UNTRAINED, doubts
+from geocalib.result.trust import UNTRAINED
 from geocalib.solver import Rig
 from geocalib.solver.coupling import couple
 from geocalib.solver.field_errors import FieldErrors
@@ -40,30 +51,6 @@ from geocalib.solver.given import Given
 from geocalib.solver.priors import Known
 
 Precision = Literal["float32", "bfloat16"]
-LinesMode = Literal["auto", "off", "only"]
-
-
-class Options(TypedDict, total=False):
-    """The keywords of ``Calibrator.calibrate``."""
-
-    focal: Known
-    gravity: Known
-    distortion: Known
-    principal_point: Known
-    aspect: Known
-    vfov_deg: Known
-    roll_deg: Known
-    pitch_deg: Known
-    shared_intrinsics: bool | Sequence[int]
-    rig: Rig | None
-    exif: bool
-    keep_fields: KeepFields
-    lines: LinesMode
-    sensors: bool
-    any_rotation: AnyRotation
-    free_principal_point: float | None
-    crop: CropLike
-    prior: UsualPrior
 
 
 class Calibrator:
@@ -175,45 +162,36 @@ class Calibrator:
         side of the (larger) picture. prior: "photos" takes the focal length for one that people
         use where nobody tells it (``geocalib.priors.photos``).
         """
-        if lines not in ("auto", "off", "only"):
-            raise ConfigError(f"lines is {lines!r}; known: auto, off, only")
+        check_lines(lines)
+        rotation = rotation_of(any_rotation, gravity, roll_deg)
         sources, alone = listed(images)
         models, count = models_of(camera_model, len(sources)), len(sources)
         if count == 0:
             return []
+        known: Knowns = {
+            "focal": focal,
+            "gravity": gravity,
+            "distortion": distortion,
+            "principal_point": principal_point,
+            "aspect": aspect,
+            "vfov_deg": vfov_deg,
+            "roll_deg": roll_deg,
+            "pitch_deg": pitch_deg,
+            "shared_intrinsics": shared_intrinsics,
+            "rig": rig,
+            "exif": exif,
+            "keep_fields": keep_fields,
+            "sensors": sensors,
+            "free_principal_point": free_principal_point,
+            "crop": crop,
+            "prior": prior,
+        }
         if lines == "only":
-            known = (focal, gravity, distortion, principal_point, aspect)
-            values = (*known, vfov_deg, roll_deg, pitch_deg, rig, crop, free_principal_point)
-            turned = mode_of(any_rotation) == "on"
-            flags = (sensors, turned, shared_intrinsics is not False, prior != "none")
-            if any(flags) or any(value is not None for value in values):
-                raise ConfigError('lines="only" takes images and a camera model, and nothing else')
-            outcomes = list(map(_lines_only, sources, models))
+            check_nothing_told(known, rotation)
+            outcomes = list(map(lines_of_image, sources, models))
             return _alone(outcomes) if alone else outcomes
         # What is wrong with the call is said before the network has seen the images.
-        question = Question.create(
-            models,
-            self._errors,
-            self._warnings,
-            focal=focal,
-            gravity=gravity,
-            distortion=distortion,
-            principal_point=principal_point,
-            aspect=aspect,
-            vfov_deg=vfov_deg,
-            roll_deg=roll_deg,
-            pitch_deg=pitch_deg,
-            shared_intrinsics=shared_intrinsics,
-            rig=rig,
-            exif=exif,
-            keep_fields=keep_fields,
-            lines=lines,
-            sensors=sensors,
-            any_rotation=any_rotation,
-            free_principal_point=free_principal_point,
-            crop=crop,
-            prior=prior,
-        )
+        question = self._question(models, lines, any_rotation, **known)
         rows, chunks = zip(*question.chunks(sources, size_of_chunks(self._engine)), strict=True)
         answers: Iterator[Outcome]
         if alone or not question.coupling.separate:
@@ -244,7 +222,8 @@ class Calibrator:
         if workers is not None and workers < 1:
             raise ConfigError(f"workers is {workers}; at least 1 is needed")
         lines, model = options.get("lines", "auto"), get_model(camera_model)
-        if lines == "only" or lines not in get_args(LinesMode):
+        check_lines(lines)
+        if lines == "only":
             return (one for image in images for one in self.calibrate([image], model, **options))
         question = Question.create([model], self._errors, self._warnings, **options)
         size, every = size_of_chunks(self._engine), iter(images)
@@ -312,22 +291,86 @@ class Calibrator:
         shelf = Shelf(resume_in, repr((self.card, model.name, lines, rotation, crop)))
         return fit_set(shelf.sights(images, see), cameras, given, enabled, method, shelf)
 
+    @property
+    def batch(self) -> int:
+        """Images that the network takes at once, at most."""
+        return self._engine.batch
+
+    def prepare(self, image: ImageSource, *, lines: bool = True) -> Prepared | Failure:
+        """The first of the three stages that ``calibrate`` takes an image through, for those who
+        do other things between them: an image as the network wants to see it, or why not.
+
+        lines: whether to look for straight ones.
+        """
+        return prepare(image, self._engine.spec, lines)
+
+    def look(
+        self, images: Sequence[Prepared | Failure], *, any_rotation: AnyRotation = "auto"
+    ) -> list[Seen | Failure]:
+        """The second stage: what the network sees in prepared images, ``batch`` at a time. It does
+        not depend on the others of a batch."""
+        mode, sights = mode_of(any_rotation), list[Seen | Failure]()
+        for start in range(0, len(images), self.batch):
+            sights += predict(self._engine, images[start : start + self.batch], mode)
+        return sights
+
+    def fit(
+        self,
+        sights: Sequence[Seen | Failure],
+        camera_model: str | CameraModel = "pinhole",
+        *,
+        lines: LinesMode = "auto",
+        **known: Unpack[Knowns],
+    ) -> list[Outcome]:
+        """The third stage: the outcome of each image that the network has seen. As often as one
+        likes, with this and that known: the network does not run again.
+
+        Everything as in ``calibrate``; lines are used where ``prepare`` has looked for them.
+        """
+        if not sights:
+            return []
+        model = get_model(camera_model)
+        task = self._checked(len(sights), model, lines, **known)
+        if lines == "only":
+            return [s if isinstance(s, Failure) else lines_of_sight(s, model) for s in sights]
+        if lines == "off":
+            sights = [s if isinstance(s, Failure) else replace(s, segments=None) for s in sights]
+        return solve(task, sights)
+
+    def check(
+        self,
+        count: int,
+        camera_model: str | CameraModel = "pinhole",
+        *,
+        lines: LinesMode = "auto",
+        **known: Unpack[Knowns],
+    ) -> None:
+        """An error if ``fit`` cannot be asked this of so many images, said before any is read."""
+        self._checked(count, get_model(camera_model), lines, **known)
+
+    def _checked(
+        self, count: int, model: CameraModel, lines: LinesMode, **known: Unpack[Knowns]
+    ) -> Task:
+        check_lines(lines)
+        if lines == "only":
+            check_nothing_told(known, "auto")
+        return self._question([model] * count, lines, "auto", **known).task
+
+    def _question(
+        self,
+        models: Sequence[CameraModel],
+        lines: LinesMode,
+        any_rotation: AnyRotation,
+        **known: Unpack[Knowns],
+    ) -> Question:
+        return Question.create(
+            models, self._errors, self._warnings, lines=lines, any_rotation=any_rotation, **known
+        )
+
     def _see(
         self, sources: Sequence[ImageSource], with_lines: bool, any_rotation: Mode
     ) -> Iterator[Seen | Failure]:
         return see(self._engine, sources, with_lines, any_rotation)
-
-
-def _lines_only(source: ImageSource, model: CameraModel) -> Outcome:
-    """What straight lines alone say of one image."""
-    try:
-        photo = read_photo(source, SHORT_SIDE)
-    except ImageError as error:
-        return Failure(path_of(source), None, None, str(error))
-    answer = calibrate_by_lines(detect(photo), photo.size, model, path_of(source))
-    if answer is None:
-        return Failure(path_of(source), *photo.size, f"{photo.name}: {TOO_FEW}")
-    return replace(answer, warnings=(*photo.notes, *doubts(answer)))
 
 
 def _alone(outcomes: Sequence[Outcome]) -> Calibration:

@@ -80,7 +80,7 @@ class OnnxEngine:
         return chance
 
     def _run(self, names: Sequence[str], given: dict[str, npt.NDArray[Any]]) -> list[Any]:
-        return [_as_the_fit_takes_it(value) for value in self._session.run(names, given)]
+        return [as_the_fit_takes_it(value) for value in self._session.run(names, given)]
 
 
 def _single(images: Any) -> Floats:
@@ -88,7 +88,8 @@ def _single(images: Any) -> Floats:
     return np.ascontiguousarray(images, np.float32)
 
 
-def _as_the_fit_takes_it(value: Floats) -> Any:
+def as_the_fit_takes_it(value: Floats) -> Any:
+    """An array of the kind that the fit computes with."""
     import torch  # The only line that needs it, as long as the fit does.
 
     return torch.from_numpy(value)

@@ -1,0 +1,75 @@
+"""``geocalib serve``: calibration over HTTP, and a page in the browser."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated
+
+import typer
+
+from geocalib.cli.options import Device, Weights
+from geocalib.errors import ConfigError, MissingPackageError
+from geocalib.pipeline.request import Engine, Network
+
+KEY = "GEOCALIB_API_KEY"
+
+
+def command(
+    host: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="0.0.0.0 lets other machines in.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any free one.")] = 8000,
+    open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+    api_key: Annotated[
+        str | None,
+        typer.Option(metavar="KEY", envvar=KEY, help="Answer only those who send it."),
+    ] = None,
+    megabytes: Annotated[
+        float, typer.Option(min=0.001, help="Most in the body of a request.")
+    ] = 64.0,
+    megapixels: Annotated[float, typer.Option(min=0.001, help="Most in an image.")] = 50.0,
+    images: Annotated[int, typer.Option(min=1, help="Most in a request.")] = 64,
+    seconds: Annotated[
+        float, typer.Option(min=0.1, help="Most for an upload, and for its answer.")
+    ] = 60.0,
+    queue: Annotated[
+        int, typer.Option(min=1, help="Most images that wait; further ones get 429.")
+    ] = 256,
+    upload_megabytes: Annotated[
+        float, typer.Option(min=0.001, help="Most of all requests together.")
+    ] = 1024.0,
+    kept: Annotated[
+        int, typer.Option(min=0, help="Photos whose fields are kept for refits, 0.5 MB each.")
+    ] = 256,
+    kept_minutes: Annotated[
+        float, typer.Option(min=0, help="For how long after they were last asked for.")
+    ] = 15.0,
+    weights: Weights = "lean",
+    device: Device = "auto",
+    engine: Annotated[Engine, typer.Option(help="What runs the network.")] = Engine.AUTO,
+) -> None:
+    """Calibrate photos over HTTP, and in the browser.
+
+    Nothing is written to disk, and of photos nothing is kept but their fields, in memory.
+    """
+    if api_key is not None and not api_key.strip():
+        raise ConfigError(f"the key is empty; drop --api-key and {KEY}, or give one")
+    try:
+        import fastapi  # noqa: F401
+        import prometheus_client  # noqa: F401
+        import python_multipart  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ImportError:
+        raise MissingPackageError("to serve, pip install geocalib[serve]") from None
+    from geocalib.cli.network import load
+    from geocalib.server.app import create_app
+    from geocalib.server.limits import Limits
+    from geocalib.server.run import run
+
+    limits = Limits(
+        megabytes, megapixels, images, seconds, queue, upload_megabytes, kept, kept_minutes
+    )
+    # In the environment of a process others may read it.
+    os.environ.pop(KEY, None)
+    app = create_app(load(Network(weights, device, engine)), limits, api_key)
+    run(app, host, port, limits, open_page)

@@ -1,0 +1,1 @@
+"""Calibration over HTTP: ``geocalib serve``. A thin skin on ``geocalib.pipeline``."""

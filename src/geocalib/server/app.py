@@ -1,0 +1,167 @@
+"""The application: addresses to what is done there."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Literal
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, Response
+from fastapi.staticfiles import StaticFiles
+from starlette.exceptions import HTTPException
+
+from geocalib.cameras import get_model
+from geocalib.errors import GeoCalibError
+from geocalib.formats import FORMATS
+from geocalib.pipeline.calibrator import Calibrator
+from geocalib.pipeline.request import CameraModel
+from geocalib.result.calibration import Failure, read_outcome
+from geocalib.result.schema import SCHEMA
+from geocalib.server import openapi
+from geocalib.server.attend import attended
+from geocalib.server.exports import exported
+from geocalib.server.gate import Gate
+from geocalib.server.grids import grid_of, whole_of
+from geocalib.server.limits import Limits, RefusedError
+from geocalib.server.requests import ExportRequest, RefitRequest, RenderRequest
+from geocalib.server.service import Answered, Service
+from geocalib.server.uploads import Body, read_images
+
+PAGE = Path(__file__).parent / "page"
+"""What ``/`` shows."""
+
+
+def create_app(
+    calibrator: Calibrator, limits: Limits | None = None, key: str | None = None
+) -> FastAPI:
+    """A server with one calibrator. key: what clients must send to be answered, if anything."""
+    limits = limits or Limits()
+    service = Service(calibrator, limits)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        service.stop()
+
+    # The usual pages about an interface fetch their scripts from elsewhere.
+    app = FastAPI(title="GeoCalib", lifespan=lifespan, docs_url=None, redoc_url=None)
+    app.add_middleware(Gate, metrics=service.metrics, key=key)
+    _explain_errors(app)
+
+    @app.post("/v1/calibrate", openapi_extra=openapi.calibrate())
+    async def calibrate(request: Request) -> Response:
+        """Find the camera of each image. In order; one that fails has an error in its record."""
+        async with Body(request, limits, service.budget) as body:
+            images, options = await read_images(body, limits)
+            work = service.calibrate(images, options)
+            return _answer(await attended(request, work, limits.seconds))
+
+    @app.post("/v1/refit", openapi_extra=openapi.refit())
+    async def refit(request: Request) -> Response:
+        """The same photos with other things known: the fit alone, without the network."""
+        async with Body(request, limits, service.budget) as body:
+            asked = await body.json(RefitRequest)
+            return _answer(await attended(request, service.refit(asked), limits.seconds))
+
+    @app.post("/v1/render", openapi_extra=openapi.render())
+    async def render(request: Request) -> Response:
+        """A photo with its answer drawn on it, or level, rectified, undistorted."""
+        async with Body(request, limits, service.budget) as body:
+            images, asked = await body.form(RenderRequest)
+            if len(images) != 1:
+                raise RefusedError(422, f"one image is rendered at a time, got {len(images)}")
+            picture = await attended(request, service.render(images[0], asked), limits.seconds)
+        return Response(picture, media_type=f"image/{asked.format}")
+
+    @app.post("/v1/export", openapi_extra=openapi.export())
+    async def export(request: Request) -> Response:
+        """Records as a file of another program; several files come as an archive."""
+        async with Body(request, limits, service.budget) as body:
+            asked = await body.json(ExportRequest)
+        if len(asked.records) > limits.images:
+            raise RefusedError(422, f"more than {limits.images} records; send fewer at a time")
+        outcomes = [
+            read_outcome(record, f"records[{index}]") for index, record in enumerate(asked.records)
+        ]
+        name, content = exported(outcomes, asked.format)
+        disposition = {"Content-Disposition": f'attachment; filename="{name}"'}
+        return Response(content, media_type="application/octet-stream", headers=disposition)
+
+    @app.get("/v1/fields/{id}")
+    async def fields(id: str, form: Literal["grid", "whole"] = "grid") -> dict[str, Any]:
+        """What the network saw in a photo: a coarse grid with the lines, to draw; or all of it, as
+        a refit takes it."""
+        kept = service.sights.find(id)
+        return whole_of(kept.sight) if form == "whole" else grid_of(kept.sight, kept.traces)
+
+    @app.get("/v1/health")
+    async def health() -> dict[str, str]:
+        """Whether the server lives."""
+        return {"status": "ok"}
+
+    @app.get("/v1/ready")
+    async def ready() -> dict[str, str]:
+        """Whether it takes requests."""
+        if not service.ready:
+            raise RefusedError(503, "the server is about to stop; ask another one")
+        return {"status": "ready"}
+
+    @app.get("/v1/models")
+    async def models() -> dict[str, Any]:
+        """What can be asked for here."""
+        return {
+            "schema": SCHEMA,
+            "weights": calibrator.card.name,
+            "trained": calibrator.card.trained,
+            "camera_models": [
+                {
+                    "name": name.value,
+                    "parameters": list(get_model(name.value).parameters),
+                    "wide": name.wide,
+                }
+                for name in CameraModel
+            ],
+            "formats": list(FORMATS),
+            "limits": asdict(limits),
+        }
+
+    @app.get("/metrics", include_in_schema=False)
+    async def metrics() -> Response:
+        return Response(service.metrics.text(), media_type="text/plain; version=0.0.4")
+
+    app.mount("/", StaticFiles(directory=PAGE, html=True), name="page")
+    return app
+
+
+def _answer(answers: Sequence[Answered]) -> Response:
+    """Of images: as an error if none of them has an answer."""
+    content: dict[str, Any] = {"results": [answer.record for answer in answers]}
+    failed = [a.outcome for a in answers if isinstance(a.outcome, Failure)]
+    if len(failed) < len(answers):
+        return JSONResponse(content)
+    return JSONResponse({"error": failed[0].error, **content}, 422)
+
+
+def _explain_errors(app: FastAPI) -> None:
+    """Everything that is refused is refused with one sentence."""
+
+    @app.exception_handler(RefusedError)
+    async def refused(_: Request, error: RefusedError) -> Response:
+        return JSONResponse({"error": error.sentence}, error.status, error.headers)
+
+    @app.exception_handler(GeoCalibError)
+    async def unusable(_: Request, error: GeoCalibError) -> Response:
+        return JSONResponse({"error": str(error)}, 422)
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(_: Request, error: RequestValidationError) -> Response:
+        first = error.errors()[0]
+        return JSONResponse({"error": f"{first['loc'][-1]}: {first['msg']}"}, 422)
+
+    @app.exception_handler(HTTPException)
+    async def other(_: Request, error: HTTPException) -> Response:
+        return JSONResponse({"error": error.detail}, error.status_code, error.headers)

@@ -1,0 +1,132 @@
+"""Fields as JSON: a coarse grid of numbers to draw, and all of them to be sent back for a refit."""
+
+from __future__ import annotations
+
+import base64
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from geocalib.geometry.fields import Fields
+from geocalib.geometry.view import View
+from geocalib.imaging import Metadata
+from geocalib.pipeline.onnx_engine import as_the_fit_takes_it
+from geocalib.pipeline.predict import Seen
+from geocalib.priors.enabled import File
+from geocalib.result.lines import Traces
+from geocalib.server.limits import RefusedError
+from geocalib.server.requests import SentFields
+
+COLUMNS = 32
+"""Of the grid, at most; its rows follow."""
+DIGITS = 4
+
+Floats = npt.NDArray[np.float64]
+
+
+def grid_of(sight: Seen, traces: Traces | None) -> dict[str, Any]:
+    """The fields at the middles of cells, in pixels of the photo, and its lines.
+
+    Directions and latitudes are means by confidence over a cell, confidences plain ones.
+    """
+    up, latitude, up_confidence, latitude_confidence = (
+        np.asarray(plane, np.float64)[0]
+        for plane in (
+            sight.fields.up,
+            sight.fields.latitude,
+            sight.fields.up_confidence,
+            sight.fields.latitude_confidence,
+        )
+    )
+    width, height = sight.fields.size
+    side = max(1, math.ceil(width / COLUMNS))
+    columns, rows = width // side, height // side
+    x_step, y_step = side * sight.view.width / width, side * sight.view.height / height
+
+    def pooled(values: Floats) -> Floats:
+        """(rows, columns) means of (h, w)."""
+        cells = values[: rows * side, : columns * side].reshape(rows, side, columns, side)
+        return cells.mean((1, 3))
+
+    x, y = (pooled(part * up_confidence) for part in up)
+    length = np.maximum(np.hypot(x, y), np.finfo(float).tiny)
+    weight = np.maximum(pooled(latitude_confidence), np.finfo(float).tiny)
+    mean_latitude = pooled(latitude[0] * latitude_confidence) / weight
+    return {
+        "width": sight.file.size[0],
+        "height": sight.file.size[1],
+        "columns": columns,
+        "rows": rows,
+        "x": _plain(sight.view.left + x_step * (0.5 + np.arange(columns))),
+        "y": _plain(sight.view.top + y_step * (0.5 + np.arange(rows))),
+        "up_x": _plain(x / length),
+        "up_y": _plain(y / length),
+        "latitude_deg": _plain(np.degrees(mean_latitude)),
+        "up_confidence": _plain(pooled(up_confidence)),
+        "latitude_confidence": _plain(pooled(latitude_confidence)),
+        "segments": _segments(sight, traces),
+    }
+
+
+def _segments(sight: Seen, traces: Traces | None) -> list[dict[str, Any]]:
+    """Both ends of each, in pixels of the photo, and what it was taken for."""
+    if traces is None:
+        ends = [] if sight.segments is None else _plain(np.asarray(sight.segments.ends))
+        return [{"ends": each, "kind": "unused"} for each in ends]
+    upright = [bool(vertical) for vertical in traces.vertical]
+    kinds = [
+        "unused" if kind < 0 else "vertical" if upright[kind] else "level"
+        for kind in traces.kind.tolist()
+    ]
+    ends = _plain(np.asarray(traces.segments.ends))
+    return [{"ends": each, "kind": kind} for each, kind in zip(ends, kinds, strict=True)]
+
+
+def _plain(values: npt.NDArray[Any]) -> list[Any]:
+    rounded: list[Any] = np.round(np.asarray(values, np.float64), DIGITS).tolist()
+    return rounded
+
+
+def whole_of(sight: Seen) -> dict[str, Any]:
+    """All of the fields, as ``SentFields`` takes them; half as many bytes as they have here."""
+
+    def packed(values: Any) -> str:
+        return base64.b64encode(np.asarray(values, np.float16).tobytes()).decode("ascii")
+
+    fields, view = sight.fields, sight.view
+    return {
+        "width": sight.file.size[0],
+        "height": sight.file.size[1],
+        "view": [view.left, view.top, view.width, view.height],
+        "columns": fields.size[0],
+        "rows": fields.size[1],
+        "dtype": "float16",
+        "up": packed(fields.up),
+        "latitude": packed(fields.latitude),
+        "up_confidence": packed(fields.up_confidence),
+        "latitude_confidence": packed(fields.latitude_confidence),
+    }
+
+
+def sight_of(sent: SentFields) -> Seen:
+    """What a client says that a network saw: without lines, and without EXIF."""
+    size = (sent.rows, sent.columns)
+
+    def plane(name: str, *shape: int) -> Any:
+        data: bytes = getattr(sent, name)
+        wanted = math.prod((*shape, *size)) * np.dtype(sent.dtype).itemsize
+        if len(data) != wanted:
+            raise RefusedError(
+                422, f"fields.{name}: {len(data)} bytes, but the size asks for {wanted}"
+            )
+        values = np.frombuffer(data, sent.dtype).astype(np.float32).reshape(1, *shape, *size)
+        return as_the_fit_takes_it(values)
+
+    fields = Fields(
+        plane("up", 2), plane("latitude", 1), plane("up_confidence"), plane("latitude_confidence")
+    )
+    file = File(None, "image", (sent.width, sent.height), Metadata())
+    view = View(0, 0, sent.width, sent.height) if sent.view is None else View(*sent.view)
+    return Seen(file, view, fields, None, (), None)

@@ -1,0 +1,71 @@
+"""An application on a port, until it is told to stop."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import sys
+import webbrowser
+
+import uvicorn
+from fastapi import FastAPI
+
+from geocalib import console
+from geocalib.errors import ConfigError
+from geocalib.server.gate import log
+from geocalib.server.limits import Limits
+
+CONNECTIONS = 1024
+"""At a time; further ones get 503."""
+
+
+class Server(uvicorn.Server):
+    """Says where it is once it is there."""
+
+    def __init__(self, config: uvicorn.Config, open_page: bool) -> None:
+        super().__init__(config)
+        self._open_page = open_page
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.should_exit or not sockets:
+            return
+        host, port = sockets[0].getsockname()[:2]
+        address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        console.note(f"serving at {address}; end with Ctrl-C")
+        if self._open_page:
+            webbrowser.open(address)
+
+
+def run(app: FastAPI, host: str, port: int, limits: Limits, open_page: bool) -> None:
+    """Serve until SIGINT or SIGTERM; what was accepted by then is finished."""
+    lines = logging.StreamHandler(sys.stderr)
+    lines.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    log.addHandler(lines)
+    log.setLevel(logging.INFO)
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        # Its lines would hold addresses and ids; ours do not.
+        access_log=False,
+        server_header=False,
+        limit_concurrency=CONNECTIONS,
+        timeout_graceful_shutdown=round(2 * limits.seconds),
+    )
+    with _bound(host, port) as listening:
+        Server(config, open_page).run([listening])
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    try:
+        family, kind, proto, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listening = socket.socket(family, kind, proto)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address)
+    except OSError as error:
+        raise ConfigError(
+            f"cannot listen at {host}:{port} ({error.strerror}); choose another --port or --host"
+        ) from None
+    return listening

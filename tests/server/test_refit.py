@@ -1,0 +1,223 @@
+"""Fits again without the network; fields, pictures and files of what was seen."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from fastapi.testclient import TestClient
+from PIL import Image
+
+from geocalib import Calibrator
+from geocalib.formats import FORMATS, colmap, csv_table, json_lines
+from geocalib.pipeline.predict import Seen
+from geocalib.server.cache import Sights
+from geocalib.server.exports import EACH, TOGETHER
+from geocalib.server.limits import RefusedError
+from server.conftest import SIZE
+from server.test_calibrate import plain, send
+
+
+@pytest.fixture(scope="module")
+def record(client: TestClient, photo: bytes) -> dict[str, Any]:
+    answer: dict[str, Any] = send(client, photo).json()["results"][0]
+    return answer
+
+
+class TestRefit:
+    def test_the_answer_is_that_of_a_calibration(
+        self, client: TestClient, photo: bytes, record: dict[str, Any]
+    ) -> None:
+        known = {"camera_model": "division", "roll_deg": 4, "pitch_deg": 2}
+        answer = client.post("/v1/refit", json={"id": record["id"], **known})
+        (again,) = answer.json()["results"]
+        (fresh,) = send(client, photo, **known).json()["results"]
+        assert plain(again) == plain(fresh)
+        assert (again["id"], again["name"]) == (record["id"], record["name"])
+
+    def test_the_network_does_not_run(
+        self,
+        client: TestClient,
+        calibrator: Calibrator,
+        record: dict[str, Any],
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        monkeypatch.setattr(Calibrator, "look", None)
+        answer = client.post("/v1/refit", json={"id": record["id"]})
+        assert plain(answer.json()["results"][0]) == plain(record)
+
+    def test_several_of_one_camera(
+        self, client: TestClient, photo: bytes, record: dict[str, Any]
+    ) -> None:
+        ids = [record["id"], send(client, photo, lines="off").json()["results"][0]["id"]]
+        answer = client.post("/v1/refit", json={"ids": ids, "shared": True, "lines": "off"})
+        first, second = answer.json()["results"]
+        assert [first["id"], second["id"]] == ids
+        assert first["fy"] == second["fy"]
+
+    def test_fields_that_the_client_holds(self, client: TestClient, record: dict[str, Any]) -> None:
+        whole = client.get(f"/v1/fields/{record['id']}?form=whole").json()
+        sent = client.post("/v1/refit", json={"fields": whole, "lines": "off"})
+        kept = client.post("/v1/refit", json={"id": record["id"], "lines": "off"})
+        (mine,), (theirs,) = sent.json()["results"], kept.json()["results"]
+        assert mine["id"] is None
+        for key in ("fy", "roll_deg", "pitch_deg"):
+            assert mine[key] == pytest.approx(theirs[key], rel=2e-3)
+
+    @pytest.mark.parametrize(
+        "change",
+        [{"up": "AAAA"}, {"rows": 1}, {"dtype": "int8"}, {"view": [0, 0, 0, 1]}, {"width": 0}],
+    )
+    def test_fields_that_cannot_be(
+        self, client: TestClient, record: dict[str, Any], change: dict[str, Any]
+    ) -> None:
+        whole = client.get(f"/v1/fields/{record['id']}?form=whole").json()
+        answer = client.post("/v1/refit", json={"fields": whole | change})
+        assert answer.status_code == 422
+        assert next(iter(change)) in answer.json()["error"]
+
+    @pytest.mark.parametrize("body", [{}, {"ids": []}, {"id": "a", "ids": ["b"]}])
+    def test_of_what(self, client: TestClient, body: dict[str, Any]) -> None:
+        answer = client.post("/v1/refit", json=body)
+        assert answer.status_code == 422
+        assert "give one of" in answer.json()["error"]
+
+    def test_what_is_gone(self, client: TestClient) -> None:
+        for answer in (
+            client.post("/v1/refit", json={"id": "unknown"}),
+            client.get("/v1/fields/unknown"),
+        ):
+            assert answer.status_code == 404
+            assert "calibrate it again" in answer.json()["error"]
+
+
+class TestSights:
+    def test_bounded_in_number_and_in_time(self, calibrator: Calibrator, photo: bytes) -> None:
+        now = 0.0
+        sights = Sights(2, 60, clock=lambda: now)
+        (sight,) = calibrator.look([calibrator.prepare(photo)])
+        assert isinstance(sight, Seen)
+        (outcome,) = calibrator.fit([sight], lines="off")
+        first, second = (sights.keep(sight, outcome) for _ in range(2))
+        sights.find(first)
+        third = sights.keep(sight, outcome)
+        assert len(sights) == 2
+        with pytest.raises(RefusedError, match="calibrate it again"):
+            sights.find(second)
+        now = 59.0
+        sights.find(third)
+        now = 61.0
+        assert len(sights) == 1
+        now = 200.0
+        assert len(sights) == 0
+
+
+def test_fields_to_draw(client: TestClient, record: dict[str, Any]) -> None:
+    client.post("/v1/refit", json={"id": record["id"]})
+    client.post("/v1/refit", json={"id": record["id"], "lines": "off"})
+    grid = client.get(f"/v1/fields/{record['id']}").json()
+    shape = (grid["rows"], grid["columns"])
+    assert (grid["width"], grid["height"]) == SIZE
+    for name in ("up_x", "up_y", "latitude_deg", "up_confidence", "latitude_confidence"):
+        assert np.shape(grid[name]) == shape
+    assert np.hypot(grid["up_x"], grid["up_y"]) == pytest.approx(np.ones(shape), abs=1e-3)
+    # Above the horizon latitudes are positive, and the camera stands upright.
+    assert np.mean(grid["latitude_deg"][0]) > np.mean(grid["latitude_deg"][-1])
+    assert np.mean(grid["up_y"]) < -0.8
+    step = grid["x"][1] - grid["x"][0]
+    assert grid["x"][0] == pytest.approx(step / 2, abs=0.01)
+    used = record["lines"]
+    kinds = [segment["kind"] for segment in grid["segments"]]
+    assert kinds.count("vertical") == used["vertical"]
+    assert kinds.count("level") == sum(used["level"])
+    assert kinds.count("unused") == used["unused"]
+
+
+class TestRender:
+    @pytest.mark.parametrize("kind", ["overlay", "upright", "rectified", "undistorted"])
+    def test_pictures(
+        self, client: TestClient, photo: bytes, record: dict[str, Any], kind: str
+    ) -> None:
+        asked = {"record": record, "kind": kind, "format": "png"}
+        answer = client.post(
+            "/v1/render", files={"image": photo}, data={"request": json.dumps(asked)}
+        )
+        assert answer.headers["content-type"] == "image/png"
+        picture = Image.open(io.BytesIO(answer.content))
+        assert picture.format == "PNG"
+        assert picture.size[0] >= SIZE[0]
+
+    def test_by_id_with_what_is_known(
+        self, client: TestClient, photo: bytes, record: dict[str, Any]
+    ) -> None:
+        level = {"roll_deg": 0, "pitch_deg": 0, "lines": "off", "kind": "upright"}
+        request = json.dumps({"id": record["id"], **level})
+        answer = client.post("/v1/render", files={"image": photo}, data={"request": request})
+        assert Image.open(io.BytesIO(answer.content)).size == SIZE
+
+    def test_the_wrong_photo(
+        self, client: TestClient, taller: bytes, record: dict[str, Any]
+    ) -> None:
+        for data, request in (
+            (taller, {"record": record, "kind": "upright"}),
+            (b"none", {"record": record}),
+            (taller, {"record": {"schema": "geocalib/2"}}),
+            (taller, {"record": record, "kind": "sideways"}),
+            (taller, {}),
+        ):
+            answer = client.post(
+                "/v1/render", files={"image": data}, data={"request": json.dumps(request)}
+            )
+            assert answer.status_code == 422
+            assert answer.json()["error"]
+
+
+class TestExport:
+    def test_every_format(self) -> None:
+        assert TOGETHER.keys() | EACH.keys() == FORMATS.keys()
+
+    @pytest.mark.parametrize("format", FORMATS)
+    def test_files(self, client: TestClient, record: dict[str, Any], format: str) -> None:
+        body = {"records": [record, {**record, "image": "../b.jpg"}], "format": format}
+        answer = client.post("/v1/export", json=body)
+        assert answer.status_code == 200
+        assert "attachment" in answer.headers["content-disposition"]
+        if format in EACH:
+            with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
+                assert archive.namelist() == ["0.jpg.yaml", "b.jpg.yaml"]
+
+    def test_they_are_read_back(
+        self, client: TestClient, record: dict[str, Any], tmp_path: Path
+    ) -> None:
+        for format, read in (("json", json_lines.read), ("csv", csv_table.read)):
+            body = {"records": [record], "format": format}
+            file = tmp_path / format
+            file.write_bytes(client.post("/v1/export", json=body).content)
+            assert plain(read(file)[0].to_dict()) == plain(record)
+        (tmp_path / "cameras.txt").write_bytes(
+            client.post("/v1/export", json={"records": [record], "format": "colmap"}).content
+        )
+        assert colmap.read(tmp_path)[1].f.item() == record["fy"]
+
+    def test_no_path_of_the_server_is_told(
+        self, client: TestClient, record: dict[str, Any]
+    ) -> None:
+        body = {"records": [record], "format": "nerfstudio"}
+        frames = client.post("/v1/export", json=body).json()["frames"]
+        assert frames[0]["file_path"] == "0.jpg"
+
+    def test_what_cannot_be_written(self, client: TestClient, record: dict[str, Any]) -> None:
+        broken = {**record, "fy": "long"}
+        for body in (
+            {"records": [broken], "format": "csv"},
+            {"records": [record], "format": "pdf"},
+            {"records": [], "format": "csv"},
+        ):
+            answer = client.post("/v1/export", json=body)
+            assert answer.status_code == 422
+            assert answer.json()["error"]
