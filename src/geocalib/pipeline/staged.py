@@ -30,7 +30,7 @@ PIECE = 8
 """Photos of a batch that a worker takes at once."""
 LOOKING = 2
 """Threads with the accelerator: one moves pixels and fields while it works for the other."""
-AHEAD = 4
+AHEAD = 6
 """Batches on their way."""
 
 WHITE = 255
@@ -117,10 +117,10 @@ def _unpacked(image: Prepared | Failure) -> Prepared | Failure:
 
 
 def _sent(sight: Seen | Failure) -> Seen | Failure:
-    """With its fields in this process's memory."""
+    """With its fields as arrays that travel well."""
     if isinstance(sight, Failure):
         return sight
-    return replace(sight, fields=sight.fields.map(lambda value: np.asarray(value.cpu())))
+    return replace(sight, fields=sight.fields.map(np.asarray))
 
 
 def _received(sight: Seen | Failure) -> Seen | Failure:
