@@ -39,6 +39,7 @@ from geocalib.pipeline.prepare import Prepared, prepare
 from geocalib.pipeline.question import Question, groups_of, rotation_of
 from geocalib.pipeline.rotation import AnyRotation, Mode, mode_of
 from geocalib.pipeline.solve import KeepFields, Task, solve
+from geocalib.pipeline.staged import Stages
 from geocalib.pipeline.stream import answer, size_of_chunks, stream
 from geocalib.priors.crop import CropLike
 from geocalib.priors.enabled import EnabledPriors, UsualPrior
@@ -229,6 +230,13 @@ class Calibrator:
         size, every = size_of_chunks(self._engine), iter(images)
         few = iter(lambda: list(islice(every, size)), [])
         return stream(self._engine, self._recipe, map(question.repeated, few), workers)
+
+    def stages(self, camera_model: str | CameraModel, **options: Unpack[Options]) -> Stages:
+        """The stages of ``calibrate_many``, for machines of their own."""
+        question = Question.create(
+            [get_model(camera_model)], self._errors, self._warnings, **options
+        )
+        return Stages(self._recipe, self._engine.spec, question)
 
     def calibrate_set(
         self,
