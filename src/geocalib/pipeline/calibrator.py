@@ -12,8 +12,6 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Literal, Unpack, overload
 
-import torch
-
 from geocalib.cameras import get_model
 from geocalib.cameras.base import CameraModel
 from geocalib.errors import ConfigError, ImageError
@@ -292,7 +290,7 @@ class Calibrator:
         if count == 0:
             return iter(())
         groups = groups_of(True if cameras is None else cameras, count)
-        coupling = couple(count, groups, None, torch.device("cpu"))
+        coupling = couple(count, groups, None)
         given = Given.create(
             model,
             coupling,
