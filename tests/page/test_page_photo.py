@@ -14,7 +14,6 @@ from page_driving import (
     TOWN,
     Pixels,
     answered,
-    drop,
     horizon_of,
     numbers,
     only,

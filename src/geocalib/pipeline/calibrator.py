@@ -250,7 +250,7 @@ class Calibrator:
         question = Question.create(
             [get_model(camera_model)], self._errors, self._warnings, **options
         )
-        return Stages(self._recipe, self._engine.spec, question)
+        return Stages(self.recipe, self._engine.spec, question)
 
     def calibrate_set(
         self,
