@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin
 
-.PHONY: demo test fuzz benchmark clean
+.PHONY: demo test page fuzz benchmark clean
 
 INSTALL := $(RUN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
@@ -25,6 +25,10 @@ test: $(VENV)/.installed
 	$(RUN)/ruff check .
 	$(RUN)/mypy
 	$(RUN)/pytest -n auto --maxprocesses 4 --dist worksteal
+
+# The page of `geocalib serve`, of its sources in web/; what is built is kept in the repository.
+page:
+	cd web && npm ci && npm run build
 
 # Ten times as many damaged files as among the tests.
 fuzz: $(VENV)/.installed

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from fake_calibrator import picture
-from geocalib import Calibrator
+from geocalib import Calibrator, Fields
 from geocalib.arrays import Array
 from geocalib.errors import ConfigError, ImageError
 from geocalib.pipeline import stream
@@ -225,12 +225,17 @@ def test_batches_are_filled_up(calibrator: Calibrator) -> None:
         on_processor = False
 
         def predict(self, images: Array) -> Any:
+            means = self.glance(images)[:, None, None]
+            wide = np.broadcast_to(means, (len(images), 2, 2))
+            up = np.broadcast_to(wide[:, None], (len(images), 2, 2, 2))
+            return Fields(up, wide[:, None], wide, wide)
+
+        def glance(self, images: Array) -> Any:
             sizes.append(len(images))
             return images.sum((1, 2, 3))
 
-        glance = predict
-
     images = np.arange(6.0).reshape(2, 3, 1, 1)
     full = FullBatches(Noting())  # type: ignore[arg-type]
-    assert full.predict(images).tolist() == full.glance(images).tolist() == [3.0, 12.0]
+    assert full.glance(images).tolist() == [3.0, 12.0]
+    assert full.predict(images).up_confidence[:, 0, 0].tolist() == [3.0, 12.0]
     assert sizes == [4, 4]

@@ -12,7 +12,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from geocalib.cli import dataset, evaluate, export, localize, rig, serve, streams, train, video
+from geocalib.cli import (
+    batch,
+    dataset,
+    evaluate,
+    export,
+    localize,
+    rig,
+    serve,
+    streams,
+    train,
+    video,
+)
 from geocalib.cli.options import (
     Borders,
     Device,
@@ -389,4 +400,5 @@ app.add_typer(export.app, name="export")
 app.command("video")(video.command)
 app.command("localize")(localize.command)
 app.command("rig")(rig.command)
+app.command("batch")(batch.command)
 app.command("serve")(serve.command)

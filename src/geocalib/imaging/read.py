@@ -135,9 +135,14 @@ def read_size(source: str | os.PathLike[str] | bytes) -> tuple[int, int]:
 def is_blank(pixels: npt.NDArray[np.uint8]) -> bool:
     """Whether pixels (h, w, 3) show next to nothing: all black, all white, a lens cap."""
     step = max(1, min(pixels.shape[:2]) // 128)
-    brightness = pixels[::step, ::step].mean(-1)
-    dark, bright = np.percentile(brightness, [1, 99])
-    return bool(bright - dark < BLANK_CONTRAST)
+    few = pixels[::step, ::step]
+    # Three times the brightness, in whole numbers: a mean over three values takes longer than all
+    # the rest.
+    sums = few[..., 0].astype(np.uint16)
+    sums += few[..., 1]
+    sums += few[..., 2]
+    dark, bright = np.percentile(sums, [1, 99])
+    return bool(bright - dark < 3 * BLANK_CONTRAST)
 
 
 @contextmanager

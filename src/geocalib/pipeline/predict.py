@@ -23,7 +23,7 @@ from geocalib.result.trust import BLANK
 
 BATCH = {"cpu": 4}
 """Images through the network at once, by kind of device: a processor gains nothing from more."""
-LARGEST_BATCH = 32
+LARGEST_BATCH = 64
 """Images at once on other devices."""
 
 

@@ -106,7 +106,8 @@ class _Process:
     def ask(self, question: bytes) -> tuple[bool, Any]:
         """Whether it worked, and the result or the exception."""
         try:
-            self._questions.write(self._greeting + question)
+            self._questions.write(self._greeting)
+            self._questions.write(question)
             self._questions.flush()
             self._greeting = b""
             answer: tuple[bool, Any] = pickle.load(self._answers)
