@@ -39,6 +39,7 @@ STORY = {
     "geometry": "axes, gravity, fields",
     "files": "what may be written",
     "cameras": "one module per model",
+    "chances": "how likely chance is",
     "arrays": "NumPy and torch alike",
     "errors": "one class per failure",
 }

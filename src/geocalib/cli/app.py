@@ -55,7 +55,7 @@ from geocalib.cli.prior_options import (
     spelt_out,
     window,
 )
-from geocalib.errors import ConfigError, GeoCalibError
+from geocalib.errors import GET_TORCH, ConfigError, GeoCalibError
 from geocalib.pipeline.request import (
     CameraModel,
     Engine,
@@ -98,6 +98,10 @@ class Plain(TyperGroup):
             raise typer.Exit(INTERRUPTED) from None
         except GeoCalibError as error:
             _fail(str(error))
+        except ModuleNotFoundError as error:
+            if error.name != "torch":
+                raise
+            _fail(f"{ctx.invoked_subcommand} needs torch: {GET_TORCH}")
         except OSError as error:
             # All other files are named where they are written.
             full = error.filename is None and error.errno == errno.ENOSPC

@@ -39,11 +39,20 @@ def command(
         float, typer.Option(min=0.001, help="Most of all requests together.")
     ] = 1024.0,
     kept: Annotated[
-        int, typer.Option(min=0, help="Photos whose fields are kept for refits, 0.5 MB each.")
+        int, typer.Option(min=0, help="Photos whose fields are kept for refits, some 0.2 MB each.")
     ] = 256,
     kept_minutes: Annotated[
         float, typer.Option(min=0, help="For how long after they were last asked for.")
     ] = 15.0,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Processes that look at photos; 0: none but the server. "
+            "Default: one for each core, or 0 with an accelerator.",
+            show_default=False,
+        ),
+    ] = None,
     weights: Weights = "lean",
     device: Device = "auto",
     engine: Annotated[Engine, typer.Option(help="What runs the network.")] = Engine.AUTO,
@@ -61,6 +70,12 @@ def command(
         import uvicorn  # noqa: F401
     except ImportError:
         raise MissingPackageError("to serve, pip install geocalib[serve]") from None
+    from geocalib.pipeline.threads import environment, threads
+
+    cores = threads()
+    if workers != 0:
+        # Those who look at photos have the cores; what is left to do here is small.
+        os.environ.update(environment(1))
     from geocalib.cli.network import load
     from geocalib.server.app import create_app
     from geocalib.server.limits import Limits
@@ -71,5 +86,8 @@ def command(
     )
     # In the environment of a process others may read it.
     os.environ.pop(KEY, None)
-    app = create_app(load(Network(weights, device, engine)), limits, api_key)
+    calibrator = load(Network(weights, device, engine))
+    if workers is None:
+        workers = cores if calibrator.on_processor else 0
+    app = create_app(calibrator, limits, api_key, workers)
     run(app, host, port, limits, open_page)

@@ -12,8 +12,6 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Literal, Unpack, overload
 
-import torch
-
 from geocalib.cameras import get_model
 from geocalib.cameras.base import CameraModel
 from geocalib.errors import ConfigError, ImageError
@@ -80,14 +78,30 @@ class Calibrator:
         if precision not in ("float32", "bfloat16"):
             raise ConfigError(f"precision is {precision!r}; known: float32, bfloat16")
         half = precision == "bfloat16"
-        self._recipe = Recipe(weights, engine, device, half, compile)
-        self._engine = self._recipe.load()
+        self.recipe = Recipe(weights, engine, device, half, compile)
+        self._engine = self.recipe.load()
         self.card: WeightCard = self._engine.card
         self.device = str(self._engine.device)
         self._errors = FieldErrors(
             self.card.confidence_scale, self.card.sigma_scale, self.card.legacy_up_field
         )
         self._warnings = () if self.card.trained else (UNTRAINED,)
+
+    @classmethod
+    def of(cls, recipe: Recipe) -> Calibrator:
+        """The same as another, in another process: ``recipe`` travels."""
+        return cls(
+            recipe.weights,
+            device=recipe.device,
+            precision="bfloat16" if recipe.half else "float32",
+            compile=recipe.compile,
+            engine=recipe.engine,
+        )
+
+    @property
+    def on_processor(self) -> bool:
+        """Whether the network runs where everything else does."""
+        return self._engine.on_processor
 
     # A path, too, is a sequence of paths to a type checker; the first of the two is meant.
     @overload
@@ -198,7 +212,7 @@ class Calibrator:
         if alone or not question.coupling.separate:
             answers = chain.from_iterable(answer(self._engine, chunk) for chunk in chunks)
         else:
-            answers = stream(self._engine, self._recipe, chunks, None)
+            answers = stream(self._engine, self.recipe, chunks, None)
         by_row = dict(zip(chain.from_iterable(rows), answers, strict=True))
         outcomes = [by_row[index] for index in range(count)]
         return _alone(outcomes) if alone else outcomes
@@ -229,14 +243,14 @@ class Calibrator:
         question = Question.create([model], self._errors, self._warnings, **options)
         size, every = size_of_chunks(self._engine), iter(images)
         few = iter(lambda: list(islice(every, size)), [])
-        return stream(self._engine, self._recipe, map(question.repeated, few), workers)
+        return stream(self._engine, self.recipe, map(question.repeated, few), workers)
 
     def stages(self, camera_model: str | CameraModel, **options: Unpack[Options]) -> Stages:
         """The stages of ``calibrate_many``, for machines of their own."""
         question = Question.create(
             [get_model(camera_model)], self._errors, self._warnings, **options
         )
-        return Stages(self._recipe, self._engine.spec, question)
+        return Stages(self.recipe, self._engine.spec, question)
 
     def calibrate_set(
         self,
@@ -276,7 +290,7 @@ class Calibrator:
         if count == 0:
             return iter(())
         groups = groups_of(True if cameras is None else cameras, count)
-        coupling = couple(count, groups, None, torch.device("cpu"))
+        coupling = couple(count, groups, None)
         given = Given.create(
             model,
             coupling,

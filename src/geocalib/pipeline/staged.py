@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from geocalib.arrays import common_namespace, to_array
+from geocalib.arrays import to_numpy
 from geocalib.imaging import ImageSource, InputSpec
 from geocalib.pipeline.chunks import Chunk, apart, in_order
 from geocalib.pipeline.engines import Recipe
@@ -97,7 +97,7 @@ def _prepare(spec: InputSpec, chunk: Photos) -> list[Prepared | Failure]:
 
 def _solve(chunk: Sights) -> list[Outcome]:
     """In a worker."""
-    return solve(chunk.task, [_received(photo) for photo in chunk.photos])
+    return solve(chunk.task, chunk.photos)
 
 
 # What travels between processes is as small as it can be without a loss.
@@ -120,12 +120,4 @@ def _sent(sight: Seen | Failure) -> Seen | Failure:
     """With its fields as arrays that travel well."""
     if isinstance(sight, Failure):
         return sight
-    return replace(sight, fields=sight.fields.map(np.asarray))
-
-
-def _received(sight: Seen | Failure) -> Seen | Failure:
-    """With its fields as the fit takes them."""
-    if isinstance(sight, Failure):
-        return sight
-    xp = common_namespace()
-    return replace(sight, fields=sight.fields.map(lambda value: to_array(value, xp)))
+    return replace(sight, fields=sight.fields.map(to_numpy))

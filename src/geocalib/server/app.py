@@ -36,11 +36,15 @@ PAGE = Path(__file__).parent / "page"
 
 
 def create_app(
-    calibrator: Calibrator, limits: Limits | None = None, key: str | None = None
+    calibrator: Calibrator,
+    limits: Limits | None = None,
+    key: str | None = None,
+    workers: int = 0,
 ) -> FastAPI:
-    """A server with one calibrator. key: what clients must send to be answered, if anything."""
+    """A server with one calibrator. key: what clients must send to be answered, if anything.
+    workers: processes that look at photos, each with a core of its own; 0: this one does."""
     limits = limits or Limits()
-    service = Service(calibrator, limits)
+    service = Service(calibrator, limits, workers)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:

@@ -1,22 +1,24 @@
-"""Images of all clients through the network together, as many as it takes at once."""
+"""Images of all clients in batches: as many at once as it makes sense to look at."""
 
 from __future__ import annotations
 
+import math
 import queue
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import TypeVar
 
-from geocalib.pipeline.calibrator import Calibrator
-from geocalib.pipeline.predict import LARGEST_BATCH, Seen
-from geocalib.pipeline.prepare import Prepared
-from geocalib.pipeline.rotation import Mode
-from geocalib.result.calibration import Failure, Outcome
+from geocalib.errors import GeoCalibError
+from geocalib.pipeline.workers import WorkerLostError
+from geocalib.result.calibration import Failure
+from geocalib.server.crew import Crew
+from geocalib.server.limits import Limits
 from geocalib.server.requests import Options
+from geocalib.server.stages import Answer, answers
+from geocalib.server.uploads import Upload
 
 WINDOW_SECONDS = 0.004
 """How long the first of a batch waits for others."""
@@ -24,50 +26,43 @@ RECENT = 0.2
 """Weight of the last batch in what is said of late ones."""
 
 
-Member = TypeVar("Member")
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What became of one image."""
-
-    sight: Seen | Failure
-    outcome: Outcome | None
-    """None where it is to be fitted together with others."""
-
-
 @dataclass(frozen=True)
 class Item:
     """One image on its way."""
 
-    image: Prepared
-    mode: Mode
+    image: Upload
     options: Options
     answer: Future[Answer] = field(default_factory=Future)
 
 
 class Batcher:
-    """A thread that takes images through the network and the fit."""
+    """Threads that each hand the next batch to the crew."""
 
-    def __init__(self, calibrator: Calibrator, note: Callable[[int], None]) -> None:
+    def __init__(self, crew: Crew, limits: Limits, note: Callable[[int], None]) -> None:
         """note: is told the size of every batch."""
-        self._calibrator, self._note = calibrator, note
+        self._crew, self._limits, self._note = crew, limits, note
         self.seconds_each = 0.0
-        """What an image took of late."""
+        """Between two images of late, when there is no lack of them."""
         self._items: queue.SimpleQueue[Item | None] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._work, name="batches", daemon=True)
-        self._thread.start()
+        self._threads = [
+            threading.Thread(target=self._work, name="batches", daemon=True)
+            for _ in range(crew.count)
+        ]
+        for thread in self._threads:
+            thread.start()
 
-    def add(self, image: Prepared, mode: Mode, options: Options) -> Future[Answer]:
+    def add(self, image: Upload, options: Options) -> Future[Answer]:
         """The answer for an image, once it is there. Cancelled, the image is passed over."""
-        item = Item(image, mode, options)
+        item = Item(image, options)
         self._items.put(item)
         return item.answer
 
     def stop(self) -> None:
         """Finish what was added, and end."""
-        self._items.put(None)
-        self._thread.join()
+        for _ in self._threads:
+            self._items.put(None)
+        for thread in self._threads:
+            thread.join()
 
     def _work(self) -> None:
         while (batch := self._next()) is not None:
@@ -76,9 +71,12 @@ class Batcher:
                 continue
             self._note(len(wanted))
             began = time.monotonic()
-            for alike in _grouped(wanted, [item.mode for item in wanted]):
-                self._answer(alike)
-            each = (time.monotonic() - began) / len(wanted)
+            alike: dict[Options, list[Item]] = defaultdict(list)
+            for item in wanted:
+                alike[item.options].append(item)
+            for items in alike.values():
+                self._answer(items)
+            each = (time.monotonic() - began) / len(wanted) / self._crew.count
             self.seconds_each += RECENT * (each - self.seconds_each)
 
     def _next(self) -> list[Item] | None:
@@ -86,12 +84,13 @@ class Batcher:
         first = self._items.get()
         if first is None:
             return None
-        batch, until = [first], time.monotonic() + WINDOW_SECONDS
-        while len(batch) < LARGEST_BATCH:
-            # Those that wait already are taken at once; for others, a moment.
-            late = len(batch) >= self._calibrator.batch
+        time.sleep(WINDOW_SECONDS)
+        # What waits is shared with the other threads, who are about to be done.
+        share = min(self._crew.most, 1 + math.ceil(self._items.qsize() / self._crew.count))
+        batch = [first]
+        while len(batch) < share:
             try:
-                item = self._items.get(timeout=0 if late else max(0, until - time.monotonic()))
+                item = self._items.get_nowait()
             except queue.Empty:
                 break
             if item is None:
@@ -101,41 +100,21 @@ class Batcher:
         return batch
 
     def _answer(self, items: Sequence[Item]) -> None:
-        """Answers to images of one mode. Where something goes wrong with several, each is tried
-        alone: one must not spoil the others."""
+        """Answers to images of which the same is asked. Where something goes wrong with several,
+        each is tried alone: one must not spoil the others."""
+        images = [item.image for item in items]
         try:
-            sights = self._calibrator.look(
-                [item.image for item in items], any_rotation=items[0].mode
-            )
-            answers = self._fitted(items, sights)
+            found = self._crew.ask(answers, images, items[0].options, self._limits)
         except Exception as error:
-            if len(items) == 1:
-                items[0].answer.set_exception(error)
-                return
-            for item in items:
-                self._answer([item])
+            if len(items) > 1 and not isinstance(error, GeoCalibError):
+                for item in items:
+                    self._answer([item])
+            elif isinstance(error, WorkerLostError):
+                failure = Failure(images[0].name or None, None, None, f"image: {error}")
+                items[0].answer.set_result(Answer(failure, failure))
+            else:
+                for item in items:
+                    item.answer.set_exception(error)
             return
-        for item, answer in zip(items, answers, strict=True):
+        for item, answer in zip(items, found, strict=True):
             item.answer.set_result(answer)
-
-    def _fitted(self, items: Sequence[Item], sights: Sequence[Seen | Failure]) -> list[Answer]:
-        """With outcomes, where images stand for themselves; those of equal options in one fit."""
-        outcomes: dict[int, Outcome] = {}
-        rows = [row for row, item in enumerate(items) if not item.options.shared]
-        for alike in _grouped(rows, [items[row].options for row in rows]):
-            options = items[alike[0]].options
-            found = self._calibrator.fit(
-                [sights[row] for row in alike],
-                options.camera_model.value,
-                lines=options.lines.value,
-                **options.knowns,
-            )
-            outcomes.update(zip(alike, found, strict=True))
-        return [Answer(sight, outcomes.get(row)) for row, sight in enumerate(sights)]
-
-
-def _grouped(members: Sequence[Member], keys: Sequence[Hashable]) -> list[list[Member]]:
-    groups: dict[Hashable, list[Member]] = defaultdict(list)
-    for member, key in zip(members, keys, strict=True):
-        groups[key].append(member)
-    return list(groups.values())

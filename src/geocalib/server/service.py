@@ -4,29 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import math
-import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
-from geocalib.errors import ImageError
-from geocalib.imaging import read_size
 from geocalib.pipeline.calibrator import Calibrator
 from geocalib.pipeline.predict import Seen
-from geocalib.pipeline.prepare import Prepared
-from geocalib.pipeline.question import rotation_of
-from geocalib.pipeline.request import Lines
-from geocalib.pipeline.rotation import Mode
+from geocalib.pipeline.workers import WorkerLostError
 from geocalib.result.calibration import Calibration, Failure, Outcome
-from geocalib.server.batching import Answer, Batcher
+from geocalib.server.batching import Batcher
 from geocalib.server.cache import Sights
+from geocalib.server.crew import Crew, Here, Processes
 from geocalib.server.grids import sight_of
-from geocalib.server.limits import MEGA, Limits, RefusedError, busy
+from geocalib.server.limits import Limits, RefusedError, busy
 from geocalib.server.metrics import Metrics
-from geocalib.server.pictures import rendered
 from geocalib.server.requests import Options, RefitRequest, RenderRequest
+from geocalib.server.stages import picture
 from geocalib.server.uploads import Budget, Upload
 
 LONGEST_WAIT = 60
@@ -52,37 +48,36 @@ class Answered:
 class Service:
     """One calibrator for all clients. But for ``stop``, to be called from one event loop."""
 
-    def __init__(self, calibrator: Calibrator, limits: Limits) -> None:
+    def __init__(self, calibrator: Calibrator, limits: Limits, workers: int) -> None:
+        """workers: processes to do the work; 0: this one."""
         self.calibrator, self.limits = calibrator, limits
         self.sights = Sights(limits.kept, 60 * limits.kept_minutes)
         self.budget = Budget(limits.upload_bytes)
         self.ready = True
         self._waiting = 0
         self.metrics = Metrics(lambda: self._waiting, lambda: len(self.sights))
-        self._batcher = Batcher(calibrator, self.metrics.batches.observe)
-        # To read a photo and to find its lines leaves Python to others most of the time.
-        self._slow = ThreadPoolExecutor(max(2, os.cpu_count() or 1), "photos")
+        self._crew: Crew = Processes(calibrator.recipe, workers) if workers else Here(calibrator)
+        self._batcher = Batcher(self._crew, limits, self.metrics.batches.observe)
+        self._pictures = ThreadPoolExecutor(self._crew.count, "pictures")
         # Those who drag a slider do not wait for the photos of others.
-        self._quick = ThreadPoolExecutor(2, "fits")
+        self._fits = ThreadPoolExecutor(2, "fits")
 
     def stop(self) -> None:
         """Finish what was accepted."""
         self.ready = False
-        self._slow.shutdown()
-        self._quick.shutdown()
+        self._pictures.shutdown()
+        self._fits.shutdown()
         self._batcher.stop()
+        self._crew.stop()
 
     async def calibrate(self, images: Sequence[Upload], options: Options) -> list[Answered]:
         """The answer for each image, in order."""
-        knowns = options.knowns
         self.calibrator.check(
-            len(images), options.camera_model.value, lines=options.lines.value, **knowns
+            len(images), options.camera_model.value, lines=options.lines.value, **options.knowns
         )
-        mode = rotation_of("auto", knowns.get("gravity"), knowns.get("roll_deg"))
         with self._places(len(images)):
-            answers = await asyncio.gather(
-                *(self._calibrate(image, mode, options) for image in images)
-            )
+            waiting = [self._batcher.add(image, options) for image in images]
+            answers = await asyncio.gather(*map(asyncio.wrap_future, waiting))
             outcomes = [answer.outcome for answer in answers]
             if options.shared:
                 outcomes = [*await self._fit([answer.sight for answer in answers], options)]
@@ -113,12 +108,12 @@ class Service:
     async def render(self, image: Upload, asked: RenderRequest) -> bytes:
         """The file of a picture."""
         with self._places(1):
-            if (failure := await self._run(lambda: self._refused(image))) is not None:
-                raise RefusedError(422, failure.error)
             calibration = await self._calibration(asked)
-            return await self._run(
-                lambda: rendered(image.data, calibration, asked.kind, asked.border, asked.format)
-            )
+            draw = partial(self._crew.ask, picture, image, calibration, asked, self.limits)
+            try:
+                return await _in(self._pictures, draw)
+            except WorkerLostError as error:
+                raise RefusedError(422, f"image: {error}") from None
 
     async def _calibration(self, asked: RenderRequest) -> Calibration:
         if asked.record is not None:
@@ -131,46 +126,14 @@ class Service:
 
     async def _fit(self, sights: Sequence[Seen | Failure], options: Options) -> list[Outcome]:
         """The outcomes of what was seen."""
-        return await self._run(
-            lambda: self.calibrator.fit(
-                sights, options.camera_model.value, lines=options.lines.value, **options.knowns
-            ),
-            self._quick,
+        fit = partial(
+            self.calibrator.fit,
+            sights,
+            options.camera_model.value,
+            lines=options.lines.value,
+            **options.knowns,
         )
-
-    async def _run(
-        self, work: Callable[[], Result], pool: ThreadPoolExecutor | None = None
-    ) -> Result:
-        """The result of some work, done in a thread."""
-        return await asyncio.get_running_loop().run_in_executor(pool or self._slow, work)
-
-    async def _calibrate(self, image: Upload, mode: Mode, options: Options) -> Answer:
-        with_lines = options.lines is not Lines.OFF
-        prepared = await self._run(lambda: self._prepare(image, with_lines))
-        if isinstance(prepared, Failure):
-            return Answer(prepared, prepared)
-        return await asyncio.wrap_future(self._batcher.add(prepared, mode, options))
-
-    def _prepare(self, image: Upload, lines: bool) -> Prepared | Failure:
-        if (failure := self._refused(image)) is not None:
-            return failure
-        name = image.name or None
-        prepared = self.calibrator.prepare(image.data, lines=lines)
-        if isinstance(prepared, Failure):
-            return replace(prepared, image=name)
-        return replace(prepared, file=replace(prepared.file, path=name, name=name or "image"))
-
-    def _refused(self, image: Upload) -> Failure | None:
-        """Why an image is not even decoded, if it is not."""
-        name = image.name or None
-        try:
-            size = read_size(image.data)
-        except ImageError as error:
-            return Failure(name, None, None, str(error))
-        if size[0] * size[1] <= self.limits.pixels:
-            return None
-        most = f"more than {self.limits.pixels / MEGA:g} megapixels; shrink it first"
-        return Failure(name, *size, f"image is {size[0]}x{size[1]} pixels, {most}")
+        return await _in(self._fits, fit)
 
     def _answered(self, name: str, sight: Seen | Failure, outcome: Outcome | None) -> Answered:
         assert outcome is not None  # Those that are fitted together have theirs by now.
@@ -189,3 +152,8 @@ class Service:
             yield
         finally:
             self._waiting -= count
+
+
+async def _in(pool: ThreadPoolExecutor, work: Callable[[], Result]) -> Result:
+    """The result of some work, done in a thread."""
+    return await asyncio.get_running_loop().run_in_executor(pool, work)

@@ -1,0 +1,282 @@
+"""What a server holds, on loopback, beside what the pipeline does without one (docs/server.md).
+
+python benchmarks/server.py                          everything
+python benchmarks/server.py --only throughput        or: latency, refit, memory
+python benchmarks/server.py --clients 16 --seconds 20
+
+throughput  so many clients, each with a photo of its own size and content, one request after the
+            other; the same photos through ``Calibrator.calibrate_many`` before and after, in turns,
+            as the machine's pace changes. Every answer is held against the client's own: its name,
+            which is a checksum of the photo, size and numbers.
+latency     requests that come at random at half that pace: median and 99th percentile.
+refit       one photo again and again with other things known, as a slider does it.
+memory      10,000 requests of all kinds: resident memory after each tenth.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import hashlib
+import io
+import json
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import httpx2
+from PIL import Image
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "tests"))
+
+from geocalib.pipeline.stream import AHEAD, TOGETHER  # noqa: E402
+from geocalib.pipeline.threads import threads  # noqa: E402
+from served import Served  # noqa: E402
+from server_fuzz import resident_megabytes  # noqa: E402
+
+TOWN = ROOT / "examples" / "town.jpg"
+COMPARED = {"fy": 1e-3, "roll_deg": 0.02, "pitch_deg": 0.02}
+"""Numbers of an answer, and how far apart two may be: fy as a share, angles in degrees. Networks
+round otherwise in batches of another size."""
+ROUNDS = 3
+
+
+@dataclass(frozen=True)
+class Own:
+    """A client's photo."""
+
+    data: bytes
+    size: tuple[int, int]
+    name: str
+
+
+def photos(count: int) -> list[Own]:
+    """Of different sizes near 640x480, each with a part of the town."""
+    town, owned = Image.open(TOWN).convert("RGB"), []
+    for i in range(count):
+        size = (640 + i % 8, 480 + i // 8 % 8)
+        left, top = 12 * (i % 16), 8 * (i // 16)
+        picture = town.crop((left, top, left + 720, top + 540)).resize(size)
+        file = io.BytesIO()
+        picture.save(file, "JPEG", quality=90)
+        name = hashlib.sha256(file.getvalue()).hexdigest()
+        owned.append(Own(file.getvalue(), size, name))
+    return owned
+
+
+BARE = """
+import json, sys, time
+from itertools import cycle, islice
+sys.path[:0] = {paths!r}
+import server as benchmark
+from geocalib import Calibrator
+
+data = [own.data for own in benchmark.photos({count})]
+outcomes = Calibrator().calibrate_many(cycle(data), workers={cores})
+print(json.dumps([outcome.to_dict() for outcome in islice(outcomes, {count})]), flush=True)
+for line in sys.stdin:
+    list(islice(outcomes, {ahead}))
+    began, done = time.perf_counter(), 0
+    while time.perf_counter() - began < float(line):
+        next(outcomes)
+        done += 1
+    print(done / (time.perf_counter() - began), flush=True)
+"""
+
+
+class Bare:
+    """The pipeline without a server, in a process of its own."""
+
+    def __init__(self, count: int) -> None:
+        cores = threads()
+        # What was finished while nobody asked is no measure of pace.
+        ahead = cores * (1 + AHEAD) * TOGETHER
+        paths = [str(ROOT / "benchmarks")]
+        script = BARE.format(paths=paths, count=count, cores=cores, ahead=ahead)
+        pipe = subprocess.PIPE
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", script], stdin=pipe, stdout=pipe, text=True
+        )
+        self.records: list[dict[str, Any]] = json.loads(self._read())
+
+    def run(self, seconds: float) -> float:
+        """Images a second."""
+        assert self._process.stdin is not None
+        print(seconds, file=self._process.stdin, flush=True)
+        return float(self._read())
+
+    def _read(self) -> str:
+        assert self._process.stdout is not None
+        return self._process.stdout.readline()
+
+    def close(self) -> None:
+        self._process.communicate()
+
+
+def wrong(own: Own, truth: dict[str, Any], answer: httpx2.Response) -> str | None:
+    """What is wrong with an answer, if anything."""
+    if answer.status_code != 200:
+        return f"{answer.status_code} {answer.text[:100]}"
+    (record,) = answer.json()["results"]
+    if record["name"] != own.name or (record["width"], record["height"]) != own.size:
+        return "somebody else's answer"
+    for key, tolerance in COMPARED.items():
+        scale = truth[key] if key == "fy" else 1
+        if abs(record[key] - truth[key]) > tolerance * scale:
+            return f"{key} is {record[key]}, not {truth[key]}"
+    return None
+
+
+async def post(client: httpx2.AsyncClient, own: Own) -> httpx2.Response:
+    return await client.post("/v1/calibrate", files={"image": (own.name, own.data)})
+
+
+async def drive(
+    address: str, owned: Sequence[Own], truths: Sequence[dict[str, Any]], seconds: float
+) -> tuple[int, float, list[str]]:
+    """Answers, images a second, and what was wrong, of clients that ask one after the other."""
+    limits = httpx2.Limits(max_connections=None)
+    async with httpx2.AsyncClient(base_url=address, timeout=120, limits=limits) as client:
+        began = time.perf_counter()
+
+        async def ask(own: Own, truth: dict[str, Any]) -> list[str | None]:
+            verdicts = []
+            while time.perf_counter() - began < seconds:
+                verdicts.append(wrong(own, truth, await post(client, own)))
+            return verdicts
+
+        every = await asyncio.gather(*map(ask, owned, truths))
+        spent = time.perf_counter() - began
+    verdicts = [verdict for some in every for verdict in some]
+    return len(verdicts), len(verdicts) / spent, [verdict for verdict in verdicts if verdict]
+
+
+async def arrive(address: str, owned: Sequence[Own], pace: float, seconds: float) -> list[float]:
+    """Seconds that each request took; they arrive at random, so many a second."""
+    random, took, tasks = Random(0), [], []
+    async with httpx2.AsyncClient(base_url=address, timeout=120) as client:
+
+        async def ask(own: Own) -> None:
+            began = time.perf_counter()
+            answer = await post(client, own)
+            assert answer.status_code == 200, answer.text
+            took.append(time.perf_counter() - began)
+
+        end = time.perf_counter() + seconds
+        while time.perf_counter() < end:
+            tasks.append(asyncio.create_task(ask(random.choice(owned))))
+            await asyncio.sleep(random.expovariate(pace))
+        await asyncio.gather(*tasks)
+    return took
+
+
+def throughput(served: Served, owned: Sequence[Own], seconds: float) -> float:
+    bare = Bare(len(owned))
+    truths = bare.records
+    asyncio.run(drive(served.address, owned, truths, 3))
+    ratios, paces, answers, faults = [], [], 0, []
+    for _ in range(ROUNDS):
+        before = bare.run(seconds / ROUNDS)
+        count, pace, found = asyncio.run(drive(served.address, owned, truths, seconds / ROUNDS))
+        after = bare.run(seconds / ROUNDS)
+        alone = 0.5 * (before + after)
+        print(f"  bare {before:.2f} and {after:.2f}, server {pace:.2f} images/s", flush=True)
+        ratios.append(pace / alone)
+        paces.append(pace)
+        answers += count
+        faults += found
+    bare.close()
+    print(f"throughput: {statistics.median(ratios):.2f} of the bare pipeline's (at least 0.85)")
+    print(f"  {answers} answers, {len(faults)} lost, mixed up or wrong", *faults[:5], sep="\n  ")
+    return statistics.median(paces)
+
+
+def latency(served: Served, owned: Sequence[Own], pace: float, seconds: float) -> None:
+    took = sorted(asyncio.run(arrive(served.address, owned, 0.5 * pace, seconds)))
+    median, p99 = statistics.median(took), took[min(len(took) - 1, int(0.99 * len(took)))]
+    print(
+        f"latency at {0.5 * pace:.2f} images/s: {len(took)} requests, median {median:.3f} s, "
+        f"p99 {p99:.3f} s, {p99 / median:.2f} times it (less than 3)"
+    )
+
+
+def refit(served: Served, own: Own, count: int = 60) -> None:
+    with httpx2.Client(base_url=served.address, timeout=60) as client:
+        answer = client.post("/v1/calibrate", files={"image": (own.name, own.data)}).json()
+        name = answer["results"][0]["id"]
+        for label, known in (
+            ("focal length", lambda i: {"focal": 500 + i}),
+            ("roll and pitch", lambda i: {"roll_deg": i / 10, "pitch_deg": 5}),
+            ("all three", lambda i: {"focal": 500 + i, "roll_deg": i / 10, "pitch_deg": 5}),
+            ("simple_radial", lambda i: {"focal": 500 + i, "camera_model": "simple_radial"}),
+        ):
+            for lines in ("off", "auto"):
+                took = []
+                for i in range(count if lines == "off" else count // 4):
+                    began = time.perf_counter()
+                    body = {"id": name, "lines": lines, **known(i)}
+                    assert client.post("/v1/refit", json=body).status_code == 200
+                    took.append(1000 * (time.perf_counter() - began))
+                took.sort()
+                print(
+                    f"refit, {label}, lines {lines}: least {took[0]:.0f} ms, "
+                    f"median {statistics.median(took):.0f} ms (less than 50)",
+                    flush=True,
+                )
+
+
+def memory(served: Served, own: Own, count: int) -> None:
+    """Of ten requests one calibrates and one fits again; the others are of all kinds."""
+    record: dict[str, Any] = {}
+    readings = []
+    with httpx2.Client(base_url=served.address, timeout=120) as client:
+        for index in range(count):
+            match index % 10:
+                case 0:
+                    files = {"image": (own.name, own.data)}
+                    record = client.post("/v1/calibrate", files=files).json()["results"][0]
+                case 1:
+                    client.post("/v1/refit", json={"id": record["id"], "lines": "off"})
+                case 2 | 3:
+                    client.get(f"/v1/fields/{record['id']}")
+                case 4 | 5:
+                    client.post("/v1/export", json={"records": [record], "format": "colmap"})
+                case _:
+                    half = own.data[: index % len(own.data)]
+                    client.post("/v1/calibrate", files={"image": half})
+            if (index + 1) % max(1, count // 10) == 0:
+                readings.append(resident_megabytes(served.process.pid))
+                print(f"  {index + 1} requests, {readings[-1]:.0f} MB", flush=True)
+    growth = readings[-1] / readings[len(readings) // 2 - 1] - 1
+    print(f"memory: {100 * growth:+.1f}% over the last half of {count} requests")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--clients", type=int, default=64)
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--requests", type=int, default=10_000)
+    parser.add_argument("--only", choices=("throughput", "latency", "refit", "memory"))
+    asked = parser.parse_args()
+    owned = photos(asked.clients)
+    with Served("--queue", "1024") as served:
+        pace = 0.0
+        if asked.only in (None, "throughput", "latency"):
+            pace = throughput(served, owned, asked.seconds)
+        if asked.only in (None, "latency"):
+            latency(served, owned, pace, asked.seconds)
+        if asked.only in (None, "refit"):
+            refit(served, owned[0])
+        if asked.only in (None, "memory"):
+            memory(served, owned[0], asked.requests)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+"""Who does the work: processes with a core each, or this one, where an accelerator does most."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Protocol, TypeVar
+
+from geocalib.pipeline.calibrator import Calibrator
+from geocalib.pipeline.engines import Recipe
+from geocalib.pipeline.predict import LARGEST_BATCH
+from geocalib.pipeline.stream import TOGETHER
+from geocalib.pipeline.workers import Workers
+
+Result = TypeVar("Result")
+
+
+class Crew(Protocol):
+    """Threads may ask at the same time."""
+
+    @property
+    def count(self) -> int:
+        """How many can be asked at the same time."""
+
+    @property
+    def most(self) -> int:
+        """Images that it makes sense to ask about at once."""
+
+    def ask(self, work: Callable[..., Result], *arguments: Any) -> Result:
+        """What a function of ``geocalib.server.stages`` returns."""
+
+    def stop(self) -> None:
+        """When nobody asks any longer."""
+
+
+class Here:
+    """This process: one batch is read while the accelerator looks at another."""
+
+    count = 2
+    most = LARGEST_BATCH
+
+    def __init__(self, calibrator: Calibrator) -> None:
+        self._calibrator = calibrator
+
+    def ask(self, work: Callable[..., Result], *arguments: Any) -> Result:
+        return work(self._calibrator, *arguments)
+
+    def stop(self) -> None:
+        pass
+
+
+class Processes:
+    """Others. A photo that one of them dies of costs nothing but its own answer."""
+
+    most = TOGETHER
+
+    def __init__(self, recipe: Recipe, count: int) -> None:
+        self.count, self._recipe, self._workers = count, recipe, Workers(count)
+        # They start now, and not at the first request.
+        for ready in [self._workers.submit(self.ask, _nothing) for _ in range(count)]:
+            ready.result()
+
+    def ask(self, work: Callable[..., Result], *arguments: Any) -> Result:
+        return self._workers.ask(_done, self._recipe, work, arguments)
+
+    def stop(self) -> None:
+        self._workers.__exit__()
+
+
+def _done(recipe: Recipe, work: Callable[..., Result], arguments: tuple[Any, ...]) -> Result:
+    """In a worker."""
+    return work(_calibrator(recipe), *arguments)
+
+
+@cache
+def _calibrator(recipe: Recipe) -> Calibrator:
+    return Calibrator.of(recipe)
+
+
+def _nothing(_: Calibrator) -> None:
+    pass

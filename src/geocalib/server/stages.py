@@ -1,0 +1,79 @@
+"""What is done with photos, here or in another process. They are called by their names there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from geocalib.errors import ImageError
+from geocalib.imaging import read_size
+from geocalib.pipeline.calibrator import Calibrator
+from geocalib.pipeline.predict import Seen
+from geocalib.pipeline.prepare import Prepared
+from geocalib.pipeline.question import rotation_of
+from geocalib.pipeline.request import Lines
+from geocalib.result.calibration import Calibration, Failure, Outcome
+from geocalib.server.limits import MEGA, Limits
+from geocalib.server.pictures import rendered
+from geocalib.server.requests import Options, RenderRequest
+from geocalib.server.uploads import Upload
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What became of one image."""
+
+    sight: Seen | Failure
+    outcome: Outcome | None
+    """None where it is to be fitted together with others."""
+
+
+def answers(
+    calibrator: Calibrator, images: Sequence[Upload], options: Options, limits: Limits
+) -> list[Answer]:
+    """All three stages of a few images of which the same is asked."""
+    lines = options.lines is not Lines.OFF
+    prepared = [_prepared(calibrator, image, lines, limits) for image in images]
+    knowns = options.knowns
+    mode = rotation_of("auto", knowns.get("gravity"), knowns.get("roll_deg"))
+    sights = calibrator.look(prepared, any_rotation=mode)
+    if options.shared:
+        return [Answer(sight, None) for sight in sights]
+    outcomes = calibrator.fit(
+        sights, options.camera_model.value, lines=options.lines.value, **knowns
+    )
+    return [Answer(*pair) for pair in zip(sights, outcomes, strict=True)]
+
+
+def picture(
+    _: Calibrator, image: Upload, calibration: Calibration, asked: RenderRequest, limits: Limits
+) -> bytes:
+    """The file of a picture."""
+    if (failure := _refused(image, limits)) is not None:
+        raise ImageError(failure.error)
+    return rendered(image.data, calibration, asked.kind, asked.border, asked.format)
+
+
+def _prepared(
+    calibrator: Calibrator, image: Upload, lines: bool, limits: Limits
+) -> Prepared | Failure:
+    if (failure := _refused(image, limits)) is not None:
+        return failure
+    name = image.name or None
+    found = calibrator.prepare(image.data, lines=lines)
+    if isinstance(found, Failure):
+        return replace(found, image=name)
+    return replace(found, file=replace(found.file, path=name, name=name or "image"))
+
+
+def _refused(image: Upload, limits: Limits) -> Failure | None:
+    """Why an image is not even decoded, if it is not."""
+    name = image.name or None
+    try:
+        size = read_size(image.data)
+    except ImageError as error:
+        return Failure(name, None, None, str(error))
+    if size[0] * size[1] <= limits.pixels:
+        return None
+    most = f"more than {limits.pixels / MEGA:g} megapixels; shrink it first"
+    return Failure(name, *size, f"image is {size[0]}x{size[1]} pixels, {most}")
