@@ -92,9 +92,7 @@ def main() -> None:
         found = Counter(column)
         print(f"finished with status {status}: {len(column)} rows in {len(tables(output))} tables")
         print(f"lost {len(set(names) - set(found))}, doubled {len(column) - len(found)}")
-        print(
-            f"{asked.count / spent:.1f} photos / s, the work that was lost and three starts included"
-        )
+        print(f"{asked.count / spent:.1f} photos / s, with three starts and what was lost")
         time.sleep(2)
         print(f"worker processes left over: {orphans()}")
 

@@ -15,6 +15,7 @@ PICTURE = ROOT / "docs" / "pictures" / "architecture.png"
 
 STORY = {
     "cli": "options to a request",
+    "batch": "photos by the million",
     "server": "calibration over HTTP",
     "training": "losses through the fit",
     "evaluation": "errors, tables",

@@ -239,3 +239,16 @@ def test_batches_are_filled_up(calibrator: Calibrator) -> None:
     assert full.glance(images).tolist() == [3.0, 12.0]
     assert full.predict(images).up_confidence[:, 0, 0].tolist() == [3.0, 12.0]
     assert sizes == [4, 4]
+
+
+def test_arrays_travel_as_they_are() -> None:
+    rows = np.arange(12.0).reshape(3, 4)
+    with Workers(1) as pool:
+        turned, again = pool.ask(_turned, rows, rows[:, 1:])
+    np.testing.assert_array_equal(turned, rows.T)
+    np.testing.assert_array_equal(again, rows[:, 1:])
+    assert again.flags.writeable
+
+
+def _turned(first: Any, second: Any) -> tuple[Any, Any]:
+    return first.T, second

@@ -62,15 +62,15 @@ def command(
     try:
         with batch.alone():
             plan = batch.plan()
-            left = sum(map(len, plan.left(batch.place)))
+            parts = plan.left(batch.place)
+            left = sum(map(len, parts))
             count = sum(map(len, plan.parts))
             if left < count:
                 console.note(f"{count - left} of {count} photos are done: going on with {left}")
-            with console.progress(left, "calibrating") as advance:
-                for part, without in batch.run(plan, partial(load, network)):
+            with console.progress(len(parts), "tables") as advance:
+                for _, without in batch.run(plan, partial(load, network)):
                     failed += without
-                    for _ in part.entries:
-                        advance()
+                    advance()
     except KeyboardInterrupt:
         raise KeyboardInterrupt("run the same command again to go on") from None
     told = f", {failed} failed" if failed else ""
