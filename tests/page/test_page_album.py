@@ -178,3 +178,23 @@ def test_forgotten_photo_is_looked_at_again(open_page: Callable[..., Any]) -> No
         page.press("#focal-number", "Enter")
     still(page)
     assert numbers(page)["as on full frame"] == "30.0 mm given"
+
+
+def test_server_with_a_key_is_given_it(open_page: Callable[..., Any]) -> None:
+    page = open_page(refusals=True, webgl=False)
+    sent: list[str | None] = []
+
+    def guard(route: Any) -> None:
+        sent.append(route.request.headers.get("x-api-key"))
+        if sent[-1] == "open sesame":
+            route.continue_()
+        else:
+            route.fulfill(status=401, json={"error": "this needs the server's key"})
+
+    page.route("**/v1/**", guard)
+    drop(page, {"town.png": photo(4, 3)})
+    page.fill("#key-text", "open sesame")
+    page.press("#key-text", "Enter")
+    answered(page)
+    assert sent[0] is None
+    assert set(sent[1:]) == {"open sesame"}

@@ -1,5 +1,7 @@
 /** The server's answers. Every failure is an Error whose message is one sentence for people. */
 
+import { askKey, keyHeaders } from "./key.js";
+
 const PATIENCE = 20; // times that a full server is asked again
 
 class Refusal extends Error {
@@ -14,7 +16,7 @@ const wait = (seconds) => new Promise((done) => setTimeout(done, 1000 * seconds)
 async function ask(path, options, patience = PATIENCE) {
   let response;
   try {
-    response = await fetch(path, options);
+    response = await fetch(path, { ...options, headers: { ...options?.headers, ...keyHeaders() } });
   } catch {
     throw new Refusal("The server does not answer; is geocalib serve still running?", 0);
   }
@@ -22,6 +24,7 @@ async function ask(path, options, patience = PATIENCE) {
     await wait(Number(response.headers.get("Retry-After")) || 1);
     return ask(path, options, patience - 1);
   }
+  if (response.status === 401 && (await askKey())) return ask(path, options, patience);
   if (!response.ok) throw new Refusal(await reasonOf(response), response.status);
   return response;
 }

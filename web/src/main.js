@@ -48,6 +48,7 @@ function showPhoto() {
   element("stage-room").hidden = together;
   element("side-by-side").hidden = !together;
   element("switches").hidden = view !== "photo" && !together;
+  element("switches").classList.toggle("together", together);
   stage.set(album.selected, together ? "photo" : view, whatToShow());
   filmstrip.show(together);
   if (together) sideBySide.show(whatToShow());
