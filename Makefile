@@ -3,15 +3,21 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin
 
-.PHONY: demo test fuzz benchmark clean
+.PHONY: demo test page fuzz benchmark clean
 
-# The stamp is renewed when what is to be installed changes.
-$(VENV)/.installed: pyproject.toml constraints.txt
+INSTALL := $(RUN)/pip install --quiet --disable-pip-version-check -c constraints.txt
+
+# The stamps are renewed when what is to be installed changes.
+$(VENV)/.core: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(RUN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	$(INSTALL) -e .
 	@touch $@
 
-demo: $(VENV)/.installed
+$(VENV)/.installed: $(VENV)/.core
+	$(INSTALL) -e ".[dev]"
+	@touch $@
+
+demo: $(VENV)/.core
 	$(RUN)/python examples/demo.py
 
 test: $(VENV)/.installed
@@ -19,6 +25,10 @@ test: $(VENV)/.installed
 	$(RUN)/ruff check .
 	$(RUN)/mypy
 	$(RUN)/pytest -n auto --maxprocesses 4 --dist worksteal
+
+# The page of `geocalib serve`, of its sources in web/; what is built is kept in the repository.
+page:
+	cd web && npm ci && npm run build
 
 # Ten times as many damaged files as among the tests.
 fuzz: $(VENV)/.installed

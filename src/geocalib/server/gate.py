@@ -18,8 +18,8 @@ OPEN = ("/v1/health", "/v1/ready")
 
 HEADERS = {
     "Content-Security-Policy": (
-        "default-src 'self'; img-src 'self' blob: data:; style-src 'self' 'unsafe-inline'; "
-        "connect-src 'self' blob: data:; worker-src 'self' blob:; object-src 'none'; "
+        "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; "
+        "img-src 'self' blob: data:; connect-src 'self'; "
         "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     ),
     "Referrer-Policy": "no-referrer",

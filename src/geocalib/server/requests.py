@@ -26,7 +26,7 @@ from geocalib.solver.priors import Prior
 Model = TypeVar("Model", bound=BaseModel)
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Numbers = tuple[FiniteFloat, ...]
-Kind = Literal["overlay", "upright", "rectified", "undistorted"]
+Kind = Literal["photo", "overlay", "upright", "rectified", "undistorted"]
 PictureFormat = Literal["jpeg", "png"]
 
 LARGEST_GRID = 2048

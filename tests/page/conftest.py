@@ -1,0 +1,125 @@
+"""One server and one browser for all tests of the page."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from page_driving import TOWN, answered, drop, reset
+
+FLAGS = ["--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
+"""WebGL without a graphics card."""
+
+NO_WEBGL = """
+    const own = HTMLCanvasElement.prototype.getContext;
+    HTMLCanvasElement.prototype.getContext = function (kind, ...rest) {
+        return kind.startsWith("webgl") ? null : own.call(this, kind, ...rest);
+    };
+"""
+
+
+@pytest.fixture(scope="session")
+def address() -> Iterator[str]:
+    """Where a server with the packaged weights listens, in a thread of this process."""
+    uvicorn = pytest.importorskip("uvicorn", reason="geocalib[serve] is not installed")
+    from geocalib import Calibrator
+    from geocalib.server.app import create_app
+
+    config = uvicorn.Config(create_app(Calibrator()), port=0, log_level="warning")
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    while not server.started:
+        assert thread.is_alive()
+        time.sleep(0.01)
+    port = server.servers[0].sockets[0].getsockname()[1]
+    yield f"http://127.0.0.1:{port}/"
+    server.should_exit = True
+    thread.join()
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """Debian's Chromium."""
+    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    program = shutil.which("chromium")
+    if program is None:
+        pytest.skip("there is no chromium; apt-get install chromium")
+    with api.sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=program, args=FLAGS)
+        yield chromium
+        chromium.close()
+
+
+class Visit:
+    """A window with the page in it, and what went wrong there."""
+
+    def __init__(
+        self, browser: Any, address: str, refusals: bool, webgl: bool = True, **window: Any
+    ) -> None:
+        """refusals: whether the server is expected to refuse something. webgl: whether the
+        browser draws solids, which takes long without a graphics card."""
+        settings = {"viewport": {"width": 1200, "height": 800}, "reduced_motion": "reduce"}
+        self.context = browser.new_context(**(settings | window))
+        if not webgl:
+            self.context.add_init_script(NO_WEBGL)
+        self.page = self.context.new_page()
+        self.page.set_default_timeout(30_000)
+        self.wrongs: list[str] = []
+        self._address, self._refusals = address, refusals
+        self.page.on("pageerror", lambda error: self.wrongs.append(str(error)))
+        self.page.on("console", self._heard)
+        self.page.on("request", self._asked)
+        self.page.goto(address)
+
+    def _heard(self, message: Any) -> None:
+        # Only tests read pixels of WebGL back, and take WebGL away.
+        usual = ["ReadPixels", "WebGL context could not be created", "Error creating WebGL"]
+        usual += ["status of 4"] if self._refusals else []
+        if message.type in ("error", "warning") and not any(w in message.text for w in usual):
+            self.wrongs.append(message.text)
+
+    def _asked(self, request: Any) -> None:
+        if not request.url.startswith((self._address, "blob:", "data:")):
+            self.wrongs.append(f"asked {request.url}")
+
+
+@pytest.fixture
+def open_page(browser: Any, address: str) -> Iterator[Callable[..., Any]]:
+    """Opens the page, in a window that is as told. Nothing may be asked of another machine, and
+    nothing may go wrong in the scripts."""
+    visits = []
+
+    def open_(refusals: bool = False, **window: Any) -> Any:
+        visits.append(Visit(browser, address, refusals, **window))
+        return visits[-1].page
+
+    yield open_
+    for visit in visits:
+        visit.context.close()
+    assert [visit.wrongs for visit in visits] == [[] for _ in visits]
+
+
+@pytest.fixture(scope="module")
+def first_visit(browser: Any, address: str) -> Iterator[tuple[Visit, dict[str, Any]]]:
+    """One visit for a whole module: the example town, and the record that came for it."""
+    # Wide enough for strokes to be as the package draws them.
+    visit = Visit(browser, address, refusals=False, viewport={"width": 1360, "height": 860})
+    with visit.page.expect_response("**/v1/calibrate") as answer:
+        drop(visit.page, {"town.jpg": TOWN.read_bytes()})
+    answered(visit.page)
+    yield visit, answer.value.json()["results"][0]
+    visit.context.close()
+
+
+@pytest.fixture
+def town(first_visit: tuple[Visit, dict[str, Any]]) -> Iterator[tuple[Any, dict[str, Any]]]:
+    """A page that shows the example as it was found, and its record."""
+    visit, record = first_visit
+    reset(visit.page)
+    yield visit.page, record
+    assert visit.wrongs == []

@@ -1,0 +1,200 @@
+"""Several photos on the page, broken ones among them, and what can be taken away."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from page_driving import TOWN, answered, downloaded, drop, numbers, still
+from PIL import Image
+
+from geocalib import Camera
+from geocalib.formats import colmap, csv_table, json_lines, opencv
+from geocalib.geometry.gravity import from_roll_pitch
+from geocalib.synthetic import render_scene
+
+SIZE = (300, 200)
+
+
+@cache
+def photo(roll: float, pitch: float, f: float = 230.0) -> bytes:
+    """Of the rendered town, as a PNG file."""
+    camera = Camera.create("pinhole", f, SIZE)
+    angles = torch.tensor([[roll], [pitch]]).deg2rad()
+    picture = render_scene(camera, from_roll_pitch(*angles), subpixels=1)[0]
+    content = io.BytesIO()
+    pixels = (255 * picture.numpy()).round().astype(np.uint8)
+    Image.fromarray(pixels).save(content, "png")
+    return content.getvalue()
+
+
+def focal_lengths(page: Any) -> list[str]:
+    """Of all photos, as their cards have them."""
+    words = page.locator("#side-by-side .card-words").all_inner_texts()
+    return [text.rsplit(", ", 1)[1] for text in words]
+
+
+def test_two_photos_of_one_camera_get_one_focal_length(open_page: Callable[..., Any]) -> None:
+    page = open_page(webgl=False)
+    drop(page, {"left.png": photo(4, 3), "right.png": photo(-3, -2)})
+    answered(page)
+    page.check("input[value=together]", force=True)
+    apart = focal_lengths(page)
+    assert len(apart) == 2
+    assert apart[0] != apart[1]
+    with page.expect_request("**/v1/refit") as asked:
+        page.check("#shared")
+    told = asked.value.post_data_json
+    assert told["shared"] is True
+    assert len(told["ids"]) == 2
+    still(page)
+    together = focal_lengths(page)
+    assert together[0] == together[1]
+    # What is known of the camera is known of both; angles are each photo's own.
+    assert page.is_disabled("#roll")
+    page.fill("#focal-number", "35")
+    page.press("#focal-number", "Enter")
+    still(page)
+    assert focal_lengths(page) == ["35.0 mm", "35.0 mm"]
+    page.uncheck("#shared")
+    still(page)
+    assert page.is_enabled("#roll")
+
+
+def test_broken_file_gets_a_sentence_and_the_others_go_on(open_page: Callable[..., Any]) -> None:
+    page = open_page(refusals=True, webgl=False)
+    broken = {"notes.txt": b"no photo at all", "cut.jpg": TOWN.read_bytes()[:9000]}
+    drop(page, {**broken, "good.png": photo(4, 3)})
+    answered(page)
+    items = dict(
+        zip(
+            page.locator(".thumb-name").all_inner_texts(),
+            page.locator(".thumb-state").all_inner_texts(),
+            strict=True,
+        )
+    )
+    assert "no image that can be read" in items["notes.txt"]
+    assert "cut short" in items["cut.jpg"]
+    assert items["good.png"] == ""
+    assert page.inner_text("#photo-name") == "good.png"
+    assert page.inner_text("#progress") == "2 of 3 files gave no answer."
+    page.click("text=cut.jpg")
+    assert "cut short" in page.inner_text("#failure-words")
+    page.click("[aria-label='Remove cut.jpg']")
+    assert page.locator(".thumb").count() == 2
+
+
+def test_forty_photos_at_once_each_get_their_own_answer(open_page: Callable[..., Any]) -> None:
+    page = open_page(webgl=False)
+    answers: dict[str, float] = {}
+    page.on(
+        "response",
+        lambda response: (
+            answers.update({r["name"]: r["roll_deg"] for r in response.json()["results"]})
+            if response.url.endswith("/v1/calibrate")
+            else None
+        ),
+    )
+    rolls = {f"{number:02d}.png": (-9.0, 0.0, 9.0)[number % 3] for number in range(40)}
+    drop(page, {name: photo(roll, 3) for name, roll in rolls.items()})
+    done = "() => document.querySelectorAll('#filmstrip .ready').length === 40"
+    page.wait_for_function(done, timeout=120_000)
+    still(page)
+    assert answers.keys() == rolls.keys()
+    for name, roll in rolls.items():
+        assert answers[name] == pytest.approx(roll, abs=4)
+    # The page shows with each name what came for it.
+    page.check("input[value=together]", force=True)
+    for name, words in zip(
+        page.locator(".card-name").all_inner_texts(),
+        page.locator(".card-words").all_inner_texts(),
+        strict=True,
+    ):
+        shown = float(words.split("°")[0].removeprefix("Roll ").replace("−", "-"))
+        assert shown == pytest.approx(answers[name], abs=0.1)
+
+
+def test_files_are_read_back_as_they_were(open_page: Callable[..., Any], tmp_path: Path) -> None:
+    page = open_page(webgl=False)
+    with page.expect_response("**/v1/calibrate") as answer:
+        drop(page, {"town.png": photo(4, 3)})
+    record = answer.value.json()["results"][0]
+    answered(page)
+
+    (one,) = json_lines.read(downloaded(page, "[data-format=json]", tmp_path))
+    assert one.to_dict()["gravity"] == record["gravity"]
+    (same,) = csv_table.read(downloaded(page, "[data-format=csv]", tmp_path))
+    assert same.to_dict()["covariance"] == record["covariance"]
+    (camera,) = colmap.read(downloaded(page, "[data-format=colmap]", tmp_path)).values()
+    assert camera.f.item() == pytest.approx(record["fy"])
+    assert opencv.read(downloaded(page, "[data-format=opencv]", tmp_path)).f.item() == (
+        pytest.approx(record["fy"])
+    )
+    assert "camera_matrix" in downloaded(page, "[data-format=ros]", tmp_path).read_text()
+    scene = json.loads(downloaded(page, "[data-format=nerfstudio]", tmp_path).read_text())
+    assert scene["w"] == SIZE[0]
+    for kind in ("overlay", "upright", "rectified", "undistorted"):
+        with Image.open(downloaded(page, f"[data-picture={kind}]", tmp_path)) as picture:
+            assert min(picture.size) > 100
+
+
+def test_files_of_all_photos_come_as_one(open_page: Callable[..., Any], tmp_path: Path) -> None:
+    page = open_page(webgl=False)
+    drop(page, {"left.png": photo(4, 3), "right.png": photo(-3, -2)})
+    answered(page)
+    page.check("#download-all")
+    found = json_lines.read(downloaded(page, "[data-format=json]", tmp_path))
+    assert [outcome.image for outcome in found] == ["left.png", "right.png"]
+    with zipfile.ZipFile(downloaded(page, "[data-format=opencv]", tmp_path)) as archive:
+        assert len(archive.namelist()) == 2
+
+
+def test_photo_that_browsers_cannot_show_is_shown(open_page: Callable[..., Any]) -> None:
+    page = open_page(webgl=False)
+    content = io.BytesIO()
+    Image.open(io.BytesIO(photo(4, 3))).save(content, "tiff")
+    drop(page, {"scan.tiff": content.getvalue()})
+    answered(page)
+    page.wait_for_function("() => document.querySelector('#picture').naturalWidth === 300")
+    assert "Roll" in numbers(page)
+
+
+def test_forgotten_photo_is_looked_at_again(open_page: Callable[..., Any]) -> None:
+    page = open_page(refusals=True, webgl=False)
+    drop(page, {"town.png": photo(4, 3)})
+    answered(page)
+    gone = {"status": 404, "json": {"error": "no photo of this id is kept"}}
+    page.route("**/v1/refit", lambda route: route.fulfill(**gone), times=1)
+    with page.expect_request("**/v1/calibrate"):
+        page.fill("#focal-number", "30")
+        page.press("#focal-number", "Enter")
+    still(page)
+    assert numbers(page)["as on full frame"] == "30.0 mm given"
+
+
+def test_server_with_a_key_is_given_it(open_page: Callable[..., Any]) -> None:
+    page = open_page(refusals=True, webgl=False)
+    sent: list[str | None] = []
+
+    def guard(route: Any) -> None:
+        sent.append(route.request.headers.get("x-api-key"))
+        if sent[-1] == "open sesame":
+            route.continue_()
+        else:
+            route.fulfill(status=401, json={"error": "this needs the server's key"})
+
+    page.route("**/v1/**", guard)
+    drop(page, {"town.png": photo(4, 3)})
+    page.fill("#key-text", "open sesame")
+    page.press("#key-text", "Enter")
+    answered(page)
+    assert sent[0] is None
+    assert set(sent[1:]) == {"open sesame"}

@@ -1,0 +1,134 @@
+/** All photos at a glance: a strip to choose from, and side by side with their horizons. */
+
+import { Camera } from "./camera.js";
+import { drawOverlay, leastOnScreen } from "./overlay.js";
+import { appearance, rows, withKnown } from "./words.js";
+
+const STATES = { waiting: "waiting", working: "looking …", ready: "", failed: "no answer" };
+
+function make(tag, className, text = "") {
+  const node = document.createElement(tag);
+  node.className = className;
+  node.textContent = text;
+  return node;
+}
+
+/** Keeps one node per photo under a list, made and renewed by two functions. */
+function keep(list, photos, create, renew) {
+  const nodes = new Map([...list.children].map((node) => [node.dataset.key, node]));
+  for (const photo of photos) {
+    const node = nodes.get(photo.key) ?? create(photo);
+    node.dataset.key = photo.key;
+    nodes.delete(photo.key);
+    renew(node, photo);
+    if (!node.isConnected) list.append(node);
+  }
+  for (const node of nodes.values()) node.remove();
+}
+
+export class Filmstrip {
+  constructor(album) {
+    this.album = album;
+    this.list = document.getElementById("filmstrip");
+  }
+
+  /** together: whether all are side by side already. */
+  show(together) {
+    const { photos } = this.album;
+    const alone = photos.length === 1 && photos[0].state !== "failed";
+    this.list.hidden = together || photos.length === 0 || alone;
+    keep(this.list, photos, (photo) => this.#create(photo), (node, photo) => this.#renew(node, photo));
+  }
+
+  #create(photo) {
+    const item = make("li", "");
+    const button = make("button", "thumb");
+    button.type = "button";
+    button.addEventListener("click", () => this.album.select(photo));
+    const picture = make("img", "");
+    picture.alt = "";
+    picture.loading = "lazy";
+    const words = make("span", "thumb-words");
+    words.append(make("span", "thumb-name", photo.name), make("span", "thumb-state"));
+    button.append(picture, words);
+    const remove = make("button", "remove", "×");
+    remove.type = "button";
+    remove.setAttribute("aria-label", `Remove ${photo.name}`);
+    remove.addEventListener("click", () => this.album.remove(photo));
+    item.append(button, remove);
+    return item;
+  }
+
+  #renew(item, photo) {
+    const [button] = item.children;
+    const picture = button.querySelector("img");
+    if (photo.image && !picture.src) picture.src = photo.url;
+    item.className = photo.state;
+    button.setAttribute("aria-current", String(photo === this.album.selected));
+    const state = button.querySelector(".thumb-state");
+    state.textContent = photo.error ?? STATES[photo.state];
+  }
+}
+
+export class SideBySide {
+  constructor(album, look) {
+    this.album = album;
+    this.look = look;
+    this.sights = new WeakMap(); // what each card shows
+    this.list = document.getElementById("side-by-side");
+  }
+
+  show(what) {
+    keep(
+      this.list,
+      this.album.photos,
+      (photo) => this.#create(photo),
+      (node, photo) => this.#renew(node, photo, what),
+    );
+  }
+
+  #create(photo) {
+    const item = make("li", "");
+    const button = make("button", "card");
+    button.type = "button";
+    button.addEventListener("click", () => this.look(photo));
+    const view = make("span", "card-picture");
+    const picture = make("img", "");
+    picture.alt = "";
+    view.append(picture, make("canvas", "card-overlay"));
+    button.append(view, make("strong", "card-name", photo.name), make("span", "card-words"));
+    item.append(button);
+    return item;
+  }
+
+  #renew(item, photo, what) {
+    const sight = [...appearance(photo), JSON.stringify(what)];
+    const before = this.sights.get(item) ?? [];
+    if (sight.every((part, i) => part === before[i])) return;
+    this.sights.set(item, sight);
+    const picture = item.querySelector("img");
+    if (photo.image && !picture.src) picture.src = photo.url;
+    const words = item.querySelector(".card-words");
+    item.className = photo.record ? "ready" : photo.state;
+    if (!photo.record) {
+      words.textContent = photo.error ?? STATES[photo.state];
+      return;
+    }
+    // Its card must have its width before anything is drawn on it.
+    if (!picture.complete) picture.decode().then(() => this.#draw(item, photo, what), () => {});
+    this.#draw(item, photo, what);
+  }
+
+  #draw(item, photo, what) {
+    const record = withKnown(photo.record, photo.known);
+    const [roll, pitch, , , , mm] = rows(record);
+    item.querySelector(".card-words").textContent = `Roll ${roll.value}, pitch ${pitch.value}, ${mm.value}`;
+    const scale = (item.querySelector("img").clientWidth * devicePixelRatio) / record.width;
+    const size = [record.width, record.height].map((side) => Math.round(scale * side));
+    if (!size[0]) return;
+    const canvas = item.querySelector("canvas");
+    Object.assign(canvas, { width: size[0], height: size[1] });
+    const camera = new Camera(record).resized(...size);
+    drawOverlay(canvas.getContext("2d"), camera, record.gravity, what, photo.fields, leastOnScreen());
+  }
+}

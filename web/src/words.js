@@ -1,0 +1,147 @@
+/** An answer in words and in rows of numbers: text, for everybody to read. */
+
+import { Camera } from "./camera.js";
+import { degrees, gravityOf } from "./vectors.js";
+
+/** Names of the camera models for people, in the order of the menu. */
+export const LENSES = {
+  pinhole: "Pinhole: straight lines stay straight",
+  simple_radial: "Radial, 1 parameter",
+  radial: "Radial, 2 parameters",
+  radial3: "Radial, 3 parameters",
+  radial4: "Radial, 4 parameters",
+  division: "Division, 1 parameter",
+  division2: "Division, 2 parameters",
+  kannala_brandt: "Fisheye (Kannala-Brandt)",
+  ucm: "Wide (unified)",
+  eucm: "Wide (enhanced unified)",
+  double_sphere: "Wide (double sphere)",
+};
+
+const PARAMETERS = {
+  simple_radial: ["k₁"],
+  radial: ["k₁", "k₂"],
+  radial3: ["k₁", "k₂", "k₃"],
+  radial4: ["k₁", "k₂", "k₃", "k₄"],
+  division: ["k"],
+  division2: ["k₁", "k₂"],
+  kannala_brandt: ["k₁", "k₂", "k₃", "k₄"],
+  ucm: ["α"],
+  eucm: ["α", "β"],
+  double_sphere: ["ξ", "α"],
+};
+
+/** The record as it is with what is known in place: the fit will not change that. */
+export function withKnown(record, known) {
+  const changed = { ...record };
+  if (known.focal !== undefined) {
+    changed.fx = (known.focal * record.fx) / record.fy;
+    changed.fy = known.focal;
+    Object.assign(changed, new Camera(changed).fieldsOfView());
+  }
+  if (known.roll !== undefined || known.pitch !== undefined) {
+    changed.roll_deg = known.roll ?? record.roll_deg;
+    changed.pitch_deg = known.pitch ?? record.pitch_deg;
+    changed.gravity = gravityOf(changed.roll_deg, changed.pitch_deg);
+  }
+  return changed;
+}
+
+/** All that a picture of a photo follows from: equal lists, equal pictures. */
+export const appearance = (photo) => [
+  photo,
+  photo.image,
+  photo.record,
+  photo.fields,
+  photo.error,
+  JSON.stringify(photo.known),
+];
+
+const fixed = (value, digits) => value.toFixed(digits).replace("-", "−");
+const plus = (value, digits) => (value >= 0 ? "+" : "") + fixed(value, digits);
+
+/** As many digits as a sigma leaves meaning to: two of the sigma's own. */
+function digitsOf(sigma, most) {
+  if (!(sigma > 0)) return most;
+  return Math.max(0, Math.min(most, 1 - Math.floor(Math.log10(sigma))));
+}
+
+function row(name, value, sigma, { unit = "", sign = false, most = 2 } = {}) {
+  if (value === null || value === undefined) return { name, value: "unknown", sigma: "" };
+  const digits = digitsOf(sigma, most);
+  const spread = sigma === 0 ? "given" : sigma === null ? "" : `± ${fixed(sigma, digits)}${unit}`;
+  return { name, value: (sign ? plus : fixed)(value, digits) + unit, sigma: spread };
+}
+
+/** Rows of the table of numbers: { name, value, sigma }. */
+export function rows(record, known = {}) {
+  // An angle that is held while the other is free has a sigma all the same, of no meaning.
+  const sigma = { ...record.sigma };
+  if ("roll" in known) sigma.roll_deg = 0;
+  if ("pitch" in known) sigma.pitch_deg = 0;
+  const camera = new Camera(record);
+  const mm = camera.millimetres;
+  const bends = PARAMETERS[record.camera_model] ?? [];
+  return [
+    row("Roll", record.roll_deg, sigma.roll_deg, { unit: "°", sign: true }),
+    row("Pitch", record.pitch_deg, sigma.pitch_deg, { unit: "°", sign: true }),
+    row("Field of view, vertical", record.vfov_deg, sigma.vfov_deg, { unit: "°", most: 1 }),
+    row("Field of view, horizontal", record.hfov_deg, sigma.hfov_deg, { unit: "°", most: 1 }),
+    row("Focal length", record.fy, sigma.focal, { unit: " px", most: 1 }),
+    row("as on full frame", camera.equivalent, sigma.focal === null ? null : sigma.focal * mm, {
+      unit: " mm",
+      most: 1,
+    }),
+    ...bends.map((name, i) =>
+      row(`Distortion ${name}`, record.distortion[i], sigma.distortion[i], { sign: true, most: 4 }),
+    ),
+  ];
+}
+
+/** What the camera did, in one sentence. */
+export function sentence(record) {
+  const { roll_deg: roll, pitch_deg: pitch } = record;
+  const lean =
+    Math.abs(roll) < 0.25
+      ? "Held level"
+      : `Turned ${fixed(Math.abs(roll), 1)}° ${roll > 0 ? "clockwise" : "counter-clockwise"}`;
+  const look =
+    Math.abs(pitch) < 0.25
+      ? "looking straight ahead"
+      : `looking ${fixed(Math.abs(pitch), 1)}° ${pitch > 0 ? "up" : "down"}`;
+  const mm = new Camera(record).equivalent;
+  return `${lean}, ${look}, through a ${fixed(mm, mm < 20 ? 1 : 0)} mm lens.`;
+}
+
+/** Whether to believe it: { trusted, text, doubts }. */
+export function verdict(record) {
+  const doubts = record.warnings.map(capital);
+  const trusted = doubts.length === 0;
+  return {
+    trusted,
+    text: trusted ? "Nothing speaks against this answer." : "Take this with care.",
+    doubts,
+  };
+}
+
+/** What straight lines and sensors had to say. */
+export function remarks(record) {
+  const found = [];
+  const lines = record.lines?.verdict ?? "looked at again when the slider rests";
+  found.push(`Straight lines: ${lines}.`);
+  for (const prior of record.priors) {
+    const what = prior.quantity === "focal" ? "focal length" : "gravity";
+    const far = prior.tension === null ? "" : `, ${fixed(prior.tension, 1)} sigma apart`;
+    found.push(`${capital(prior.source)} tells the ${what}: ${prior.used ? "used" : "not used"}${far}.`);
+  }
+  return found;
+}
+
+const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+
+/** Where the box stands, in words. */
+export function boxWords({ x, z, side, turn }) {
+  const across = Math.abs(x) < 0.05 ? "" : `, ${fixed(Math.abs(x), 1)} to the ${x > 0 ? "right" : "left"}`;
+  const angle = ((degrees(turn) % 90) + 90) % 90;
+  return `The box stands ${fixed(z, 1)} camera heights ahead${across}, turned ${fixed(angle, 0)}°, ${fixed(side, 2)} high.`;
+}
