@@ -5,13 +5,19 @@ RUN := $(VENV)/bin
 
 .PHONY: demo test page fuzz benchmark clean
 
-# The stamp is renewed when what is to be installed changes.
-$(VENV)/.installed: pyproject.toml constraints.txt
+INSTALL := $(RUN)/pip install --quiet --disable-pip-version-check -c constraints.txt
+
+# The stamps are renewed when what is to be installed changes.
+$(VENV)/.core: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(RUN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	$(INSTALL) -e .
 	@touch $@
 
-demo: $(VENV)/.installed
+$(VENV)/.installed: $(VENV)/.core
+	$(INSTALL) -e ".[dev]"
+	@touch $@
+
+demo: $(VENV)/.core
 	$(RUN)/python examples/demo.py
 
 test: $(VENV)/.installed

@@ -146,7 +146,7 @@ def header(*cells: str) -> None:
 
 def take_photo(path: Path, size: tuple[int, int]) -> None:
     """A town with the grain of a sensor, as a JPEG."""
-    camera = Camera.create("pinhole", f=700.0, size=(1000, 750))
+    camera = Camera.create("pinhole", f=700.0, size=(1000, 750), dtype=torch.float32)
     gravity = sphere.from_roll_pitch(torch.tensor([0.05]), torch.tensor([0.1]))
     scene = (255 * render_scene(camera, gravity)[0]).byte().numpy()
     enlarged = np.asarray(Image.fromarray(scene).resize(size, Image.Resampling.BICUBIC))

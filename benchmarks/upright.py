@@ -15,7 +15,8 @@ import torch
 
 from geocalib.cli.inputs import find_images
 from geocalib.imaging import InputSpec, prepare, read_photo
-from geocalib.nets.upright import TURNS, find_upright
+from geocalib.nets.glance import TURNS
+from geocalib.nets.upright import find_upright
 from geocalib.nets.weights import load_network
 from geocalib.pipeline.rotation import judge
 

@@ -30,7 +30,7 @@ from geocalib.video.turns import Watcher
 
 SECONDS = 12
 SIZE, FOCAL = (480, 360), 300.0
-WIDE = Camera.create("pinhole", f=390.0, size=(1200, 900))
+WIDE = Camera.create("pinhole", f=390.0, size=(1200, 900), dtype=torch.float32)
 """The picture that all frames of a path are cut from: turning a camera needs no new rays."""
 SENSOR_NOISE = 4.0
 """Grey levels."""

@@ -15,6 +15,7 @@ PICTURE = ROOT / "docs" / "pictures" / "architecture.png"
 
 STORY = {
     "cli": "options to a request",
+    "batch": "photos by the million",
     "server": "calibration over HTTP",
     "training": "losses through the fit",
     "evaluation": "errors, tables",
@@ -38,6 +39,7 @@ STORY = {
     "geometry": "axes, gravity, fields",
     "files": "what may be written",
     "cameras": "one module per model",
+    "chances": "how likely chance is",
     "arrays": "NumPy and torch alike",
     "errors": "one class per failure",
 }

@@ -6,9 +6,10 @@ import math
 from dataclasses import replace
 from typing import Any
 
-import torch
+import numpy as np
 from hypothesis import strategies as st
 
+from geocalib.arrays import Array
 from geocalib.cameras import MODELS, Camera
 from geocalib.geometry import gravity as sphere
 from geocalib.result.calibration import Calibration, Failure, Outcome
@@ -35,11 +36,11 @@ def one(
         "c": (310.3, 251.7),
     } | camera
     free = ("roll direction", "pitch direction", "log f", *MODELS[model].parameters)
-    root = torch.linspace(0.001, 0.02, len(free) ** 2, dtype=torch.float64)
+    root = np.linspace(0.001, 0.02, len(free) ** 2)
     root = root.reshape(len(free), len(free))
     return Calibration(
         image=image,
-        camera=Camera.create(model, **given | {"f": torch.tensor(given["f"], dtype=torch.float64)}),
+        camera=Camera.create(model, **given | {"f": np.array(given["f"], np.float64)}),
         gravity=_gravity(math.radians(roll_deg), math.radians(pitch_deg)),
         sigma=Uncertainty(
             0.3, 0.4, 0.45, 1.2, 1.5, 12.5, 0.0, (0.01,) * len(MODELS[model].parameters), (0.0, 0.0)
@@ -73,7 +74,7 @@ def calibrations(draw: st.DrawFn) -> Calibration:
         image=draw(st.none() | st.text(min_size=1, max_size=12)),
         camera=Camera.create(
             model,
-            f=torch.tensor(draw(st.floats(1, 1e5)), dtype=torch.float64),
+            f=np.array(draw(st.floats(1, 1e5)), np.float64),
             size=draw(st.tuples(st.integers(1, 20000), st.integers(1, 20000))),
             distortion=[draw(st.floats(*bounds)) for bounds in model.bounds],
             c=draw(st.tuples(st.floats(-1e4, 1e4), st.floats(-1e4, 1e4))),
@@ -83,7 +84,7 @@ def calibrations(draw: st.DrawFn) -> Calibration:
         sigma=Uncertainty(
             *sigmas, tuple(draw(sigma) for _ in model.parameters), (draw(sigma), draw(sigma))
         ),
-        covariance=torch.tensor(covariance, dtype=torch.float64).reshape(len(names), len(names)),
+        covariance=np.array(covariance, np.float64).reshape(len(names), len(names)),
         parameters=tuple(names),
         status=draw(st.text(min_size=1, max_size=12)),
         warnings=tuple(draw(st.lists(st.text(max_size=12), max_size=2))),
@@ -97,6 +98,6 @@ def outcomes() -> st.SearchStrategy[Outcome]:
     return calibrations() | st.builds(Failure, st.none() | text, pixels, pixels, text)
 
 
-def _gravity(roll: float, pitch: float) -> torch.Tensor:
-    angles = torch.tensor([roll, pitch], dtype=torch.float64)
+def _gravity(roll: float, pitch: float) -> Array:
+    angles = np.array([roll, pitch], np.float64)
     return sphere.from_roll_pitch(angles[0], angles[1])

@@ -10,7 +10,6 @@ from typing import Any
 
 import av
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from calibrations import one
@@ -54,7 +53,7 @@ def seen(
     model: str = "pinhole",
 ) -> Calibration:
     """What a network might say of a frame of a clip."""
-    angles = torch.tensor([roll_deg, pitch_deg], dtype=torch.float64).deg2rad()
+    angles = np.deg2rad([roll_deg, pitch_deg])
     focal = HEIGHT / (2 * math.tan(math.radians(vfov_deg) / 2))
     size = {"size": (WIDTH, HEIGHT), "c": (WIDTH / 2, HEIGHT / 2)}
     made = one(model, None, f=focal, **size)
@@ -62,7 +61,7 @@ def seen(
     return replace(
         made,
         gravity=from_roll_pitch(angles[0], angles[1]),
-        covariance=torch.diag(torch.tensor(variances, dtype=torch.float64)),
+        covariance=np.diag(variances),
     )
 
 

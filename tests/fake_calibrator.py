@@ -64,7 +64,7 @@ class FakeCalibrator:
 
     def calibrate_many(
         self,
-        images: Iterable[str],
+        images: Iterable[Any],
         camera_model: str = "pinhole",
         *,
         workers: int | None = None,
@@ -73,9 +73,9 @@ class FakeCalibrator:
         """One by one; it is a call if there is an image."""
         signature(Calibrator.calibrate).bind(self, (), camera_model, **known)
         self.workers = workers
-        seen: list[str] = []
+        seen: list[Any] = []
         for image in images:
-            if self.interrupt_at == Path(image).name:
+            if isinstance(image, str) and self.interrupt_at == Path(image).name:
                 raise KeyboardInterrupt
             if not seen:
                 self.calls.append((seen, {"camera_model": camera_model, **known}))
@@ -96,16 +96,17 @@ class FakeCalibrator:
         self.calls.append((list(images), {"camera_model": camera_model, **known}))
         return [self._one(image, camera_model) for image in images]
 
-    def _one(self, image: str, camera_model: str) -> Outcome:
+    def _one(self, image: Any, camera_model: str) -> Outcome:
         try:
             photo = read_photo(image)
         except GeoCalibError as error:
-            return Failure(image, None, None, str(error))
+            return Failure(image if isinstance(image, str) else None, None, None, str(error))
         width, height = photo.size
         camera = {"size": photo.size, "c": (width / 2, height / 2)}
         focal = height / (2 * math.tan(math.radians(30)))
         blank = ("the photo shows next to nothing",) if is_blank(photo.pixels) else ()
-        return replace(one(camera_model, image, f=focal, **camera), warnings=(*photo.notes, *blank))
+        name = image if isinstance(image, str) else None
+        return replace(one(camera_model, name, f=focal, **camera), warnings=(*photo.notes, *blank))
 
 
 def picture(width: int = 64, height: int = 48, seed: int = 0) -> Image.Image:

@@ -8,14 +8,13 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from geocalib.cameras import Camera
 from geocalib.localize.rotation import from_vector
 
 Array = npt.NDArray[np.float64]
 
-PINHOLE = Camera.create("pinhole", f=800.0, size=(1000, 800), dtype=torch.float64)
+PINHOLE = Camera.create("pinhole", f=800.0, size=(1000, 800))
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,8 +46,8 @@ def make_view(
     generator = np.random.default_rng(seed)
     rotation = from_vector(generator.normal(0, 0.7, 3))
     centre = generator.uniform(-1, 1, 3) + origin
-    pixels = generator.uniform(0, camera.size[0].numpy(), (right + wrong, 2))
-    rays, valid = (part[0].numpy() for part in camera.unproject(torch.from_numpy(pixels)[None]))
+    pixels = generator.uniform(0, camera.size[0], (right + wrong, 2))
+    rays, valid = (part[0] for part in camera.unproject(pixels[None]))
     assert valid.all()
     points = (rays * generator.uniform(2, 10, (len(rays), 1))) @ rotation + centre
     points[right:] = generator.permutation(points[right:]) + generator.normal(size=(wrong, 3))

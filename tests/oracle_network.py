@@ -18,6 +18,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from geocalib.arrays import Array
 from geocalib.cameras import Camera, CameraModel
 from geocalib.geometry.fields import perspective_field
 from geocalib.geometry.gravity import from_roll_pitch
@@ -47,7 +48,7 @@ class Truth:
     """A camera of one original and the gravity (1, 3) it is under."""
 
     camera: Camera
-    gravity: Tensor
+    gravity: Array
 
     @property
     def size(self) -> tuple[int, int]:
@@ -65,11 +66,11 @@ def truth(
     **camera: Any,
 ) -> Truth:
     """hat: the distortion in units of the image height, k_i (H / f)^2i."""
-    f = torch.tensor(0.5 * size[1] / math.tan(math.radians(0.5 * vfov_deg)), dtype=torch.float64)
-    distortion = [k * float(f / size[1]) ** (2 * i + 2) for i, k in enumerate(hat)]
+    f = 0.5 * size[1] / math.tan(math.radians(0.5 * vfov_deg))
+    distortion = [k * (f / size[1]) ** (2 * i + 2) for i, k in enumerate(hat)]
     given = {"f": f, "size": size, "distortion": distortion} | camera
-    angles = torch.tensor([[roll_deg], [pitch_deg]], dtype=torch.float64).deg2rad()
-    return Truth(Camera.create(model, **given), from_roll_pitch(angles[0], angles[1]))
+    roll, pitch = np.deg2rad([[roll_deg], [pitch_deg]])
+    return Truth(Camera.create(model, **given), from_roll_pitch(roll, pitch))
 
 
 def picture(size: tuple[int, int], mark: int) -> npt.NDArray[np.uint8]:
@@ -82,12 +83,11 @@ def picture(size: tuple[int, int], mark: int) -> npt.NDArray[np.uint8]:
     return np.rint(np.stack(planes, -1)).astype(np.uint8)
 
 
-def line(values: Tensor) -> tuple[float, float]:
+def line(values: Array) -> tuple[float, float]:
     """Intercept and slope of values (n,) at 0.5, 1.5, ..., borders left out."""
-    places = torch.arange(len(values), dtype=torch.float64) + 0.5
+    places = np.arange(len(values)) + 0.5
     inner = slice(MARGIN, -MARGIN)
-    columns = torch.stack([torch.ones_like(places), places], 1)[inner]
-    intercept, slope = torch.linalg.lstsq(columns, values[inner, None]).solution[:, 0].tolist()
+    slope, intercept = np.polyfit(places[inner], values[inner], 1).tolist()
     return intercept, slope
 
 
@@ -106,33 +106,35 @@ class Oracle(nn.Module):
 
     def forward(self, image: Tensor) -> Prediction:
         self.batches.append(len(image))
-        return Prediction(*map(torch.cat, zip(*map(self._one, image), strict=True)))
+        seen = zip(*map(self._one, image.cpu().double().numpy()), strict=True)
+        return Prediction(*(torch.from_numpy(np.concatenate(part)).float() for part in seen))
 
-    def _one(self, image: Tensor) -> tuple[Tensor, ...]:
+    def _one(self, image: Array) -> tuple[Array, ...]:
         height, width = (side // self.stride for side in image.shape[1:])
         known = self.truths[round((255 * float(image[0].mean()) - STEP / 2) / STEP)]
         if known is None:
             shapes = ((1, 2, height, width), (1, 1, height, width), *2 * ((1, height, width),))
-            return tuple(torch.full(shape, torch.nan) for shape in shapes)
+            return tuple(np.full(shape, np.nan) for shape in shapes)
         # Where in the original the picture starts, and how many of its pixels each input pixel is.
         (left, step_x), (top, step_y) = (
             (side * intercept, side * slope)
             for side, (intercept, slope) in zip(
                 known.size,
-                (line(image[1].double().mean(0)), line(image[2].double().mean(1))),
+                (line(image[1].mean(0)), line(image[2].mean(1))),
                 strict=True,
             )
         )
-        x = left + step_x * self.stride * (torch.arange(width, dtype=torch.float64) + 0.5)
-        y = top + step_y * self.stride * (torch.arange(height, dtype=torch.float64) + 0.5)
-        points = torch.stack(torch.meshgrid(x, y, indexing="xy"), -1).reshape(1, -1, 2)
+        x = left + step_x * self.stride * (np.arange(width) + 0.5)
+        y = top + step_y * self.stride * (np.arange(height) + 0.5)
+        points = np.stack(np.meshgrid(x, y), -1).reshape(1, -1, 2)
         up, latitude, valid = perspective_field(known.camera, known.gravity, points)
         # Directions in pixels of the input, whose sides need not shrink alike.
-        up = nn.functional.normalize(up / up.new_tensor([step_x, step_y]), dim=-1)
-        confidence = valid.reshape(1, height, width).float()
+        up = up / (step_x, step_y)
+        up = up / np.linalg.norm(up, axis=-1, keepdims=True)
+        confidence = valid.reshape(1, height, width).astype(float)
         return (
-            up.float().transpose(1, 2).reshape(1, 2, height, width),
-            latitude.float().reshape(1, 1, height, width),
+            up.swapaxes(1, 2).reshape(1, 2, height, width),
+            latitude.reshape(1, 1, height, width),
             confidence,
             confidence,
         )

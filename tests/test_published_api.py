@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import numpy as np
 import pytest
 import torch
 from PIL import Image
@@ -59,7 +60,7 @@ def test_one_image() -> None:
     assert camera.hfov.item() > camera.vfov.item()
     assert camera.k1.tolist() == [0]
     # It points up; roll and pitch have the signs they have in the rest of the package.
-    torch.testing.assert_close(gravity.vec3d, -known.gravity.float(), atol=1e-3, rtol=0)
+    np.testing.assert_allclose(gravity.vec3d, -known.gravity, atol=1e-3, rtol=0)
     assert gravity.rp.rad2deg().tolist()[0] == pytest.approx([7, -11], abs=0.05)
     assert [gravity.roll.item(), gravity.pitch.item()] == gravity.rp[0].tolist()
     assert result["covariance"].shape == (1, 3, 3)
@@ -79,7 +80,7 @@ def test_fields_are_those_of_the_whole_image() -> None:
     assert 0.9 < seen.float().mean() < 1
     for name, field in (("up_field", up), ("latitude_field", latitude)):
         assert result[name].shape == field.shape
-        error = (result[name] - field).abs().amax(1)[0]
+        error = (result[name] - torch.from_numpy(field)).abs().amax(1)[0]
         assert error[seen].max() < 0.01
 
 
@@ -97,9 +98,7 @@ def test_a_batch_and_one_camera() -> None:
 def test_distortion() -> None:
     known = truth(SIZE, model="division", hat=(-0.1,))
     result = model_of(known).calibrate(tensor(0), camera_model="simple_divisional")
-    torch.testing.assert_close(
-        result["camera"].k1.double(), known.camera.distortion[:, 0], rtol=0.02, atol=0
-    )
+    assert result["camera"].k1.item() == pytest.approx(known.camera.distortion.item(), rel=0.02)
     assert result["camera"].camera.model.name == "division"
     assert result["covariance"].shape == (1, 4, 4)
 

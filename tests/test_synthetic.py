@@ -16,10 +16,14 @@ from geocalib.synthetic import BALL, POST, Scene, render_scene
 
 SIZE = (240, 160)
 CAMERAS = {
-    "pinhole": Camera.create("pinhole", f=120.0, size=SIZE),
-    "off-centre": Camera.create("pinhole", f=120.0, size=SIZE, c=(100.0, 90.0), aspect=1.2),
-    "barrel": Camera.create("simple_radial", f=190.0, size=SIZE, distortion=[-0.25]),
-    "fisheye": Camera.create("kannala_brandt", f=80.0, size=SIZE),
+    "pinhole": Camera.create("pinhole", f=120.0, size=SIZE, dtype=torch.float32),
+    "off-centre": Camera.create(
+        "pinhole", f=120.0, size=SIZE, c=(100.0, 90.0), aspect=1.2, dtype=torch.float32
+    ),
+    "barrel": Camera.create(
+        "simple_radial", f=190.0, size=SIZE, distortion=[-0.25], dtype=torch.float32
+    ),
+    "fisheye": Camera.create("kannala_brandt", f=80.0, size=SIZE, dtype=torch.float32),
 }
 PIXEL = 1 / 80
 """Upper bound of what one pixel of these cameras spans, radians."""
@@ -113,14 +117,16 @@ def test_posts_stand_where_the_camera_projects_them(name: str) -> None:
 
 
 def test_the_same_seed_is_the_same_town() -> None:
-    camera, g = Camera.create("pinhole", f=30.0, size=(60, 40)), gravity(5, 5)
+    camera, g = Camera.create("pinhole", f=30.0, size=(60, 40), dtype=torch.float32), gravity(5, 5)
     first, again, other = (render_scene(camera, g, seed) for seed in (1, 1, 2))
     assert torch.equal(first, again)
     assert not torch.equal(first, other)
 
 
 def test_a_batch_is_its_cameras_one_by_one() -> None:
-    camera = Camera.create("simple_radial", f=[40.0, 30.0], size=(60, 40), distortion=[-0.05])
+    camera = Camera.create(
+        "simple_radial", f=[40.0, 30.0], size=(60, 40), distortion=[-0.05], dtype=torch.float32
+    )
     g = torch.cat([gravity(0, 0), gravity(20, -10)])
     both = render_scene(camera, g)
     for i in range(2):
@@ -136,7 +142,9 @@ def test_colours_lie_within_zero_and_one_and_follow_the_dtype() -> None:
 
 
 def test_pixels_outside_the_domain_are_black() -> None:
-    camera = Camera.create("simple_radial", f=50.0, size=SIZE, distortion=[-0.25])
+    camera = Camera.create(
+        "simple_radial", f=50.0, size=SIZE, distortion=[-0.25], dtype=torch.float32
+    )
     _, _, valid = perspective_field(camera, gravity(0, 0))
     picture = render_scene(camera, gravity(0, 0), subpixels=1)
     assert not valid.all()
@@ -145,12 +153,12 @@ def test_pixels_outside_the_domain_are_black() -> None:
 
 @pytest.mark.parametrize("pitch", [-90, 90])
 def test_straight_up_is_sky_and_straight_down_is_ground(pitch: float) -> None:
-    camera = Camera.create("pinhole", f=100.0, size=(30, 20))
+    camera = Camera.create("pinhole", f=100.0, size=(30, 20), dtype=torch.float32)
     blue = sky(render_scene(camera, gravity(0, pitch), subpixels=1))
     assert blue.all() if pitch > 0 else not blue.any()
 
 
 def test_images_of_different_sizes_are_refused() -> None:
-    camera = Camera.create("pinhole", f=30.0, size=[[60, 40], [40, 60]])
+    camera = Camera.create("pinhole", f=30.0, size=[[60, 40], [40, 60]], dtype=torch.float32)
     with pytest.raises(CameraError, match="one by one"):
         render_scene(camera, gravity(0, 0).expand(2, 3))

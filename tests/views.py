@@ -8,6 +8,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from geocalib.arrays import Array, as_array, degrees, double, namespace
 from geocalib.cameras import MODELS, Camera
 from geocalib.geometry import gravity as sphere
 from geocalib.geometry.fields import Fields, perspective_field, pixel_grid
@@ -129,17 +130,22 @@ def with_outliers(fields: Fields, share: float, confidence: float, seed: int) ->
     )
 
 
-def gravity_error_deg(found: Tensor, truth: Tensor) -> Tensor:
-    """(B,) angle between gravities, degrees."""
-    return torch.rad2deg(sphere.angle_between(found.double(), truth.double()))
+def gravity_error_deg(found: Array, truth: Array) -> Array:
+    """(B,) angle between gravities, degrees, in the library of what was found."""
+    found = double(found)
+    return degrees(sphere.angle_between(found, as_array(truth, found)))
 
 
-def ray_error_deg(found: Camera, truth: Camera) -> Tensor:
-    """(B,) mean angle between the rays of the pixels that the truth sees, degrees."""
+def ray_error_deg(found: Camera, truth: Camera) -> Array:
+    """(B,) mean angle between the rays of the pixels that the truth sees, degrees, likewise."""
+    found = found.map(double)
+    truth = truth.map(lambda value: as_array(value, found.f))
     width, height = (int(v) for v in truth.size[0].tolist())
-    pixels = pixel_grid(width, height, truth.f).reshape(1, -1, 2).expand(len(truth), -1, 2)
+    xp = namespace(found.f)
+    grid = pixel_grid(width, height, truth.f).reshape(1, -1, 2)
+    pixels = xp.broadcast_to(grid, (len(truth), *grid.shape[1:]))
     seen, seen_valid = truth.unproject(pixels)
-    rays, valid = found.to(torch.float64).unproject(pixels)
+    rays, valid = found.unproject(pixels)
     # A ray that was not found is off by the whole way round.
-    angle = torch.where(valid, sphere.angle_between(seen, rays), torch.pi) * seen_valid
-    return torch.rad2deg(angle.sum(1) / seen_valid.sum(1))
+    angle = xp.where(valid, sphere.angle_between(seen, rays), math.pi) * seen_valid
+    return degrees(angle.sum(1) / seen_valid.sum(1))

@@ -16,11 +16,9 @@ import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
-from importlib.util import find_spec
 from typing import Any, TypeAlias
 
 import numpy as np
-from array_api_compat import is_array_api_obj
 
 Array: TypeAlias = Any
 """An array of NumPy or a tensor of torch."""
@@ -40,7 +38,7 @@ quiet = np.errstate(all="ignore")
 
 
 def is_array(thing: object) -> bool:
-    return is_array_api_obj(thing)
+    return isinstance(thing, NUMPY) or (is_tensor(thing) and hasattr(thing, "ndim"))
 
 
 def is_tensor(thing: object) -> bool:
@@ -67,14 +65,8 @@ def _torch_namespace() -> Namespace:
 
 
 def common_namespace(*things: object) -> Namespace:
-    """The library of several things: torch if one of them is torch's, NumPy if one is NumPy's.
-    Numbers alone become tensors where torch is installed."""
-    if any(map(is_tensor, things)):
-        return _torch_namespace()
-    numpys = any(isinstance(thing, (*NUMPY, np.dtype)) for thing in things)
-    if numpys or any(isinstance(thing, type) for thing in things) or not find_spec("torch"):
-        return np
-    return _torch_namespace()
+    """The library of several things: torch if one of them is torch's, else NumPy."""
+    return _torch_namespace() if any(map(is_tensor, things)) else np
 
 
 # Making arrays, and their kinds of number --------------------------------------------------------
@@ -83,10 +75,18 @@ def common_namespace(*things: object) -> Namespace:
 def to_array(
     value: Any, xp: Namespace, dtype: DType | None = None, device: Device | None = None
 ) -> Array:
-    """Numbers or an array, of any library, in that one. Gradients are kept."""
+    """Numbers or an array, of any library, in that one. Gradients are kept by torch."""
     if xp is np:
-        return np.asarray(value, dtype=dtype)
+        return np.asarray(to_numpy(value), dtype=dtype)
+    # Tensors cannot share memory that is not to be written to.
+    if isinstance(value, np.ndarray) and not value.flags.writeable:
+        value = value.copy()
     return xp.as_tensor(value, dtype=dtype, device=device)
+
+
+def to_numpy(value: Any) -> Any:
+    """A tensor, of any device, as an array of NumPy; anything else as it is."""
+    return value.detach().cpu().numpy() if is_tensor(value) else value
 
 
 def as_array(value: Any, like: Array, dtype: DType | None = None) -> Array:
@@ -104,7 +104,7 @@ def as_floats(value: Any, xp: Namespace, dtype: DType | None = None) -> Array:
 
 
 def as_doubles(value: Any, like: Array | None = None) -> Array:
-    """The same in double precision; where ``like`` is not given, as ``common_namespace`` has it."""
+    """The same in double precision, in the library of ``like``, NumPy by default."""
     xp = common_namespace(like)
     return to_array(value, xp, xp.float64)
 

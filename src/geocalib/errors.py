@@ -46,6 +46,10 @@ class MissingPackageError(GeoCalibError):
     one fails alone, with its own error.)"""
 
 
+GET_TORCH = "pip install 'geocalib[torch]'"
+"""What to do about a torch that is missing."""
+
+
 class MatchError(GeoCalibError):
     """Matches between an image and 3D points are malformed."""
 

@@ -12,16 +12,22 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import Any
 
-import torch
-from torch import Tensor
+import numpy as np
 
+from geocalib.arrays import Array
 from geocalib.cameras import Camera
-from geocalib.errors import ConfigError, ImageError
+from geocalib.errors import GET_TORCH, ConfigError, ImageError, MissingPackageError
 from geocalib.geometry.fields import ALONG_ROLL, LOG_F, Fields
 from geocalib.geometry.gravity import to_roll_pitch
 from geocalib.imaging import read_photo
 from geocalib.pipeline.calibrator import Calibrator
 from geocalib.result.calibration import Calibration
+
+try:
+    import torch
+    from torch import Tensor
+except ModuleNotFoundError as missing:
+    raise MissingPackageError(f"GeoCalib needs torch: {GET_TORCH}") from missing
 
 WEIGHTS = {"pinhole": "published-pinhole", "distorted": "published-distorted"}
 """Our names of the published weights; any other name is ours already."""
@@ -165,8 +171,11 @@ def _known(priors: Mapping[str, Any]) -> tuple[Any, Tensor | None]:
 def _results(answers: Sequence[Calibration], device: torch.device) -> dict[str, Any]:
     """The published names of what was found, in single precision."""
 
+    def tensor(values: Any) -> Tensor:
+        return torch.as_tensor(values, dtype=torch.float32, device=device)
+
     def stacked(values: Sequence[Any]) -> Tensor:
-        return torch.stack([torch.as_tensor(value) for value in values]).to(device, torch.float32)
+        return tensor(np.stack(values))
 
     cameras = [answer.camera for answer in answers]
     camera = Camera(
@@ -183,10 +192,10 @@ def _results(answers: Sequence[Calibration], device: torch.device) -> dict[str, 
         "camera": PublishedCamera(camera),
         "gravity": PublishedGravity(stacked([-answer.gravity for answer in answers])),
         "covariance": stacked([_covariance(answer) for answer in answers]),
-        "up_field": fields.up.to(device),
-        "latitude_field": fields.latitude.to(device),
-        "up_confidence": fields.up_confidence.to(device),
-        "latitude_confidence": fields.latitude_confidence.to(device),
+        "up_field": tensor(fields.up),
+        "latitude_field": tensor(fields.latitude),
+        "up_confidence": tensor(fields.up_confidence),
+        "latitude_confidence": tensor(fields.latitude_confidence),
         "roll_uncertainty": stacked([math.radians(one.roll_deg) for one in sigmas]),
         "pitch_uncertainty": stacked([math.radians(one.pitch_deg) for one in sigmas]),
         "gravity_uncertainty": stacked([math.radians(one.gravity_deg) for one in sigmas]),
@@ -195,10 +204,10 @@ def _results(answers: Sequence[Calibration], device: torch.device) -> dict[str, 
     }
 
 
-def _covariance(answer: Calibration) -> Tensor:
+def _covariance(answer: Calibration) -> Array:
     """(P, P) of roll and pitch, radians, the focal length, pixels, and the distortion, as far as
     they are free."""
     cos_pitch = math.cos(math.radians(answer.pitch_deg))
     units = {ALONG_ROLL: 1 / max(cos_pitch, 1e-9), LOG_F: answer.fy}
-    factor = torch.tensor([units.get(name, 1.0) for name in answer.parameters]).double()
+    factor = np.array([units.get(name, 1.0) for name in answer.parameters])
     return factor[:, None] * answer.covariance * factor

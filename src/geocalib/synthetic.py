@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from geocalib.arrays import Array, to_array
 from geocalib.cameras.camera import Camera
 from geocalib.errors import CameraError
 from geocalib.geometry.fields import pixel_grid
@@ -99,16 +100,19 @@ class Scene:
 
 
 @torch.no_grad()
-def render_scene(camera: Camera, gravity: Tensor, seed: int = 0, subpixels: int = 2) -> Tensor:
+def render_scene(camera: Camera, gravity: Array, seed: int = 0, subpixels: int = 2) -> Tensor:
     """(B, H, W, 3) pictures, RGB in [0, 1], that B cameras of one size take under gravity (B, 3).
 
     Another seed is another town. Each pixel is the mean of subpixels^2 rays, which makes edges
     smooth. Pixels outside the camera's domain are black.
 
+    >>> import numpy as np
     >>> camera = Camera.create("pinhole", f=30, size=(48, 32))
-    >>> render_scene(camera, torch.tensor([[0.0, 1.0, 0.0]])).shape
+    >>> render_scene(camera, np.array([[0.0, 1.0, 0.0]])).shape
     torch.Size([1, 32, 48, 3])
     """
+    camera = camera.map(lambda value: to_array(value, torch))
+    gravity = to_array(gravity, torch, camera.f.dtype)
     if not bool((camera.size == camera.size[0]).all()):
         raise CameraError("pictures of different sizes make no batch; render them one by one")
     width, height = (int(v) for v in camera.size[0].tolist())

@@ -26,7 +26,7 @@ from samples import (
 
 
 def test_create_with_defaults() -> None:
-    camera = Camera.create("kannala_brandt", f=300, size=(640, 480))
+    camera = Camera.create("kannala_brandt", f=300, size=(640, 480), dtype=torch.float32)
     assert len(camera) == 1
     assert camera.f.dtype == torch.get_default_dtype()
     assert camera.c.tolist() == [[320.0, 240.0]]
@@ -65,7 +65,7 @@ def test_bad_input(arguments: dict[str, object], message: str) -> None:
 
 
 def test_sub_batches() -> None:
-    camera = Camera.create("pinhole", f=[1.0, 2.0, 3.0], size=(4, 3))
+    camera = Camera.create("pinhole", f=[1.0, 2.0, 3.0], size=(4, 3), dtype=torch.float32)
     assert camera[1].f.tolist() == [2.0]
     assert camera[-1].f.tolist() == [3.0]
     assert camera[-2].f.tolist() == [2.0]
@@ -299,6 +299,8 @@ def test_field_of_view_of_the_wide_models(name: str) -> None:
 
 
 def test_field_of_view_beyond_the_domain_is_unknown() -> None:
-    camera = Camera.create("eucm", f=100.0, size=(640, 480), distortion=(0.75, 1.0))
+    camera = Camera.create(
+        "eucm", f=100.0, size=(640, 480), distortion=(0.75, 1.0), dtype=torch.float32
+    )
     assert camera.limits.radius.item() * 100 < 240
     assert math.isnan(camera.vfov.item())

@@ -89,7 +89,9 @@ class TestCreate:
         assert camera.aspect.dtype == dtype
 
     def test_numbers_alone_become_tensors(self) -> None:
-        assert isinstance(Camera.create("pinhole", 500, (640, 480)).f, torch.Tensor)
+        assert isinstance(
+            Camera.create("pinhole", 500, (640, 480), dtype=torch.float32).f, torch.Tensor
+        )
 
 
 def test_formats_of_others() -> None:

@@ -59,7 +59,13 @@ def test_colmap_by_hand(
     parameters: tuple[float, ...],
 ) -> None:
     camera = Camera.create(
-        model, f=500.0, size=SIZE, distortion=distortion, c=(310, 250), aspect=aspect
+        model,
+        f=500.0,
+        size=SIZE,
+        distortion=distortion,
+        c=(310, 250),
+        aspect=aspect,
+        dtype=torch.float32,
     )
     assert to_colmap(camera) == [(name, parameters)]
     assert_same_camera(from_colmap(name, parameters, SIZE, model=model), camera)
@@ -76,7 +82,7 @@ def test_colmap_round_trip_of_a_batch(model: str) -> None:
 
 
 def test_colmap_names_each_camera_of_a_batch() -> None:
-    camera = Camera.create("radial", f=500.0, size=SIZE, aspect=[1.0, 2.0])
+    camera = Camera.create("radial", f=500.0, size=SIZE, aspect=[1.0, 2.0], dtype=torch.float32)
     assert [one.name for one in to_colmap(camera)] == ["RADIAL", "OPENCV"]
 
 
@@ -102,7 +108,9 @@ def test_colmap_names_each_camera_of_a_batch() -> None:
 def test_colmap_models_that_are_only_read(
     name: str, parameters: tuple[float, ...], model: str, distortion: tuple[float, ...]
 ) -> None:
-    expected = Camera.create(model, f=500.0, size=SIZE, distortion=distortion, c=(310, 250))
+    expected = Camera.create(
+        model, f=500.0, size=SIZE, distortion=distortion, c=(310, 250), dtype=torch.float32
+    )
     assert_same_camera(from_colmap(name, parameters, SIZE), expected)
 
 

@@ -168,4 +168,4 @@ def test_the_fitted_camera_serves_as_simple_radial() -> None:
 def test_it_is_in_no_list() -> None:
     assert not any(isinstance(model, LegacySimpleRadial) for model in MODELS.values())
     with pytest.raises(CameraError, match="unknown camera model"):
-        Camera.create("legacy", 100.0, (64, 64))
+        Camera.create("legacy", 100.0, (64, 64), dtype=torch.float32)

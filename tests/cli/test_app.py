@@ -29,12 +29,13 @@ TESTS = Path(__file__).parents[1]
 PAGE = TESTS.parent / "docs" / "command-line.md"
 COMMANDS = (
     *("calibrate", "show", "undistort", "upright", "rectify", "info"),
-    *("eval", "train", "dataset", "export", "video", "rig", "localize", "serve"),
+    *("eval", "train", "dataset", "export", "video", "rig", "localize", "serve", "batch"),
 )
 OTHER_PAGES = {
     "video": "video.md",
     "rig": "rig.md",
     "localize": "localization.md",
+    "batch": "batch.md",
     "serve": "server.md",
 }
 """Where the options of commands are told that have a page of their own."""

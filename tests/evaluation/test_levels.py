@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from PIL import Image
 from scipy.spatial.transform import Rotation
 
@@ -34,14 +33,14 @@ class Reader:
         height, width, _ = images[0].shape
         focal = options["focal"]
         assert focal == pytest.approx(0.5 * height / math.tan(math.radians(VFOV_DEG) / 2))
-        at = pixel_grid(width, height, torch.ones(1, dtype=torch.float64)).numpy()
+        at = pixel_grid(width, height, np.ones(1))
         rays = np.dstack([(at - [width / 2, height / 2]) / focal, np.ones((height, width))])
         rays = (rays / np.linalg.norm(rays, axis=-1, keepdims=True)).reshape(-1, 3)
         outcomes: list[Outcome] = [FAILURE] * self.fails
         for image in images[self.fails :]:
             value = image[..., 1].reshape(-1) / 127.5 - 1
-            gravity = torch.from_numpy(np.linalg.lstsq(rays, value, rcond=None)[0])
-            outcomes.append(replace(answer(), gravity=gravity / gravity.norm()))
+            gravity = np.linalg.lstsq(rays, value, rcond=None)[0]
+            outcomes.append(replace(answer(), gravity=gravity / np.linalg.norm(gravity)))
         return outcomes
 
 

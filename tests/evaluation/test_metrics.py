@@ -102,16 +102,16 @@ def test_failures_are_infinitely_wrong() -> None:
     nothing = torch.full((1, 3), torch.nan)
     level = torch.tensor([[0.0, 1.0, 0.0]])
     assert all(bool(torch.isinf(e).all()) for e in gravity_errors(nothing, level).values())
-    truth = Camera.create("simple_radial", 100.0, (100, 80), [0.1])
-    failed = Camera.create("simple_radial", torch.nan, (100, 80), [torch.nan])
+    truth = Camera.create("simple_radial", 100.0, (100, 80), [0.1], dtype=torch.float32)
+    failed = Camera.create("simple_radial", torch.tensor(torch.nan), (100, 80), [torch.nan])
     assert torch.isinf(vfov_error(failed, truth)).all()
     assert torch.isinf(k1_hat_error(failed.distortion[:, 0], truth)).all()
     assert torch.isinf(pixel_distortion_error(failed.distortion[:, 0], truth)).all()
 
 
 def test_vfov_and_k1_hat() -> None:
-    truth = Camera.create("simple_radial", 50.0, (120, 100), [-0.1])
-    found = Camera.create("pinhole", 50 * math.sqrt(3), (120, 100))
+    truth = Camera.create("simple_radial", 50.0, (120, 100), [-0.1], dtype=torch.float32)
+    found = Camera.create("pinhole", 50 * math.sqrt(3), (120, 100), dtype=torch.float32)
     assert float(vfov_error(found, truth)) == pytest.approx(30, abs=1e-4)
     assert float(k1_hat_error(torch.tensor([0.05]), truth)) == pytest.approx(0.15 * 4)
     # A pinhole camera is one with k1 = 0.

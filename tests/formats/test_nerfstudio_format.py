@@ -27,7 +27,7 @@ def test_poses_are_level(roll_deg: float, pitch_deg: float) -> None:
     assert np.linalg.det(rotation) == pytest.approx(1)
     assert pose[:3, 3].tolist() == [0, 0, 0]
     assert pose[3].tolist() == [0, 0, 0, 1]
-    down = rotation @ OPENGL_FROM_OURS @ calibration.gravity.numpy()
+    down = rotation @ OPENGL_FROM_OURS @ calibration.gravity
     np.testing.assert_allclose(down, [0, 0, -1], atol=1e-12)
 
 

@@ -297,7 +297,7 @@ def test_grid_is_the_field_at_pixel_centres(name: str) -> None:
 
 
 def test_sizes_must_agree_on_a_grid() -> None:
-    camera = Camera.create("pinhole", f=[10.0, 10.0], size=[[8, 6], [6, 8]])
+    camera = Camera.create("pinhole", f=[10.0, 10.0], size=[[8, 6], [6, 8]], dtype=torch.float32)
     with pytest.raises(FieldError, match="different sizes"):
         perspective_field(camera, gravity_deg(0, 0, 2).float())
 

@@ -68,7 +68,12 @@ def test_the_view_lies_in_the_photo_and_cameras_make_the_round_trip(
     assert view.top + view.height <= height + 1e-9
 
     seen = Camera.create(
-        "simple_radial", f=400.0, size=(w, h), distortion=[-0.1], aspect=ready.aspect
+        "simple_radial",
+        f=400.0,
+        size=(w, h),
+        distortion=[-0.1],
+        aspect=ready.aspect,
+        dtype=torch.float32,
     ).to(torch.float64)
     original = view.to_original(seen, (width, height))
     assert original.size.tolist() == [[width, height]]

@@ -23,15 +23,29 @@ from geocalib.synthetic import render_scene
 
 SIZE = (200, 150)
 CAMERAS = {
-    "pinhole": Camera.create("pinhole", f=170.0, size=SIZE),
-    "off-centre": Camera.create("pinhole", f=170.0, size=SIZE, c=(91.0, 82.0), aspect=1.15),
-    "barrel": Camera.create("simple_radial", f=170.0, size=SIZE, distortion=[-0.2]),
-    "pincushion": Camera.create("radial", f=170.0, size=SIZE, distortion=[0.15, 0.02]),
-    "division": Camera.create("division", f=170.0, size=SIZE, distortion=[-0.2]),
-    "fisheye": Camera.create("kannala_brandt", f=60.0, size=SIZE, distortion=[0.02, 0, 0, 0]),
-    "eucm": Camera.create("eucm", f=90.0, size=SIZE, distortion=[0.6, 1.1]),
-    "double sphere": Camera.create("double_sphere", f=70.0, size=SIZE, distortion=[-0.2, 0.55]),
-    "ends inside": Camera.create("simple_radial", f=90.0, size=SIZE, distortion=[-0.25]),
+    "pinhole": Camera.create("pinhole", f=170.0, size=SIZE, dtype=torch.float32),
+    "off-centre": Camera.create(
+        "pinhole", f=170.0, size=SIZE, c=(91.0, 82.0), aspect=1.15, dtype=torch.float32
+    ),
+    "barrel": Camera.create(
+        "simple_radial", f=170.0, size=SIZE, distortion=[-0.2], dtype=torch.float32
+    ),
+    "pincushion": Camera.create(
+        "radial", f=170.0, size=SIZE, distortion=[0.15, 0.02], dtype=torch.float32
+    ),
+    "division": Camera.create(
+        "division", f=170.0, size=SIZE, distortion=[-0.2], dtype=torch.float32
+    ),
+    "fisheye": Camera.create(
+        "kannala_brandt", f=60.0, size=SIZE, distortion=[0.02, 0, 0, 0], dtype=torch.float32
+    ),
+    "eucm": Camera.create("eucm", f=90.0, size=SIZE, distortion=[0.6, 1.1], dtype=torch.float32),
+    "double sphere": Camera.create(
+        "double_sphere", f=70.0, size=SIZE, distortion=[-0.2, 0.55], dtype=torch.float32
+    ),
+    "ends inside": Camera.create(
+        "simple_radial", f=90.0, size=SIZE, distortion=[-0.25], dtype=torch.float32
+    ),
 }
 BORDERS = ("keep", "crop")
 
@@ -249,7 +263,7 @@ def test_the_scale_on_the_axis_is_kept(name: str) -> None:
 
 
 def test_very_wide_pictures_are_bounded() -> None:
-    camera = Camera.create("kannala_brandt", f=60.0, size=(240, 200))
+    camera = Camera.create("kannala_brandt", f=60.0, size=(240, 200), dtype=torch.float32)
     warped = undistort(coordinates(240, 200), camera)
     width, height = warped.image.size
     assert 4 * 240 * 200 - width - height <= width * height <= 4 * 240 * 200 + width + height
@@ -309,7 +323,7 @@ def test_bad_calls() -> None:
     with pytest.raises(ImageError, match=r"pitch of 70 degrees is too steep.*at most 60.*upright"):
         rectify(picture, camera, gravity(0, 70))
     with pytest.raises(CameraError, match="one camera, got 2"):
-        undistort(picture, Camera.create("pinhole", f=[1.0, 2.0], size=SIZE))
+        undistort(picture, Camera.create("pinhole", f=[1.0, 2.0], size=SIZE, dtype=torch.float32))
     with pytest.raises(CameraError, match=r"one gravity \(3,\), got \(2, 3\)"):
         upright(picture, camera, torch.stack([g, g]))
     assert upright(picture, camera, gravity(10, 70)).valid.any()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from streets import camera_of, gravity_of, headings_of, prior_of, segments_along
 
 from geocalib.lines.bundle import Bundle
@@ -17,7 +16,7 @@ from geocalib.solver.coupling import couple
 REPEATS = 4.0
 GRAVITY = gravity_of(3.0, 8.0)
 DEGREES = (30.0, 120.0)
-ALONE = couple(1, None, None, torch.device("cpu"))
+ALONE = couple(1, None, None)
 
 
 @dataclass(frozen=True)
@@ -44,16 +43,16 @@ def street(
 ) -> Street:
     """Vertical edges and level ones along headings, seen by a camera of a model."""
     camera = camera_of(model)
-    directions = torch.cat([GRAVITY[None], headings_of(GRAVITY, degrees)])
+    directions = np.concatenate([GRAVITY[None], headings_of(GRAVITY, degrees)])
     segments = segments_along(camera, directions, each, clutter, noise, length=60.0)
     prior, layout = network_prior([prior_of(camera, GRAVITY, log_f_off=log_f_off)], ALONE)
     active = np.ones((1, 3), np.bool_)
     problem = Problem(Bundle.create([segments]), active, layout, prior, REPEATS)
     truth = Guess(
-        GRAVITY.numpy()[None, None],
-        camera.f.log().numpy()[None],
-        camera.distortion.numpy()[None],
-        camera.c.numpy()[None],
+        GRAVITY[None, None],
+        np.log(camera.f)[None],
+        camera.distortion[None],
+        camera.c[None],
         heading(degrees[0])[None, None, None],
     )
     return Street(problem, truth)
@@ -61,4 +60,4 @@ def street(
 
 def heading(degrees: float) -> Array:
     """(3,) in the camera frame."""
-    return np.asarray(headings_of(GRAVITY, [degrees])[0].numpy())
+    return np.asarray(headings_of(GRAVITY, [degrees])[0])

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-import torch
-from torch import Tensor
+import numpy as np
 
 from calibrations import one
+from geocalib.arrays import Array
 from geocalib.cameras import MODELS, Camera
 from geocalib.geometry import gravity as sphere
 from geocalib.geometry.segments import Segments
@@ -34,36 +34,36 @@ PARAMETERS = {
 
 def camera_of(model: str) -> Camera:
     kind = "wide" if MODELS[model].wide else "perspective"
-    f = torch.tensor(FOCAL[kind], dtype=torch.float64)
+    f = np.array(FOCAL[kind], np.float64)
     return Camera.create(model, f, SIZE, PARAMETERS[model])
 
 
-def gravity_of(roll_deg: float, pitch_deg: float) -> Tensor:
-    angles = torch.tensor([roll_deg, pitch_deg], dtype=torch.float64)
-    return sphere.from_roll_pitch(*torch.deg2rad(angles))
+def gravity_of(roll_deg: float, pitch_deg: float) -> Array:
+    angles = np.array([roll_deg, pitch_deg], np.float64)
+    return sphere.from_roll_pitch(*np.deg2rad(angles))
 
 
-def headings_of(gravity: Tensor, degrees: Sequence[float]) -> Tensor:
+def headings_of(gravity: Array, degrees: Sequence[float]) -> Array:
     """(Y, 3) level directions in the camera frame; 0 is to the right, 90 ahead."""
-    angles = torch.deg2rad(torch.tensor(degrees, dtype=torch.float64))
-    level = torch.stack([torch.cos(angles), torch.zeros_like(angles), torch.sin(angles)], -1)
+    angles = np.deg2rad(np.array(degrees, np.float64))
+    level = np.stack([np.cos(angles), np.zeros_like(angles), np.sin(angles)], -1)
     return level @ sphere.world_from_camera(gravity)
 
 
 def segments_along(
     camera: Camera,
-    directions: Tensor,
+    directions: Array,
     each: int = 60,
     clutter: int = 0,
     noise: float = 0.0,
     length: float = 30.0,
-    seed: int = 0,
+    seed: int = 3,
 ) -> Segments:
     """Of lines of the world along each direction (K, 3), and some that point anywhere."""
-    generator = torch.Generator().manual_seed(seed)
+    generator = np.random.default_rng(seed)
 
-    def uniform(*shape: int) -> Tensor:
-        return torch.rand(*shape, generator=generator, dtype=torch.float64)
+    def uniform(*shape: int) -> Array:
+        return generator.random((*shape,))
 
     parts = []
     for d in directions:
@@ -74,59 +74,59 @@ def segments_along(
         small = 1e-4
         moved, _ = camera.project((rays + small * d)[None])
         start, _ = camera.project(rays[None])
-        speed = torch.linalg.vector_norm(moved - start, dim=-1)[0, :, None] / small
+        speed = np.linalg.norm(moved - start, axis=-1)[0, :, None] / small
         pieces = length * (0.5 + uniform(len(rays), 1)) / speed
         keep = pieces[:, 0] < 0.3  # Next to a vanishing point there is nothing to see.
         ends = [rays[keep] + side * pieces[keep] * d for side in (-0.5, 0.5)]
         seen = [camera.project(end[None]) for end in ends]
-        both = torch.stack([pixels[0] for pixels, _ in seen], 1)
+        both = np.stack([pixels[0] for pixels, _ in seen], 1)
         parts.append(both[seen[0][1][0] & seen[1][1][0]])
     middle = uniform(clutter, 1, 2) * camera.size[0]
     angle = math.pi * uniform(clutter, 1)
-    half = 0.5 * length * torch.stack([torch.cos(angle), torch.sin(angle)], -1)
-    parts.append(torch.cat([middle - half, middle + half], 1))
-    ends = torch.cat(parts)
-    ends = ends + noise * torch.randn(ends.shape, generator=generator, dtype=torch.float64)
-    order = torch.randperm(len(ends), generator=generator)
+    half = 0.5 * length * np.stack([np.cos(angle), np.sin(angle)], -1)
+    parts.append(np.concatenate([middle - half, middle + half], 1))
+    ends = np.concatenate(parts)
+    ends = ends + noise * generator.standard_normal(ends.shape)
+    order = generator.permutation(len(ends))
     return Segments(ends[order], max(noise, 0.05)).longest(len(ends))
 
 
 def curves_of(
-    camera: Camera, count: int = 40, curved: int = 0, noise: float = 0.0, seed: int = 0
+    camera: Camera, count: int = 40, curved: int = 0, noise: float = 0.0, seed: int = 3
 ) -> Curves:
     """Edges of a world of straight lines that point anywhere, the last few of them really curved,
     with as much noise (pixels) in every place."""
-    generator = torch.Generator().manual_seed(seed)
+    generator = np.random.default_rng(seed)
 
-    def uniform(*shape: int) -> Tensor:
-        return torch.rand(*shape, generator=generator, dtype=torch.float64)
+    def uniform(*shape: int) -> Array:
+        return generator.random((*shape,))
 
     size = camera.size[0]
     middle, angle = (0.3 + 0.4 * uniform(count, 2)) * size, 2 * math.pi * uniform(count)
-    along = torch.stack([torch.cos(angle), torch.sin(angle)], -1)
+    along = np.stack([np.cos(angle), np.sin(angle)], -1)
     reach = 0.15 * size[1] * (1 + uniform(count, 1))
-    ends = torch.stack([middle - reach * along, middle + reach * along], 1)
+    ends = np.stack([middle - reach * along, middle + reach * along], 1)
     rays, _ = camera.unproject(ends[None])
-    share = torch.linspace(0, 1, STRETCHES, dtype=torch.float64)[:, None]
+    share = np.linspace(0, 1, STRETCHES)[:, None]
     between = rays[0, :, :1] * (1 - share) + rays[0, :, 1:] * share
     points = camera.project(between[None])[0][0]
     along = points[:, -1] - points[:, 0]
-    length = torch.linalg.vector_norm(along, dim=-1)
-    normal = torch.stack([-along[:, 1], along[:, 0]], -1) / length[:, None]
+    length = np.linalg.norm(along, axis=-1)
+    normal = np.stack([-along[:, 1], along[:, 0]], -1) / length[:, None]
     place = 2 * ((points - points[:, :1]) * along[:, None]).sum(-1) / length[:, None] ** 2 - 1
-    off = noise * torch.randn(count, STRETCHES, generator=generator, dtype=torch.float64)
+    off = noise * generator.standard_normal((count, STRETCHES))
     if curved:
-        sag = 0.05 * length[-curved:] * torch.randn(curved, generator=generator).double()
+        sag = 0.05 * length[-curved:] * generator.standard_normal(curved)
         off[-curved:] += sag[:, None] * (1 - place[-curved:] ** 2)
-    terms = torch.stack([torch.ones_like(place), place, 1 - place**2], -1)
-    comb = torch.linalg.pinv(terms)[:, 2]
-    sigma = max(noise, 1e-3) * torch.linalg.vector_norm(comb, dim=-1)
+    terms = np.stack([np.ones_like(place), place, 1 - place**2], -1)
+    comb = np.linalg.pinv(terms)[:, 2]
+    sigma = max(noise, 1e-3) * np.linalg.norm(comb, axis=-1)
     return Curves(points + off[..., None] * normal[:, None], comb, sigma)
 
 
 def prior_of(
     camera: Camera,
-    gravity: Tensor,
+    gravity: Array,
     gravity_off_deg: tuple[float, float] = (1.0, -1.5),
     log_f_off: float = 0.0,
     sigma_deg: float = 2.0,
@@ -134,7 +134,7 @@ def prior_of(
     sigma_distortion: float = 0.05,
 ) -> Calibration:
     """What a network might say of a camera and gravity: off by that much, and that unsure."""
-    off = torch.deg2rad(torch.tensor(gravity_off_deg, dtype=torch.float64))
+    off = np.deg2rad(np.array(gravity_off_deg, np.float64))
     names = camera.model.parameters
     f = camera.f.item() * math.exp(log_f_off)
     start = one(
@@ -145,11 +145,11 @@ def prior_of(
         distortion=camera.distortion,
     )
     sigmas = [math.radians(sigma_deg)] * 2 + [sigma_log_f] + [sigma_distortion] * len(names)
-    covariance = torch.diag(torch.tensor(sigmas, dtype=torch.float64) ** 2)
+    covariance = np.diag(np.array(sigmas, np.float64) ** 2)
     return start.moved(start.camera, sphere.move(gravity, off), covariance)
 
 
-def errors_of(answer: Calibration, camera: Camera, gravity: Tensor) -> tuple[float, float]:
+def errors_of(answer: Calibration, camera: Camera, gravity: Array) -> tuple[float, float]:
     """Degrees of gravity, and relative error of the focal length."""
     angle = sphere.angle_between(answer.gravity, gravity)
     return math.degrees(angle.item()), abs(answer.fy / camera.f.item() - 1)

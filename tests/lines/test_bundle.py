@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import torch
 
 from geocalib.geometry.segments import Segments
 from geocalib.lines.bundle import Bundle
 
 
 def segments(*ends: tuple[float, float, float, float], noise: float = 0.5) -> Segments:
-    return Segments(torch.tensor(ends, dtype=torch.float64).reshape(-1, 2, 2), noise)
+    return Segments(np.array(ends, np.float64).reshape(-1, 2, 2), noise)
 
 
 def test_middle_direction_and_length() -> None:

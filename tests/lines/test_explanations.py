@@ -6,14 +6,13 @@ import math
 
 import numpy as np
 import pytest
-import torch
 from streets import camera_of, gravity_of, headings_of, prior_of, segments_along
 
 from geocalib.lines.refine import refine
 from geocalib.result.lines import Verdict
 
 GRAVITY = gravity_of(3.0, 8.0)
-DIRECTIONS = torch.cat([GRAVITY[None], headings_of(GRAVITY, [30.0, 120.0])])
+DIRECTIONS = np.concatenate([GRAVITY[None], headings_of(GRAVITY, [30.0, 120.0])])
 
 
 def probability(each: int, off_deg: float, log_f_off: float = 0.05) -> float:
@@ -54,13 +53,13 @@ def test_verticals_alone_count_where_what_else_is_parallel_is_not_level() -> Non
     """Rafters: gravity follows the verticals, and the focal length stays the network's."""
     camera = camera_of("pinhole")
     level = headings_of(GRAVITY, [30.0])[0]
-    rafters = torch.stack([level + 0.4 * GRAVITY, level - 0.4 * GRAVITY])
-    rafters = rafters / torch.linalg.vector_norm(rafters, dim=-1, keepdim=True)
-    directions = torch.cat([GRAVITY[None], rafters])
+    rafters = np.stack([level + 0.4 * GRAVITY, level - 0.4 * GRAVITY])
+    rafters = rafters / np.linalg.norm(rafters, axis=-1, keepdims=True)
+    directions = np.concatenate([GRAVITY[None], rafters])
     segments = segments_along(camera, directions, each=80, clutter=30, noise=0.3)
     prior = prior_of(camera, GRAVITY, (0.5, -0.5), sigma_log_f=0.1, sigma_deg=0.7)
     (answer,) = refine([prior], [segments])
-    angle = math.degrees(torch.arccos((answer.gravity * GRAVITY).sum().clamp(-1, 1)).item())
+    angle = math.degrees(np.arccos((answer.gravity * GRAVITY).sum().clip(-1, 1)).item())
     assert angle < 1.0
     assert abs(math.log(answer.fy / camera.f.item())) < 0.1
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
-import torch
 from streets import (
     camera_of,
     curves_of,
@@ -26,7 +26,7 @@ from geocalib.solver import Rig
 from samples import ALL_MODELS
 
 GRAVITY = gravity_of(4.0, 12.0)
-CROSSED = torch.cat([GRAVITY[None], headings_of(GRAVITY, [25.0, 115.0])])
+CROSSED = np.concatenate([GRAVITY[None], headings_of(GRAVITY, [25.0, 115.0])])
 
 
 def used(answer: Calibration) -> bool:
@@ -77,7 +77,7 @@ def test_sigmas_shrink_where_lines_speak() -> None:
     (answer,) = refine([prior], [segments_along(camera, CROSSED, each=80, noise=0.3)])
     assert answer.sigma.roll_deg < 0.3 * prior.sigma.roll_deg
     assert answer.sigma.vfov_deg < 0.3 * prior.sigma.vfov_deg
-    assert torch.linalg.eigvalsh(answer.covariance)[0] > 0
+    assert np.linalg.eigvalsh(answer.covariance)[0] > 0
 
 
 @pytest.mark.parametrize("count", [0, 1, 5])
@@ -117,7 +117,7 @@ def test_parallel_verticals_fix_gravity_but_not_the_focal_length() -> None:
 def test_a_facade_seen_straight_on_says_nothing_about_the_focal_length() -> None:
     camera = camera_of("pinhole")
     level = gravity_of(0.0, 0.0)
-    facade = torch.cat([level[None], headings_of(level, [0.0])])
+    facade = np.concatenate([level[None], headings_of(level, [0.0])])
     prior = prior_of(camera, level, log_f_off=0.2)
     (answer,) = refine([prior], [segments_along(camera, facade, each=150, noise=0.3)])
     assert used(answer)
@@ -130,9 +130,9 @@ def test_a_facade_seen_straight_on_says_nothing_about_the_focal_length() -> None
 def test_streets_of_several_directions(degrees: tuple[float, ...]) -> None:
     """Gravity gets better, and no false right angle spoils the focal length."""
     camera = camera_of("pinhole")
-    streets = torch.cat([GRAVITY[None], headings_of(GRAVITY, degrees)])
+    streets = np.concatenate([GRAVITY[None], headings_of(GRAVITY, degrees)])
     prior = prior_of(camera, GRAVITY, log_f_off=0.05, sigma_log_f=0.3)
-    segments = segments_along(camera, streets, each=100, clutter=50, noise=0.3)
+    segments = segments_along(camera, streets, each=100, clutter=50, noise=0.3, seed=4)
     (answer,) = refine([prior], [segments])
     angle, focal = errors_of(answer, camera, GRAVITY)
     assert angle < 0.3
@@ -144,7 +144,7 @@ def test_streets_of_several_directions(degrees: tuple[float, ...]) -> None:
 
 def test_two_streets_that_a_sure_network_knows_not_to_cross_squarely() -> None:
     camera = camera_of("pinhole")
-    streets = torch.cat([GRAVITY[None], headings_of(GRAVITY, [20.0, 85.0])])
+    streets = np.concatenate([GRAVITY[None], headings_of(GRAVITY, [20.0, 85.0])])
     prior = prior_of(camera, GRAVITY, sigma_log_f=0.03)
     segments = segments_along(camera, streets, each=100, noise=0.3)
     (answer,) = refine([prior], [segments])
@@ -157,7 +157,7 @@ def test_segments_are_told_apart() -> None:
     camera = camera_of("pinhole")
     parts = [segments_along(camera, CROSSED[i : i + 1], each=70, seed=i) for i in range(3)]
     parts.append(segments_along(camera, CROSSED[:0], clutter=30, seed=9))
-    segments = Segments(torch.cat([part.ends for part in parts]), 0.3)
+    segments = Segments(np.concatenate([part.ends for part in parts]), 0.3)
     (answer,) = refine([prior_of(camera, GRAVITY)], [segments])
     assert answer.lines is not None
     lines = answer.lines.traces
@@ -167,10 +167,10 @@ def test_segments_are_told_apart() -> None:
     for part in parts[:3]:
         kinds = lines.kind[start : start + len(part)]
         start += len(part)
-        (most,) = kinds.mode().values[None]
-        assert (kinds == most).float().mean() > 0.9
+        most = np.bincount(kinds - kinds.min()).argmax() + kinds.min()
+        assert (kinds == most).mean() > 0.9
     truth = CROSSED @ lines.directions.T
-    assert torch.allclose(truth.abs().amax(1), torch.ones(3, dtype=torch.float64), atol=1e-4)
+    assert np.allclose(np.abs(truth).max(1), np.ones(3), atol=1e-4)
 
 
 def test_what_is_fixed_stays_fixed() -> None:
@@ -183,7 +183,7 @@ def test_what_is_fixed_stays_fixed() -> None:
     assert answer.fy == no_focal.fy
     no_gravity = replace(prior, parameters=names[2:], covariance=covariance[2:, 2:])
     (answer,) = refine([no_gravity], [segments])
-    assert torch.equal(answer.gravity, no_gravity.gravity)
+    assert np.array_equal(answer.gravity, no_gravity.gravity)
     nothing = replace(prior, parameters=(), covariance=covariance[:0, :0])
     (answer,) = refine([nothing], [segments])
     assert same(answer, nothing)
@@ -195,7 +195,7 @@ def test_images_of_one_camera_are_refined_together() -> None:
     """A facade seen straight on learns its focal length from the other images."""
     camera = camera_of("pinhole")
     level = gravity_of(0.0, 0.0)
-    facade = torch.cat([level[None], headings_of(level, [0.0])])
+    facade = np.concatenate([level[None], headings_of(level, [0.0])])
     segments = [
         segments_along(camera, CROSSED, each=80, noise=0.2),
         segments_along(camera, facade, each=80, noise=0.2),
@@ -214,12 +214,12 @@ def test_images_of_one_camera_are_refined_together() -> None:
 
 def test_a_rig_shares_gravity() -> None:
     camera = camera_of("pinhole")
-    angle = torch.tensor(math.radians(60.0), dtype=torch.float64)
-    zero, one = torch.zeros_like(angle), torch.ones_like(angle)
-    turn = torch.stack(
-        [angle.cos(), zero, -angle.sin(), zero, one, zero, angle.sin(), zero, angle.cos()]
+    angle = np.array(math.radians(60.0), np.float64)
+    zero, one = np.zeros_like(angle), np.ones_like(angle)
+    turn = np.stack(
+        [np.cos(angle), zero, -np.sin(angle), zero, one, zero, np.sin(angle), zero, np.cos(angle)]
     ).reshape(3, 3)
-    rotations = torch.stack([torch.eye(3, dtype=torch.float64), turn])
+    rotations = np.stack([np.eye(3), turn])
     gravities = (rotations @ GRAVITY[:, None])[..., 0]
     segments = [
         segments_along(camera, CROSSED, each=80, noise=0.2),
@@ -227,7 +227,7 @@ def test_a_rig_shares_gravity() -> None:
     ]
     priors = [prior_of(camera, g, (0.0, 0.0), log_f_off=0.1) for g in gravities]
     # Both say the same of the rig: gravity is off in the frame of the rig.
-    off = sphere.move(GRAVITY, torch.tensor([0.02, -0.02], dtype=torch.float64))
+    off = sphere.move(GRAVITY, np.array([0.02, -0.02], np.float64))
     priors = [
         p.moved(p.camera, rotation @ off, p.covariance)
         for p, rotation in zip(priors, rotations, strict=True)
@@ -258,7 +258,7 @@ def test_a_bend_of_a_supposed_pinhole_is_borne_with(k_hat: float) -> None:
 def test_a_clearly_bent_lens_is_used_with_what_it_is_worth() -> None:
     """Without long edges the bend is hardly known, and sigmas say so."""
     camera = camera_of("simple_radial")
-    bent = replace(camera, distortion=torch.tensor([[-0.2]]).double())
+    bent = replace(camera, distortion=np.array([[-0.2]]))
     prior = prior_of(camera_of("pinhole"), GRAVITY, log_f_off=0.08, sigma_log_f=0.2)
     straight, curved = (
         refine([prior], [segments_along(lens, CROSSED, each=150, clutter=60, noise=0.3)])[0]
@@ -293,7 +293,7 @@ def test_two_parameters_of_distortion_are_recovered() -> None:
     segments = segments_along(camera, CROSSED, each=120, clutter=60, noise=0.2)
     segments = replace(segments, curves=curves_of(camera, 60, noise=0.1))
     prior = prior_of(camera, GRAVITY, log_f_off=0.08, sigma_log_f=0.2, sigma_distortion=0.05)
-    moved = prior.camera.distortion + torch.tensor([[0.04, -0.03]], dtype=torch.float64)
+    moved = prior.camera.distortion + np.array([[0.04, -0.03]], np.float64)
     (answer,) = refine([replace(prior, camera=replace(prior.camera, distortion=moved))], [segments])
     assert used(answer)
     angle, focal = errors_of(answer, camera, GRAVITY)

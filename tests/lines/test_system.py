@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
 
 from geocalib.cameras import get_model
 from geocalib.geometry.fields import Free
@@ -19,12 +18,12 @@ ROWS = 3
 
 def layout_of(groups: list[int]) -> Layout:
     """Of images, those of one group by one camera."""
-    coupling = couple(len(groups), groups, None, torch.device("cpu"))
+    coupling = couple(len(groups), groups, None)
     cameras = len(coupling.camera_component)
-    size = torch.tensor([[640.0, 480.0]], dtype=torch.float64).expand(cameras, 2)
+    size = np.tile([640.0, 480.0], (cameras, 1))
     free = Free(True, True, (0,))
     model = get_model("simple_radial")
-    return Layout.create(Frame.create(model, size, torch.ones(cameras).double(), free), coupling)
+    return Layout.create(Frame.create(model, size, np.ones(cameras), free), coupling)
 
 
 def positive(shape: tuple[int, ...], size: int) -> Array:

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
 from streets import PARAMETERS, SIZE, camera_of, gravity_of, prior_of
 
 from geocalib.geometry.fields import Free
@@ -17,7 +16,7 @@ from geocalib.solver.coupling import couple
 from samples import ALL_MODELS
 
 GRAVITY = gravity_of(3.0, 8.0)
-ALONE = couple(1, None, None, torch.device("cpu"))
+ALONE = couple(1, None, None)
 
 
 def start(model: str) -> tuple[Guess, Layout]:
@@ -56,16 +55,16 @@ def test_straight_edges_stay_straight_along_a_zoom(model: str) -> None:
     moved = layout.moved(guess, np.zeros((1, 1, 2)), np.array([[[d_log_f, *along]]]))
     zoomed = layout.camera_of(moved, 0)
     assert zoomed.f.item() == pytest.approx(camera.f.item() * np.exp(d_log_f))
-    assert bend(zoomed, curves).sagitta.abs().max() < 1e-6
+    assert np.abs(bend(zoomed, curves).sagitta).max() < 1e-6
     stiff = replace(zoomed, distortion=camera.distortion)
-    assert bend(stiff, curves).sagitta.abs().max() > 0.1
+    assert np.abs(bend(stiff, curves).sagitta).max() > 0.1
 
 
 def test_the_camera_of_a_guess_is_the_one_it_came_from() -> None:
     guess, layout = start("radial")
     camera, found = camera_of("radial"), layout.camera_of(guess, 0)
     assert found.f.item() == pytest.approx(camera.f.item())
-    assert torch.equal(found.distortion, camera.distortion)
+    assert np.array_equal(found.distortion, camera.distortion)
     assert found.size.tolist() == [list(SIZE)]
     assert layout.free == Free(True, True, (0, 1))
 
@@ -78,10 +77,10 @@ def test_guesses_are_taken_apart_and_put_together() -> None:
 
 
 def test_level_frames_and_headings() -> None:
-    frame = level_frame(GRAVITY.numpy())
+    frame = level_frame(GRAVITY)
     assert np.allclose(frame @ frame.T, np.eye(3))
     headings = compass(6) @ frame
-    assert np.allclose(headings @ GRAVITY.numpy(), 0, atol=1e-12)
+    assert np.allclose(headings @ GRAVITY, 0, atol=1e-12)
     assert np.allclose(np.degrees(np.arccos(headings[0] @ headings[1])), 30)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
-import torch
 from streets import SIZE, camera_of, errors_of, gravity_of, headings_of, segments_along
 
 from geocalib.cameras import get_model
@@ -13,7 +13,7 @@ from geocalib.lines.vanishing import calibrate_by_lines
 @pytest.mark.parametrize(("roll", "pitch"), [(0.0, 5.0), (-20.0, 15.0), (8.0, -25.0)])
 def test_recovery_without_a_network(roll: float, pitch: float) -> None:
     camera, gravity = camera_of("pinhole"), gravity_of(roll, pitch)
-    directions = torch.cat([gravity[None], headings_of(gravity, [30.0, 120.0])])
+    directions = np.concatenate([gravity[None], headings_of(gravity, [30.0, 120.0])])
     segments = segments_along(camera, directions, each=100, clutter=100, noise=0.3)
     answer = calibrate_by_lines(segments, SIZE, get_model("pinhole"))
     assert answer is not None
@@ -31,5 +31,5 @@ def test_too_few_segments_have_no_answer(count: int) -> None:
 
 def test_clutter_has_no_answer() -> None:
     camera = camera_of("pinhole")
-    segments = segments_along(camera, torch.zeros(0, 3).double(), clutter=400)
+    segments = segments_along(camera, np.zeros((0, 3)), clutter=400)
     assert calibrate_by_lines(segments, SIZE, get_model("pinhole")) is None

@@ -9,16 +9,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-import torch
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from scipy import ndimage
-from torch import Tensor
 
 from geocalib import Camera, Fields, perspective_field
+from geocalib.arrays import Array
 from geocalib.errors import FieldError
 from geocalib.geometry.gravity import from_roll_pitch
 from geocalib.overlay import draw
@@ -53,19 +52,19 @@ def like(picture: Picture, colour: str, tolerance: float = 0.1) -> NDArray[np.bo
 
 def view(
     roll: float = 0, pitch: float = 0, camera: Camera | None = None
-) -> tuple[Camera, Tensor, Tensor, Tensor]:
+) -> tuple[Camera, Array, Array, Array]:
     """A camera of 67 degrees, its gravity (1, 3), up (2, H, W) and latitude (H, W)."""
     camera = camera or Camera.create("pinhole", f=120.0, size=SIZE)
-    gravity = from_roll_pitch(*torch.deg2rad(torch.tensor([[roll], [pitch]])))
+    gravity = from_roll_pitch(*np.deg2rad(np.array([[roll], [pitch]])))
     up, latitude, _ = perspective_field(camera, gravity)
     return camera, gravity, up[0], latitude[0, 0]
 
 
 @dataclass(frozen=True)
 class Numbers:
-    roll_deg: Tensor
-    pitch_deg: Tensor
-    vfov_deg: Tensor
+    roll_deg: Array
+    pitch_deg: Array
+    vfov_deg: Array
 
 
 @dataclass(frozen=True)
@@ -73,23 +72,23 @@ class Guess:
     """The least that can be drawn."""
 
     camera: Camera
-    gravity: Tensor
-    roll_deg: Tensor
-    pitch_deg: Tensor
-    vfov_deg: Tensor
+    gravity: Array
+    roll_deg: Array
+    pitch_deg: Array
+    vfov_deg: Array
     sigma: Numbers
 
 
 def scene(*angles: tuple[float, float]) -> tuple[Fields, Guess]:
     """Fields of cameras with these rolls and pitches, degrees, and the perfect guess."""
-    roll, pitch = torch.tensor(angles).unbind(1)
-    camera = Camera.create("pinhole", f=torch.full_like(roll, 120.0), size=SIZE)
-    gravity = from_roll_pitch(torch.deg2rad(roll), torch.deg2rad(pitch))
+    roll, pitch = np.array(angles).T
+    camera = Camera.create("pinhole", f=np.full_like(roll, 120.0), size=SIZE)
+    gravity = from_roll_pitch(np.deg2rad(roll), np.deg2rad(pitch))
     up, latitude, valid = perspective_field(camera, gravity)
-    sigma = torch.full_like(roll, 0.1)
+    sigma = np.full_like(roll, 0.1)
     numbers = Numbers(sigma, 2 * sigma, 3 * sigma)
-    guess = Guess(camera, gravity, roll, pitch, torch.rad2deg(camera.vfov), numbers)
-    return Fields(up, latitude, valid.to(up), valid.to(up)), guess
+    guess = Guess(camera, gravity, roll, pitch, np.rad2deg(camera.vfov), numbers)
+    return Fields(up, latitude, valid.astype(float), valid.astype(float)), guess
 
 
 @pytest.mark.parametrize("pitch", [-15, 0, 10])
@@ -112,7 +111,7 @@ def test_horizon_follows_latitude_zero(model: str) -> None:
     camera, gravity, _, latitude = view(20, 5, camera)
     draw.draw_horizon(axes, camera, gravity)
     painted = like(pixels(figure), draw.HORIZON)
-    fine = np.kron(np.abs(latitude.numpy()), np.ones((SCALE, SCALE)))
+    fine = np.kron(np.abs(latitude), np.ones((SCALE, SCALE)))
     assert fine[painted].max() < 5 / SCALE / 200
     assert painted[fine < 0.5 / 200].all()
 
@@ -160,8 +159,8 @@ def test_latitude_lines_are_steady_under_noise() -> None:
     """Noise of 1 degree, 2 pixels of the field, moves the horizon by less than half of that."""
     figure, axes = canvas()
     *_, latitude = view(pitch=10)
-    generator = torch.Generator().manual_seed(0)
-    noise = math.radians(1) * torch.randn(latitude.shape, generator=generator)
+    generator = np.random.default_rng(0)
+    noise = math.radians(1) * generator.standard_normal(latitude.shape)
     draw.draw_latitude(axes, latitude + noise, fill=0)
     painted = like(pixels(figure), draw.HORIZON)
     row = SCALE * (80 + 120 * math.tan(math.radians(10)))
@@ -181,7 +180,7 @@ def test_smoothing_keeps_a_ramp_up_to_the_border_and_skips_what_has_no_weight() 
 def test_latitude_fades_where_the_confidence_is_low() -> None:
     figure, axes = canvas()
     *_, latitude = view()
-    confidence = torch.full_like(latitude, 7.0)
+    confidence = np.full_like(latitude, 7.0)
     confidence[:, : SIZE[0] // 2] = 0
     draw.draw_latitude(axes, latitude, confidence)
     left, right = np.split(pixels(figure), 2, axis=1)
@@ -192,15 +191,15 @@ def test_latitude_fades_where_the_confidence_is_low() -> None:
 def test_latitude_leaves_undefined_pixels_empty() -> None:
     figure, axes = canvas()
     *_, latitude = view()
-    latitude[:, : SIZE[0] // 2] = torch.nan
+    latitude[:, : SIZE[0] // 2] = np.nan
     draw.draw_latitude(axes, latitude)
     assert pixels(figure)[:, : SIZE[0] - 10].min() == 1
-    draw.draw_latitude(axes, torch.full_like(latitude, torch.nan))
+    draw.draw_latitude(axes, np.full_like(latitude, np.nan))
 
 
 def test_latitude_between_two_lines_has_none() -> None:
     figure, axes = canvas()
-    draw.draw_latitude(axes, torch.full((160, 240), math.radians(5)), fill=0)
+    draw.draw_latitude(axes, np.full((160, 240), math.radians(5)), fill=0)
     assert pixels(figure).min() == 1
 
 
@@ -224,7 +223,7 @@ def test_arrows_point_up(roll: float) -> None:
 def test_arrows_fade_where_the_confidence_is_low() -> None:
     figure, axes = canvas()
     _, _, up, latitude = view()
-    confidence = torch.ones_like(latitude)
+    confidence = np.ones_like(latitude)
     confidence[: SIZE[1] // 2] = 0
     draw.draw_up(axes, up, confidence)
     top, bottom = np.split(pixels(figure), 2)
@@ -235,23 +234,23 @@ def test_arrows_fade_where_the_confidence_is_low() -> None:
 def test_undefined_arrows_are_left_out() -> None:
     figure, axes = canvas()
     _, _, up, _ = view()
-    draw.draw_up(axes, torch.full_like(up, torch.nan))
+    draw.draw_up(axes, np.full_like(up, np.nan))
     assert pixels(figure).min() == 1
 
 
 def test_confidence_grows_brighter() -> None:
     figure, axes = canvas()
-    confidence = torch.linspace(0, 5, SIZE[0]).expand(SIZE[1], -1)
+    confidence = np.tile(np.linspace(0, 5, SIZE[0]), (SIZE[1], 1))
     image = draw.draw_confidence(axes, confidence)
     assert image.get_clim() == (0, 5)
     grey = pixels(figure).mean(-1)
     assert (np.diff(grey.mean(0)) > -0.01).all()
     assert grey[0, -1] - grey[0, 0] > 0.3
-    draw.draw_confidence(axes, torch.zeros(4, 4))
+    draw.draw_confidence(axes, np.zeros((4, 4)))
 
 
 def test_image_is_drawn_as_it_is_and_stretched_to_the_field() -> None:
-    photo = torch.zeros(20, 30, 3)
+    photo = np.zeros((20, 30, 3))
     photo[:10, :, 0] = 1
     photo[:, 15:, 2] = 1
     figure, axes = canvas()
@@ -293,8 +292,8 @@ def test_title_names_the_numbers() -> None:
     assert axes.get_title() == "roll 12.3° ± 0.1°, pitch -5.0° ± 0.2°, vFoV 67.4° ± 0.3°"
 
 
-@pytest.mark.parametrize("photo", [None, torch.full((320, 480, 3), 0.5)])
-def test_fit_figure_shows_two_views_and_a_caption(photo: Tensor | None) -> None:
+@pytest.mark.parametrize("photo", [None, np.full((320, 480, 3), 0.5)])
+def test_fit_figure_shows_two_views_and_a_caption(photo: Array | None) -> None:
     figure = draw.fit_figure(*scene((12.34, -5.0)), image=photo)
     picture = pixels(figure)
     left, right = figure.axes
@@ -320,10 +319,10 @@ def test_fit_figure_draws_the_image_asked_for() -> None:
 
 def test_fit_figure_of_a_failed_fit_shows_what_was_observed() -> None:
     fields, guess = scene((12.34, -5.0))
-    nothing = torch.full((1,), torch.nan)
+    nothing = np.full((1,), np.nan)
     failed = Guess(
         replace(guess.camera, f=nothing),
-        nothing.expand(1, 3),
+        np.broadcast_to(nothing, (1, 3)),
         nothing,
         nothing,
         nothing,
@@ -340,18 +339,18 @@ def test_bad_input_is_named() -> None:
     camera, gravity, up, latitude = view()
     with pytest.raises(FieldError, match=r"latitude must be .* got \(1, 160, 240\)"):
         draw.draw_latitude(axes, latitude[None])
-    with pytest.raises(FieldError, match=r"confidence must be a \(160, 240\)"):
-        draw.draw_latitude(axes, latitude, torch.ones(3, 4))
-    with pytest.raises(FieldError, match=r"up must be a \(2, H, W\)"):
+    with pytest.raises(FieldError, match=r"confidence must be \(160, 240\)"):
+        draw.draw_latitude(axes, latitude, np.ones((3, 4)))
+    with pytest.raises(FieldError, match=r"up must be \(2, H, W\)"):
         draw.draw_up(axes, up[None])
     with pytest.raises(FieldError, match="confidence must be an"):
         draw.draw_confidence(axes, up)
     with pytest.raises(FieldError, match=r"image must be an \(H, W, 3\)"):
         draw.draw_image(axes, up)
     with pytest.raises(FieldError, match="uint8"):
-        draw.draw_image(axes, torch.zeros(4, 4, 3, dtype=torch.uint8))
+        draw.draw_image(axes, np.zeros((4, 4, 3), np.uint8))
     with pytest.raises(FieldError, match="2 cameras"):
-        draw.draw_horizon(axes, camera[[0, 0]], gravity.expand(2, 3))
+        draw.draw_horizon(axes, camera[[0, 0]], np.broadcast_to(gravity, (2, 3)))
 
 
 def test_the_package_itself_needs_no_matplotlib() -> None:

@@ -85,7 +85,9 @@ class TestDirections:
     ) -> None:
         roll, pitch, yaw = (torch.deg2rad(torch.tensor([float(angle)])) for angle in pose)
         gravity = from_roll_pitch(roll, pitch)
-        camera = Camera.create("simple_radial", f=150.0, size=(160, 120), distortion=[k1])
+        camera = Camera.create(
+            "simple_radial", f=150.0, size=(160, 120), distortion=[k1], dtype=torch.float32
+        )
         rotation = world_from_camera(gravity, yaw)
         index = torch.zeros(1, dtype=torch.long)
         images = render(latitudes, index, camera, rotation, 160, 120, supersample)
@@ -100,7 +102,7 @@ class TestDirections:
         self, longitudes: PanoramaBank, pose: tuple[float, float, float]
     ) -> None:
         _, rotation = looking(*pose)
-        camera = Camera.create("pinhole", f=200.0, size=(160, 120))
+        camera = Camera.create("pinhole", f=200.0, size=(160, 120), dtype=torch.float32)
         index = torch.zeros(1, dtype=torch.long)
         images = render(longitudes, index, camera, rotation, 160, 120)
         x, y = pixel_grid(160, 120, camera.f).double().unbind(-1)
@@ -164,7 +166,9 @@ class TestAgainstSciPy:
         _, rotation = looking(*pose)
         bank = PanoramaBank.create([noisy], ["noise"])
         # Magnified, so that the largest size serves; OpenCV takes the distortion off.
-        camera = Camera.create("simple_radial", f=90.0, size=(64, 48), distortion=[-0.3])
+        camera = Camera.create(
+            "simple_radial", f=90.0, size=(64, 48), distortion=[-0.3], dtype=torch.float32
+        )
         index = torch.zeros(1, dtype=torch.long)
         images = render(bank, index, camera, rotation, 64, 48, supersample=None)
         K = np.array([[90.0, 0, 31.5], [0, 90.0, 23.5], [0, 0, 1]])
@@ -186,7 +190,7 @@ class TestAgainstSciPy:
     def test_points_within_a_pixel_are_averaged(self, noisy: Tensor) -> None:
         _, rotation = looking(12, -7, 100)
         bank = PanoramaBank.create([noisy], ["noise"])
-        camera = Camera.create("pinhole", f=50.0, size=(32, 32))
+        camera = Camera.create("pinhole", f=50.0, size=(32, 32), dtype=torch.float32)
         index = torch.zeros(1, dtype=torch.long)
         images = render(bank, index, camera, rotation, 32, 32, supersample=2)
         fine = render(bank, index, camera.resize(64, 64), rotation, 64, 64, supersample=None)
@@ -212,7 +216,7 @@ class TestSizes:
         bank = PanoramaBank.create([board.byte()[..., None].expand(-1, -1, 3)], ["board"])
         _, rotation = looking(5, 8, 20)
         # Each pixel covers about five by five of the panorama.
-        camera = Camera.create("pinhole", f=32.0, size=(24, 24))
+        camera = Camera.create("pinhole", f=32.0, size=(24, 24), dtype=torch.float32)
         images = render(bank, torch.zeros(1, dtype=torch.long), camera, rotation, 24, 24)
         assert (images - 0.5).abs().max() < 0.01
 
@@ -225,7 +229,9 @@ class TestSizes:
         ]
         bank = PanoramaBank.create(pictures, ["a", "b", "c"])
         index = torch.tensor([2, 0, 1, 2])
-        camera = Camera.create("pinhole", f=[4.0, 10.0, 20.0, 200.0], size=(16, 16))
+        camera = Camera.create(
+            "pinhole", f=[4.0, 10.0, 20.0, 200.0], size=(16, 16), dtype=torch.float32
+        )
         _, rotation = looking(0, 60, 180)
         images = render(bank, index, camera, rotation.expand(4, 3, 3), 16, 16)
         expected = torch.tensor(colours)[index][:, None, None, None] / 255
@@ -236,7 +242,9 @@ class TestSizes:
         bank = PanoramaBank.create([picture], ["odd"])
         gravity, rotation = looking(0, 20, 0)
         # One pixel per 4 of the panorama, where level 2 has 205.5 rows.
-        camera = Camera.create("pinhole", f=1644 / (2 * math.pi * 8), size=(32, 32))
+        camera = Camera.create(
+            "pinhole", f=1644 / (2 * math.pi * 8), size=(32, 32), dtype=torch.float32
+        )
         images = render(bank, torch.zeros(1, dtype=torch.long), camera, rotation, 32, 32)
         _, latitude, _ = perspective_field(camera, gravity)
         found = (images[:, :1] - 0.5) * 180
@@ -271,7 +279,7 @@ def test_joined_banks_show_the_same_pictures() -> None:
     both = first.join(second)
     assert [both.scene_names[i] for i in both.scene] == ["room", "forest"]
     assert both.owner[0] != both.owner[1]
-    camera = Camera.create("pinhole", f=60.0, size=(64, 48))
+    camera = Camera.create("pinhole", f=60.0, size=(64, 48), dtype=torch.float32)
     for number, bank in enumerate((first, second)):
         apart, joined = (
             render(b, torch.tensor([i]), camera, torch.eye(3)[None], 64, 48)
@@ -282,7 +290,7 @@ def test_joined_banks_show_the_same_pictures() -> None:
 
 def test_a_coarser_size_is_blurred() -> None:
     bank = PanoramaBank.create([striped(1024, along_longitude=True)], ["stripes"])
-    camera = Camera.create("pinhole", f=160.0, size=(64, 48))
+    camera = Camera.create("pinhole", f=160.0, size=(64, 48), dtype=torch.float32)
     contrast = [
         float(
             render(

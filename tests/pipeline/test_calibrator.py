@@ -17,6 +17,7 @@ from PIL import Image
 from PIL.ExifTags import IFD, Base
 
 from geocalib import Calibration, Calibrator, Failure, Status
+from geocalib.arrays import Array, to_numpy
 from geocalib.cameras.legacy import LegacySimpleRadial
 from geocalib.errors import (
     ConfigError,
@@ -101,7 +102,7 @@ class TestOriginals:
         "model", ["simple_radial", "radial", "division", "kannala_brandt", "eucm", "double_sphere"]
     )
     def test_any_camera_model(self, model: str) -> None:
-        camera = random_cameras(model, 1, seed=3, size=(450, 341))
+        camera = random_cameras(model, 1, seed=3, size=(450, 341)).map(to_numpy)
         known = Truth(camera, truth().gravity)
         found = knowing(known).calibrate(picture(known.size, 0), model)
         check(found, known)
@@ -124,7 +125,7 @@ class TestOriginals:
         found = calibrator.calibrate(picture(known.size, 0), keep_fields=True)
         assert found.fields is not None
         assert found.fields.size == (104, 80)
-        assert found.fields.up.dtype == torch.float32
+        assert found.fields.up.dtype == np.float32
         # In the middle of the picture the camera looks down by its pitch.
         assert found.fields.latitude[0, 0, 40, 52].item() == pytest.approx(
             math.radians(-11), abs=0.02
@@ -201,7 +202,7 @@ class TestLists:
         for source, one in zip(sources, together, strict=True):
             alone = calibrator.calibrate(source)
             assert alone.fy == pytest.approx(one.fy, rel=1e-7)
-            torch.testing.assert_close(alone.gravity, one.gravity, rtol=0, atol=1e-8)
+            np.testing.assert_allclose(alone.gravity, one.gravity, rtol=0, atol=1e-8)
             assert alone.sigma.focal == pytest.approx(one.sigma.focal, rel=1e-4)
         assert records(calibrator.calibrate(sources)) == records(together)
 
@@ -229,7 +230,7 @@ class TestLists:
             assert isinstance(one, Calibration)
             assert isinstance(other, Calibration)
             assert one.fy == other.fy == focals[i]
-            torch.testing.assert_close(one.gravity, other.gravity, rtol=0, atol=1e-8)
+            np.testing.assert_allclose(one.gravity, other.gravity, rtol=0, atol=1e-8)
 
 
 class TestWeights:
@@ -251,8 +252,8 @@ class TestWeights:
             ratio = getattr(scaled.sigma, name) / getattr(plain.sigma, name)
             assert ratio == pytest.approx(factor, rel=1e-9)
         assert scaled.sigma.distortion[0] == pytest.approx(5 * plain.sigma.distortion[0])
-        factor = torch.tensor([2.0, 2.0, 3.0, 5.0], dtype=torch.float64)
-        torch.testing.assert_close(
+        factor = np.array([2.0, 2.0, 3.0, 5.0])
+        np.testing.assert_allclose(
             scaled.covariance, factor[:, None] * plain.covariance * factor, rtol=1e-9, atol=0
         )
         assert scaled.sigma.focal / scaled.fy == pytest.approx(
@@ -277,9 +278,9 @@ class TestWeights:
         known = truth()
 
         class Blind(Oracle):
-            def _one(self, image: torch.Tensor) -> tuple[torch.Tensor, ...]:
-                marked = torch.from_numpy(picture(known.size, 0)).permute(2, 0, 1) / 255
-                return super()._one(torch.nn.functional.interpolate(marked[None], (320, 416))[0])
+            def _one(self, image: Array) -> tuple[Array, ...]:
+                marked = Image.fromarray(picture(known.size, 0)).resize((416, 320))
+                return super()._one(np.asarray(marked).transpose(2, 0, 1) / 255)
 
         calibrator = knowing(known)
         calibrator._network = Blind([known])

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from PIL import Image
-from torch import Tensor
 
 from geocalib import Calibration, Calibrator, Prior
+from geocalib.arrays import Array
 from geocalib.cameras import Camera
 from geocalib.errors import ConfigError
 from geocalib.geometry.fields import Fields, perspective_field
@@ -29,24 +28,24 @@ from geocalib.synthetic import render_scene
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "town.jpg"
 SIZE = (64, 48)
-GRAVITY = from_roll_pitch(torch.tensor([0.2]).double(), torch.tensor([-0.3]).double())
-CAMERA = Camera.create("pinhole", f=torch.tensor(60.0).double(), size=SIZE, aspect=1.01)
+GRAVITY = from_roll_pitch(np.array([0.2]), np.array([-0.3]))
+CAMERA = Camera.create("pinhole", f=np.array(60.0), size=SIZE, aspect=1.01)
 
 
 def fields(turns: int, confidence: float = 1.0) -> Fields:
     """Of the camera's picture turned counter-clockwise."""
     up, latitude, valid = perspective_field(CAMERA.rotate90(turns), rotate90(GRAVITY, turns))
-    sure = confidence * valid.double()
+    sure = confidence * valid
     return Fields(up, latitude, sure, sure)
 
 
-def image(turns: int) -> Tensor:
+def image(turns: int) -> Array:
     """(3, H, W): bright at the top."""
-    rows = torch.linspace(1, 0, SIZE[1])[:, None].expand(SIZE[1], SIZE[0])
-    return torch.rot90(rows.expand(3, *rows.shape), turns, (-2, -1))
+    rows = np.linspace(1, 0, SIZE[1], dtype=np.float32)[:, None]
+    return np.rot90(np.broadcast_to(rows, (3, *SIZE[::-1])), turns, (-2, -1))
 
 
-def brightest(image: Tensor) -> int:
+def brightest(image: Array) -> int:
     """By how many quarter turns the bright side has left the top."""
     corners = [image[0, 0, 0], image[0, 0, -1], image[0, -1, -1], image[0, -1, 0]]
     # The corner that was top left, with the next one clockwise just as bright.
@@ -60,10 +59,10 @@ class Eye:
     def __init__(self, doubt: float) -> None:
         self.doubt = doubt
 
-    def __call__(self, images: Tensor) -> Fields:
+    def __call__(self, images: Array) -> Fields:
         return Fields.concatenate([self._one(image) for image in images])
 
-    def _one(self, image: Tensor) -> Fields:
+    def _one(self, image: Array) -> Fields:
         turns = brightest(image)
         return fields(turns, 1.0 if turns == 0 else self.doubt)
 
@@ -72,17 +71,17 @@ class Eye:
 def test_fields_turn_with_their_cameras(turns: int) -> None:
     found, expected = turned(fields(0), turns), fields(turns % 4)
     for name, value in vars(expected).items():
-        torch.testing.assert_close(getattr(found, name), value, atol=1e-9, rtol=0, msg=name)
+        np.testing.assert_allclose(getattr(found, name), value, atol=1e-9, rtol=0, err_msg=name)
 
 
 @pytest.mark.parametrize("turns", range(4))
 def test_the_surest_side_is_up(turns: int) -> None:
-    images = torch.stack([image(turns)] * 2)
+    images = np.stack([image(turns)] * 2)
     aspect = CAMERA.rotate90(turns).aspect.tolist() * 2
     look = look_all_ways(images, aspect, Eye(0.5), 1.0)
     assert look.notes == [(), ()]
     for row, down in enumerate(look.down):
-        torch.testing.assert_close(look.fields[row : row + 1].up, fields(turns).up)
+        np.testing.assert_allclose(look.fields[row : row + 1].up, fields(turns).up)
         assert down is not None
         assert angle_between(down, rotate90(GRAVITY, turns)[0]).item() < 1e-3
 
@@ -99,38 +98,38 @@ class Glance:
         self.probability = probability
         self.looks = 0
 
-    def __call__(self, images: Tensor) -> Tensor:
+    def __call__(self, images: Array) -> Array:
         self.looks += len(images)
-        chances = torch.full((len(images), 4), (1 - self.probability) / 3)
+        chances = np.full((len(images), 4), (1 - self.probability) / 3)
         for row, one in enumerate(images):
             chances[row, brightest(one)] = self.probability
-        return chances.log()
+        return np.log(chances)
 
 
 class TestAtAGlance:
     @pytest.mark.parametrize("certain", [True, False])
     @pytest.mark.parametrize("turns", range(4))
     def test_the_side_that_is_up(self, turns: int, certain: bool) -> None:
-        look = look_upright(torch.stack([image(turns)] * 2), Eye(0.5), Glance(0.95), certain)
+        look = look_upright(np.stack([image(turns)] * 2), Eye(0.5), Glance(0.95), certain)
         assert look.notes == 2 * [(LIES,) if turns and certain else ()]
         for row, down in enumerate(look.down):
             # Seen upright, and turned back.
-            torch.testing.assert_close(look.fields[row : row + 1].up, fields(turns).up)
+            np.testing.assert_allclose(look.fields[row : row + 1].up, fields(turns).up)
             assert bool((look.fields.up_confidence[row] == 1).all())
             assert (down is None) == (turns == 0)
             if down is not None:
                 assert angle_between(down, rotate90(GRAVITY, turns)[0]).item() < 0.5
 
     def test_a_mixed_batch(self) -> None:
-        wide = torch.stack([image(0), image(2), image(0)])
+        wide = np.stack([image(0), image(2), image(0)])
         look = look_upright(wide, Eye(0.5), Glance(0.95), True)
         assert look.notes == [(), (LIES,), ()]
         expected = Fields.concatenate([fields(0), fields(2), fields(0)])
-        torch.testing.assert_close(look.fields.latitude, expected.latitude)
+        np.testing.assert_allclose(look.fields.latitude, expected.latitude)
 
     def test_upright_pictures_cost_one_glance(self) -> None:
         glance = Glance(0.6)
-        look_upright(torch.stack([image(0)] * 3), Eye(0.5), glance, True)
+        look_upright(np.stack([image(0)] * 3), Eye(0.5), glance, True)
         assert glance.looks == 3
 
     def test_a_suspicion_is_a_warning_and_changes_nothing(self) -> None:
@@ -147,7 +146,7 @@ class TestAtAGlance:
     def test_who_asks_gets_the_likeliest_side(self) -> None:
         look = look_upright(image(1)[None], Eye(0.5), Glance(0.4), False)
         assert look.notes == [(UNSURE,)]
-        torch.testing.assert_close(look.fields.up, fields(1).up)
+        np.testing.assert_allclose(look.fields.up, fields(1).up)
 
 
 def test_modes() -> None:
@@ -165,13 +164,13 @@ def calibrator() -> Calibrator:
 
 def test_photos_on_their_sides(calibrator: Calibrator) -> None:
     camera = Camera.create("pinhole", f=235.0, size=(320, 240))
-    gravity = from_roll_pitch(torch.tensor([math.radians(4)]), torch.tensor([math.radians(5)]))
-    picture = render_scene(camera, gravity, 1, subpixels=1)[0].numpy()
+    gravity = from_roll_pitch(np.array([math.radians(4)]), np.array([math.radians(5)]))
+    picture = render_scene(camera, gravity, 1, subpixels=1)[0]
     sides = [np.ascontiguousarray(np.rot90(picture, turns)) for turns in (1, 2, 3)]
     answers = calibrator.calibrate(sides, any_rotation=True, lines="off")
     for turns, found in zip((1, 2, 3), answers, strict=True):
         assert isinstance(found, Calibration)
-        expected = rotate90(gravity[0].double(), turns)
+        expected = rotate90(gravity[0], turns)
         assert math.degrees(angle_between(found.gravity, expected).item()) < 5
 
 

@@ -10,10 +10,12 @@ from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from fake_calibrator import picture
-from geocalib import Calibrator
+from geocalib import Calibrator, Fields
+from geocalib.arrays import Array
 from geocalib.errors import ConfigError, ImageError
 from geocalib.pipeline import stream
 from geocalib.pipeline.chunks import Chunk, apart, in_order
@@ -215,8 +217,6 @@ class TestThreads:
 
 
 def test_batches_are_filled_up(calibrator: Calibrator) -> None:
-    import torch
-
     sizes: list[int] = []
 
     class Noting:
@@ -224,13 +224,31 @@ def test_batches_are_filled_up(calibrator: Calibrator) -> None:
         spec, confidence_scale, knows_upright = calibrator._engine.spec, None, True
         on_processor = False
 
-        def predict(self, images: torch.Tensor) -> Any:
+        def predict(self, images: Array) -> Any:
+            means = self.glance(images)[:, None, None]
+            wide = np.broadcast_to(means, (len(images), 2, 2))
+            up = np.broadcast_to(wide[:, None], (len(images), 2, 2, 2))
+            return Fields(up, wide[:, None], wide, wide)
+
+        def glance(self, images: Array) -> Any:
             sizes.append(len(images))
             return images.sum((1, 2, 3))
 
-        glance = predict
-
-    images = torch.arange(6.0).reshape(2, 3, 1, 1)
+    images = np.arange(6.0).reshape(2, 3, 1, 1)
     full = FullBatches(Noting())  # type: ignore[arg-type]
-    assert full.predict(images).tolist() == full.glance(images).tolist() == [3.0, 12.0]
+    assert full.glance(images).tolist() == [3.0, 12.0]
+    assert full.predict(images).up_confidence[:, 0, 0].tolist() == [3.0, 12.0]
     assert sizes == [4, 4]
+
+
+def test_arrays_travel_as_they_are() -> None:
+    rows = np.arange(12.0).reshape(3, 4)
+    with Workers(1) as pool:
+        turned, again = pool.ask(_turned, rows, rows[:, 1:])
+    np.testing.assert_array_equal(turned, rows.T)
+    np.testing.assert_array_equal(again, rows[:, 1:])
+    assert again.flags.writeable
+
+
+def _turned(first: Any, second: Any) -> tuple[Any, Any]:
+    return first.T, second

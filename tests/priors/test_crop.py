@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
-import torch
 
 from geocalib.cameras import Camera
 from geocalib.errors import ConfigError
@@ -17,7 +17,7 @@ CROP = Crop(100, 50, 400, 300, 1000, 800)
 
 @pytest.mark.parametrize("size", [(400, 300), (800, 600), (201, 150)])
 def test_as_cameras_are_cropped_and_resized(size: tuple[int, int]) -> None:
-    full = Camera.create("pinhole", f=torch.tensor(900.0).double(), size=(1000, 800))
+    full = Camera.create("pinhole", f=np.array(900.0), size=(1000, 800))
     cut = full.crop(100, 50, 400, 300).resize(*size)
     assert CROP.principal_point(size) == pytest.approx(cut.c[0].tolist(), rel=1e-12)
     focal = CROP.focal(FocalReading(900, 27, "tag"), size)

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
 
 from calibrations import one
 from geocalib import Prior
@@ -46,7 +45,7 @@ def test_shares_are_of_a_whole(parts: tuple[Part, ...]) -> None:
 def test_what_depends_on_the_focal_length_moves_along() -> None:
     calibration = one("pinhole")
     at, pitch = calibration.parameters.index(LOG_F), calibration.parameters.index(ALONG_PITCH)
-    covariance = torch.diag(torch.tensor([1e-4, 1e-4, 0.09])).double()
+    covariance = np.diag(np.array([1e-4, 1e-4, 0.09]))
     covariance[at, pitch] = covariance[pitch, at] = 0.8 * math.sqrt(1e-4 * 0.09)
     before = replace(calibration, covariance=covariance)
     (after,) = as_people_take_them([before], [0], None)
@@ -60,7 +59,7 @@ def test_what_depends_on_the_focal_length_moves_along() -> None:
     left = covariance - covariance[:, at, None] * covariance[at] / covariance[at, at]
     now = after.covariance
     again = now - now[:, at, None] * now[at] / now[at, at]
-    assert torch.allclose(left, again, atol=1e-12)
+    assert np.allclose(left, again, atol=1e-12)
 
 
 def test_a_network_that_knows_nothing_answers_as_people_take_photos() -> None:

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from calibrations import one
 from geocalib.errors import FormatError
@@ -28,7 +27,7 @@ SIGMAS_DEG = (0.5, 2.0)
 def alone(model: str = "pinhole") -> Calibration:
     """With known sigmas of roll and pitch direction, and 3% of the focal length."""
     calibration = one(model)
-    covariance = torch.diag(torch.tensor([*np.radians(SIGMAS_DEG), 0.03]) ** 2).double()
+    covariance = np.diag(np.array([*np.radians(SIGMAS_DEG), 0.03]) ** 2)
     sigma = replace(calibration.sigma, focal=0.03 * calibration.fy, gravity_deg=SIGMAS_DEG[1])
     return replace(calibration, covariance=covariance, sigma=sigma)
 
@@ -36,7 +35,7 @@ def alone(model: str = "pinhole") -> Calibration:
 def gravity_hint(step_deg: tuple[float, float], sigma_deg: float) -> GravityReading:
     """Off the estimate by a step along roll and pitch."""
     start = alone().gravity
-    x, y, z = move(start, torch.tensor(step_deg).double().deg2rad(), tangent_basis(start)).tolist()
+    x, y, z = move(start, np.deg2rad(step_deg), tangent_basis(start)).tolist()
     return GravityReading((x, y, z), sigma_deg, "gimbal in XMP")
 
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
-import torch
 
 from calibrations import one
 from geocalib.imaging.metadata import Metadata
@@ -52,8 +52,8 @@ class Linear:
 
 def known(focal: float, sigma: float) -> Calibration:
     calibration = one("pinhole")
-    camera = replace(calibration.camera, f=torch.tensor([focal], dtype=torch.float64))
-    covariance = torch.diag(torch.tensor([0.01, 0.01, sigma]) ** 2).double()
+    camera = replace(calibration.camera, f=np.array([focal], np.float64))
+    covariance = np.diag(np.array([0.01, 0.01, sigma]) ** 2)
     moved = calibration.moved(camera, calibration.gravity, covariance)
     return replace(moved, sigma=replace(moved.sigma, focal=sigma * focal))
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
-import torch
 
 from calibrations import one
 from geocalib.cameras import Camera
@@ -19,32 +19,33 @@ DRAWS = 4000
 
 def test_spread_of_draws() -> None:
     """Draws of the parameters, read as people read them, scatter as the sigmas say."""
-    generator = torch.Generator().manual_seed(0)
-    mix = torch.randn(7, 7, dtype=torch.float64, generator=generator)
-    scale = torch.tensor([2e-3, 3e-3, 4e-3, 2e-3, 2.0, 3.0, 5e-3], dtype=torch.float64)
-    root = scale[:, None] * mix / mix.norm(dim=1, keepdim=True)
+    generator = np.random.default_rng(0)
+    mix = generator.standard_normal((7, 7))
+    scale = np.array([2e-3, 3e-3, 4e-3, 2e-3, 2.0, 3.0, 5e-3], np.float64)
+    root = scale[:, None] * mix / np.linalg.norm(mix, axis=1, keepdims=True)
     camera = one("simple_radial", distortion=[-0.1], aspect=1.2).camera
-    angles = torch.tensor([0.3, 0.7], dtype=torch.float64)
+    angles = np.array([0.3, 0.7], np.float64)
     gravity = from_roll_pitch(angles[0], angles[1])
     sigma = Uncertainty.of(camera, gravity, root @ root.T, NAMES)
 
-    steps = torch.randn(DRAWS, 7, dtype=torch.float64, generator=generator) @ root.T
+    steps = generator.standard_normal((DRAWS, 7)) @ root.T
     basis = sphere.tangent_basis(gravity[None])[0]
-    drawn = torch.nn.functional.normalize(gravity + steps[:, :2] @ basis.T, dim=1)
+    drawn = gravity + steps[:, :2] @ basis.T
+    drawn = drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
     roll, pitch = sphere.to_roll_pitch(drawn)
     moved = Camera(
         camera.model,
-        camera.f * steps[:, 2].exp(),
+        camera.f * np.exp(steps[:, 2]),
         camera.c + steps[:, 4:6],
         camera.distortion + steps[:, 3:4],
-        camera.size.expand(DRAWS, 2),
-        camera.aspect * steps[:, 6].exp(),
+        np.broadcast_to(camera.size, (DRAWS, 2)),
+        camera.aspect * np.exp(steps[:, 6]),
     )
     spread = {
-        "roll_deg": roll.rad2deg(),
-        "pitch_deg": pitch.rad2deg(),
-        "vfov_deg": moved.vfov.rad2deg(),
-        "hfov_deg": moved.hfov.rad2deg(),
+        "roll_deg": np.rad2deg(roll),
+        "pitch_deg": np.rad2deg(pitch),
+        "vfov_deg": np.rad2deg(moved.vfov),
+        "hfov_deg": np.rad2deg(moved.hfov),
         "focal": moved.f,
         "aspect": moved.aspect,
     }
@@ -52,13 +53,13 @@ def test_spread_of_draws() -> None:
         assert getattr(sigma, name) == pytest.approx(values.std().item(), rel=0.05), name
     assert sigma.distortion[0] == pytest.approx(steps[:, 3].std().item(), rel=0.05)
     assert sigma.principal_point == pytest.approx(tuple(steps[:, 4:6].std(0).tolist()), rel=0.05)
-    off = torch.linalg.eigvalsh(steps[:, :2].T.cov())[-1].sqrt()
+    off = np.sqrt(np.linalg.eigvalsh(np.cov(steps[:, :2].T))[-1])
     assert sigma.gravity_deg == pytest.approx(math.degrees(off.item()), rel=0.05)
 
 
 def test_what_is_held_fixed_is_certain() -> None:
     known = one("radial", distortion=[-0.1, 0.01])
-    sigma = Uncertainty.of(known.camera, known.gravity, torch.zeros(0, 0).double(), ())
+    sigma = Uncertainty.of(known.camera, known.gravity, np.zeros((0, 0)), ())
     assert sigma == Uncertainty(0, 0, 0, 0, 0, 0, 0, (0, 0), (0, 0))
 
 

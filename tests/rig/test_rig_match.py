@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
-import torch
 
 from geocalib.cameras import Camera
 from geocalib.errors import CouplingError
@@ -19,7 +19,7 @@ from geocalib.solver import fit
 
 def rig(**patterns: str) -> RigDescription:
     """Cameras that look the same way, one lens each."""
-    eye = torch.eye(3, dtype=torch.float64)
+    eye = np.eye(3)
     cameras = (RigCamera(name, eye, images, name) for name, images in patterns.items())
     return RigDescription(tuple(cameras), "test")
 
@@ -94,7 +94,7 @@ def test_two_images_at_once() -> None:
 
 def test_times_and_lenses() -> None:
     """Steps of different rigs are different times; a lens may be shared across cameras."""
-    eye = torch.eye(3, dtype=torch.float64)
+    eye = np.eye(3)
     description = RigDescription(
         (
             RigCamera("a", eye, "a/*", "wide", "1"),
@@ -116,18 +116,18 @@ def test_a_fit_finds_one_gravity_per_step_and_one_lens() -> None:
     faces = cube_faces()
     names = [f"{name}/{step}.jpg" for step in (1, 2) for name in faces.names]
     shots = match_images(faces, names)
-    angles = torch.tensor([[10.0, -20.0], [-35.0, 5.0]], dtype=torch.float64).deg2rad()
-    gravities = from_roll_pitch(*angles.T)[torch.tensor(shots.time)]
+    angles = np.deg2rad([[10.0, -20.0], [-35.0, 5.0]])
+    gravities = from_roll_pitch(*angles.T)[np.array(shots.time)]
     rotations = faces.camera_from_rig[list(shots.camera)]
     true = (rotations @ gravities[..., None])[..., 0]
-    f = torch.full((12,), 30.0, dtype=torch.float64)
+    f = np.full((12,), 30.0, np.float64)
     camera = Camera.create("pinhole", f, (60, 60))
     up, latitude, _ = perspective_field(camera, true)
-    ones = torch.ones_like(latitude[:, 0])
+    ones = np.ones_like(latitude[:, 0])
     fields = Fields(up, latitude, ones, ones)
     result = fit(fields, "pinhole", groups=shots.intrinsics, rig=shots.rig)
     assert angle_between(result.gravity, true).max() < 1e-5
-    torch.testing.assert_close(result.camera.f, f, rtol=1e-5, atol=0)
+    np.testing.assert_allclose(result.camera.f, f, rtol=1e-5, atol=0)
     assert len(set(result.camera.f.tolist())) == 1
 
 
@@ -141,13 +141,13 @@ def test_a_wrong_rotation_is_felt() -> None:
         "test",
     )
     shots = match_images(description, ["a/1.jpg", "b/1.jpg"])
-    camera = Camera.create("pinhole", torch.full((2,), 30.0, dtype=torch.float64), (60, 60))
-    level = torch.tensor([[0.0, 1.0, 0.0]] * 2, dtype=torch.float64)
+    camera = Camera.create("pinhole", np.full((2,), 30.0, np.float64), (60, 60))
+    level = np.array([[0.0, 1.0, 0.0]] * 2, np.float64)
     up, latitude, _ = perspective_field(camera, level)
-    ones = torch.ones_like(latitude[:, 0])
+    ones = np.ones_like(latitude[:, 0])
     result = fit(Fields(up, latitude, ones, ones), "pinhole", rig=shots.rig)
     rotations = description.camera_from_rig
-    torch.testing.assert_close(
+    np.testing.assert_allclose(
         (rotations[0].T @ result.gravity[0]), (rotations[1].T @ result.gravity[1])
     )
-    assert angle_between(result.gravity, level).max().rad2deg() > 5
+    assert np.rad2deg(angle_between(result.gravity, level).max()) > 5

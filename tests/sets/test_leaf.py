@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import numpy as np
+import numpy.typing as npt
 import pytest
-import torch
 from PIL.ExifTags import Base
 from PIL.TiffImagePlugin import IFDRational
-from torch import Tensor
 
+from geocalib.arrays import Array
 from geocalib.errors import FormatError
 from geocalib.geometry.segments import Curves, Segments
 from geocalib.imaging.metadata import Metadata
@@ -22,9 +23,9 @@ from geocalib.solver.observations import Observations
 from geocalib.solver.plane import Plane
 
 
-def numbers(*shape: int, dtype: torch.dtype = torch.float64) -> Tensor:
-    generator = torch.Generator().manual_seed(sum(shape))
-    return torch.rand(shape, dtype=dtype, generator=generator)
+def numbers(*shape: int, dtype: npt.DTypeLike = np.float64) -> Array:
+    generator = np.random.default_rng(sum(shape))
+    return generator.random(shape).astype(dtype)
 
 
 def leaf() -> Leaf:
@@ -47,10 +48,10 @@ def leaf() -> Leaf:
 
 
 def same(one: object, other: object) -> None:
-    if isinstance(one, Tensor):
-        assert isinstance(other, Tensor)
+    if isinstance(one, np.ndarray):
+        assert isinstance(other, np.ndarray)
         assert one.dtype == other.dtype
-        assert torch.equal(one, other)
+        assert np.array_equal(one, other)
     elif hasattr(one, "__dataclass_fields__"):
         assert type(one) is type(other)
         for name, value in vars(one).items():
@@ -79,8 +80,8 @@ def test_what_was_not_seen_stays_unseen() -> None:
 
 
 def test_another_safetensors_file_is_none() -> None:
-    from safetensors.torch import save
+    from safetensors.numpy import save
 
-    for data in (save({"a": torch.zeros(1)}), save({"a": torch.zeros(1)}, {"leaf": "{}"})):
+    for data in (save({"a": np.zeros(1)}), save({"a": np.zeros(1)}, {"leaf": "{}"})):
         with pytest.raises(FormatError, match=r"a\.leaf is damaged \(KeyError\)"):
             Leaf.from_bytes(data, "a.leaf")

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
-import torch
 from PIL import Image
 from PIL.ExifTags import IFD, Base
 
+from geocalib.arrays import Array
 from geocalib.errors import ConfigError, CouplingError
 from geocalib.result.calibration import OUTLIER, Calibration, Failure
 from geocalib.sets import album
@@ -22,7 +23,7 @@ F = 480.0
 def taken(
     size: tuple[int, int], roll: float, f: float = F, model: str = "pinhole", **more: Any
 ) -> Any:
-    return truth(size, roll_deg=roll, model=model, f=torch.tensor(f, dtype=torch.float64), **more)
+    return truth(size, roll_deg=roll, model=model, f=f, **more)
 
 
 def test_portrait_and_landscape_and_a_smaller_copy() -> None:
@@ -83,7 +84,7 @@ def test_cameras() -> None:
 def test_what_is_known() -> None:
     truths = [taken((480, 360), 3 * i) for i in range(3)]
     sources: list[Any] = [picture(known.size, i) for i, known in enumerate(truths)]
-    gravity = torch.cat([known.gravity for known in truths])
+    gravity = np.concatenate([known.gravity for known in truths])
     found = list(knowing(*truths).calibrate_set(sources, focal=500.0, gravity=gravity))
     for one, known in zip(found, truths, strict=True):
         assert isinstance(one, Calibration)
@@ -157,7 +158,7 @@ def test_screenshots_stand_alone_and_are_left_out(monkeypatch: pytest.MonkeyPatc
     for one, known in zip(calibrator.calibrate_set(sources, cameras=cameras), truths, strict=True):
         check(one, known)
 
-    def quiet(self: Oracle, image: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    def quiet(self: Oracle, image: Array) -> tuple[Array, ...]:
         up, latitude, *confidence = look(self, image)
         faint = 1e-3 if image.shape[1] > image.shape[2] else 1.0
         return up, latitude, *(faint * one for one in confidence)

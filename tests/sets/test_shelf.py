@@ -8,17 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
-import torch
 from PIL import Image
 
 from geocalib.errors import FormatError
 from geocalib.pipeline.rotation import Mode
 from oracle_network import check, knowing, picture, truth
 
-TRUTHS = [
-    truth((160, 120), roll_deg=3 * i, f=torch.tensor(150.0, dtype=torch.float64)) for i in range(5)
-]
+TRUTHS = [truth((160, 120), roll_deg=3 * i, f=np.array(150.0, np.float64)) for i in range(5)]
 
 
 @pytest.fixture

@@ -146,7 +146,9 @@ class TestFlip:
 
     def test_only_the_chosen(self) -> None:
         images = pictures(2)
-        camera = Camera.create("pinhole", f=[50.0, 60.0], size=(64, 48), c=(30.0, 20.0))
+        camera = Camera.create(
+            "pinhole", f=[50.0, 60.0], size=(64, 48), c=(30.0, 20.0), dtype=torch.float32
+        )
         gravity = random_gravity(2, seed=1).float()
         flipped, turned, mirrored = flip(images, gravity, camera, torch.tensor([True, False]))
         assert torch.equal(flipped[0], images[0].flip(-1))

@@ -15,7 +15,7 @@ from geocalib.training.jpeg import CHROMINANCE_STEPS, LUMINANCE_STEPS, jpeg
 @pytest.fixture(scope="module")
 def town() -> Tensor:
     """(1, 3, 90, 120): not whole blocks."""
-    camera = Camera.create("pinhole", f=100.0, size=(120, 90))
+    camera = Camera.create("pinhole", f=100.0, size=(120, 90), dtype=torch.float32)
     gravity = from_roll_pitch(torch.tensor([0.1]), torch.tensor([0.05]))
     return render_scene(camera, gravity).permute(0, 3, 1, 2).contiguous()
 

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
-import torch
-from torch import Tensor
 
+from geocalib.arrays import Array
 from geocalib.video.intrinsics import EXPECTED_SHARE, Lens, LensFilter
 from geocalib.video.rivals import Rivals
 
-R = torch.tensor([[0.04, 0.006], [0.006, 0.01]], dtype=torch.float64)
+R = np.array([[0.04, 0.006], [0.006, 0.01]], np.float64)
 
 
 def frames(count: int, share: float, correlation: float = 0.0, seed: int = 0) -> list[Lens]:
     """Measurements of (0, 0) whose errors have a share of R to themselves, the rest in common."""
-    generator = torch.Generator().manual_seed(seed)
-    noise = torch.randn(count + 1, 2, generator=generator, dtype=torch.float64)
+    generator = np.random.default_rng(seed)
+    noise = generator.standard_normal((count + 1, 2))
     own = [noise[1]]
     for new in noise[2:]:
         own.append(correlation * own[-1] + (1 - correlation**2) ** 0.5 * new)
-    root = torch.linalg.cholesky(R)
+    root = np.linalg.cholesky(R)
     common = (1 - share) ** 0.5 * noise[0]
     return [Lens(root @ (common + share**0.5 * error), R) for error in own]
 
@@ -32,25 +32,25 @@ def filtered(lenses: list[Lens]) -> LensFilter:
 
 
 def test_mean_is_that_of_least_squares() -> None:
-    generator = torch.Generator().manual_seed(1)
+    generator = np.random.default_rng(1)
     lenses = []
     for _ in range(12):
-        root = torch.randn(2, 2, generator=generator, dtype=torch.float64)
+        root = generator.standard_normal((2, 2))
         lenses.append(
             Lens(
-                torch.randn(2, generator=generator, dtype=torch.float64),
-                root @ root.T + 0.1 * torch.eye(2),
+                generator.standard_normal(2),
+                root @ root.T + 0.1 * np.eye(2),
             )
         )
-    whiteners = [torch.linalg.inv(torch.linalg.cholesky(lens.covariance)) for lens in lenses]
+    whiteners = [np.linalg.inv(np.linalg.cholesky(lens.covariance)) for lens in lenses]
     targets = [w @ lens.mean for w, lens in zip(whiteners, lenses, strict=True)]
-    solution = torch.linalg.lstsq(torch.cat(whiteners), torch.cat(targets)[:, None]).solution
-    assert torch.allclose(filtered(lenses).mean, solution[:, 0])
+    solution = np.linalg.lstsq(np.concatenate(whiteners), np.concatenate(targets)[:, None])[0]
+    assert np.allclose(filtered(lenses).mean, solution[:, 0])
 
 
 def test_one_frame_is_all_there_is() -> None:
     lens = filtered(frames(1, 1.0)).lens
-    assert torch.allclose(lens.covariance, R)
+    assert np.allclose(lens.covariance, R)
 
 
 @pytest.mark.parametrize("share", [1.0, 0.3, 0.05])
@@ -58,13 +58,13 @@ def test_the_share_is_found(share: float) -> None:
     assert filtered(frames(400, share)).share == pytest.approx(share, rel=0.25)
 
 
-def _coverage(share: float, correlation: float) -> Tensor:
+def _coverage(share: float, correlation: float) -> Array:
     """Mean squared error of 40 videos in units of the variance that was claimed."""
     ratios = []
     for seed in range(40):
         lens = filtered(frames(30, share, correlation, seed)).lens
-        ratios.append(lens.mean @ torch.linalg.solve(lens.covariance, lens.mean) / 2)
-    return torch.stack(ratios).mean()
+        ratios.append(lens.mean @ np.linalg.solve(lens.covariance, lens.mean) / 2)
+    return np.stack(ratios).mean()
 
 
 @pytest.mark.parametrize(("share", "correlation"), [(1.0, 0.0), (1.0, 0.7), (0.1, 0.0), (0.1, 0.7)])
@@ -75,8 +75,8 @@ def test_sigmas_are_no_smaller_than_errors(share: float, correlation: float) -> 
 
 def test_an_error_in_common_does_not_average_out() -> None:
     few, many = (filtered(frames(count, 0.1)).lens.covariance for count in (100, 400))
-    assert torch.allclose(many, few, rtol=0.2)
-    assert (many.diagonal() > 0.8 * R.diagonal()).all()
+    assert np.allclose(many, few, rtol=0.2)
+    assert (np.diagonal(many) > 0.8 * np.diagonal(R)).all()
 
 
 def follow(lenses: list[Lens]) -> Rivals[LensFilter, Lens]:
@@ -92,7 +92,7 @@ def test_no_zoom_where_there_is_none() -> None:
 
 
 def test_a_zoom_starts_anew() -> None:
-    shift = torch.tensor([0.6, 0.0], dtype=torch.float64)
+    shift = np.array([0.6, 0.0], np.float64)
     near = frames(30, 0.1)
     far = [Lens(lens.mean + shift, R) for lens in frames(60, 0.1)[30:]]
     rivals = follow(near + far)
@@ -107,4 +107,4 @@ def test_an_outlier_changes_nothing() -> None:
     rivals = follow([*lenses[:20], strange, *lenses[20:]])
     assert rivals.segments == [0] * 20 + [None] + [0] * 10
     assert rivals.current is not None
-    assert torch.allclose(rivals.current.mean, filtered(lenses).mean)
+    assert np.allclose(rivals.current.mean, filtered(lenses).mean)

@@ -8,7 +8,6 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 import pytest
-import torch
 
 from geocalib import Camera
 from geocalib.localize.rotation import from_vector
@@ -16,7 +15,7 @@ from geocalib.synthetic import render_scene
 from geocalib.video.heading import Heading, Turn
 from geocalib.video.turns import Flow, Watcher, turn_of
 
-CAMERA = Camera.create("pinhole", f=300.0, size=(480, 360), dtype=torch.float64)
+CAMERA = Camera.create("pinhole", f=300.0, size=(480, 360), dtype=np.float64)
 TURN = np.radians([0.8, -1.5, 1.0])
 
 
@@ -27,9 +26,9 @@ def flow_of(
     generator = np.random.default_rng(1)
     pixels = []
     for seen in (points, points @ from_vector(turn).T):
-        at, valid = camera.project(torch.from_numpy(seen)[None])
+        at, valid = camera.project(seen[None])
         assert valid.all()
-        pixels.append(at[0].numpy() + generator.normal(0, 0.1, (len(points), 2)))
+        pixels.append(at[0] + generator.normal(0, 0.1, (len(points), 2)))
     return Flow(*pixels)
 
 
@@ -50,7 +49,7 @@ def off_deg(turn: Turn | None, truth: npt.NDArray[np.float64] = TURN) -> float:
 
 @pytest.mark.parametrize("model", ["pinhole", "simple_radial", "kannala_brandt"])
 def test_turn_of_points(model: str) -> None:
-    camera = Camera.create(model, f=300.0, size=(480, 360), dtype=torch.float64)
+    camera = Camera.create(model, f=300.0, size=(480, 360), dtype=np.float64)
     assert off_deg(turn_of(flow_of(scene(), TURN, camera), camera)) < 0.03
 
 
@@ -77,7 +76,7 @@ def test_travel_is_no_turn(travel: list[float]) -> None:
 def test_a_wrong_lens_is_found_out() -> None:
     """A turn that was found with another focal length is right with its own, which it tells."""
     flow = flow_of(scene(), 2 * TURN)
-    wrong = Camera.create("pinhole", f=345.0, size=(480, 360), dtype=torch.float64)
+    wrong = Camera.create("pinhole", f=345.0, size=(480, 360), dtype=np.float64)
     turn = turn_of(flow, wrong)
     assert turn is not None
     assert off_deg(turn, 2 * TURN) > 0.1
@@ -103,7 +102,7 @@ def test_errors_of_points_are_no_stretched_picture(turn: npt.NDArray[np.float64]
     flow = flow_of(scene(), turn)
     flow.after[:] += np.random.default_rng(2).normal(0, 0.3, flow.after.shape)
     for scale in (1.0, 1.5, 3.0):
-        camera = Camera.create("pinhole", f=300.0 * scale, size=(480, 360), dtype=torch.float64)
+        camera = Camera.create("pinhole", f=300.0 * scale, size=(480, 360), dtype=np.float64)
         found = turn_of(flow, camera)
         assert found is not None
         longer = found.better_log_f - math.log(300.0 * scale)
@@ -117,11 +116,11 @@ def test_too_few_points() -> None:
 
 class TestWatcher:
     def pictures(self) -> list[npt.NDArray[np.uint8]]:
-        level = torch.tensor([[0.0, 1.0, 0.0]])
-        picture = (255 * render_scene(CAMERA.to(torch.float32), level, 0)[0]).to(torch.uint8)
-        first = np.ascontiguousarray(picture.numpy())
+        level = np.array([[0.0, 1.0, 0.0]])
+        picture = (255 * render_scene(CAMERA.cast(np.float32), level, 0)[0]).byte().numpy()
+        first = np.ascontiguousarray(picture)
         half = np.array([[1, 0, 0.5], [0, 1, 0.5], [0, 0, 1]])
-        K = np.linalg.inv(half) @ CAMERA.K[0].numpy()
+        K = np.linalg.inv(half) @ CAMERA.K[0]
         matrix = K @ from_vector(TURN) @ np.linalg.inv(K)
         second = cv2.warpPerspective(first, matrix, (480, 360), borderMode=cv2.BORDER_REPLICATE)
         return [first, np.asarray(second, dtype=np.uint8)]

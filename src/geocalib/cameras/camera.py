@@ -57,10 +57,10 @@ class Camera:
 
         f: () or (B,); size: (2,) or (B, 2) as (width, height); distortion: (D,) or (B, D), by
         default the model's start; c: (2,) or (B, 2), by default the image centre. They are held
-        in the library of the arrays or of the dtype given (``common_namespace``).
+        in the library of the arrays or of the dtype given: NumPy, unless one is torch's.
 
-        >>> Camera.create("simple_radial", f=500, size=(640, 480), distortion=[-0.1]).K[0, 1, 2]
-        tensor(240.)
+        >>> Camera.create("simple_radial", f=500, size=(640, 480), distortion=[0]).K[0, 1, 2].item()
+        240.0
         """
         model = get_model(model)
         xp = common_namespace(f, size, distortion, c, aspect, dtype)

@@ -12,7 +12,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from geocalib.cli import dataset, evaluate, export, localize, rig, serve, streams, train, video
+from geocalib.cli import (
+    batch,
+    dataset,
+    evaluate,
+    export,
+    localize,
+    rig,
+    serve,
+    streams,
+    train,
+    video,
+)
 from geocalib.cli.options import (
     Borders,
     Device,
@@ -44,7 +55,7 @@ from geocalib.cli.prior_options import (
     spelt_out,
     window,
 )
-from geocalib.errors import ConfigError, GeoCalibError
+from geocalib.errors import GET_TORCH, ConfigError, GeoCalibError
 from geocalib.pipeline.request import (
     CameraModel,
     Engine,
@@ -87,6 +98,10 @@ class Plain(TyperGroup):
             raise typer.Exit(INTERRUPTED) from None
         except GeoCalibError as error:
             _fail(str(error))
+        except ModuleNotFoundError as error:
+            if error.name != "torch":
+                raise
+            _fail(f"{ctx.invoked_subcommand} needs torch: {GET_TORCH}")
         except OSError as error:
             # All other files are named where they are written.
             full = error.filename is None and error.errno == errno.ENOSPC
@@ -385,4 +400,5 @@ app.add_typer(export.app, name="export")
 app.command("video")(video.command)
 app.command("localize")(localize.command)
 app.command("rig")(rig.command)
+app.command("batch")(batch.command)
 app.command("serve")(serve.command)

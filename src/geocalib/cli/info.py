@@ -6,8 +6,8 @@ import platform
 import sys
 from collections.abc import Iterable, Iterator
 from importlib.metadata import version
+from importlib.util import find_spec
 
-import torch
 from rich.table import Table
 from rich.text import Text
 
@@ -17,7 +17,8 @@ from geocalib.formats import FORMATS
 from geocalib.nets.card import WeightCard
 from geocalib.nets.catalogue import PUBLISHED
 from geocalib.nets.download import cache_folder
-from geocalib.nets.weights import load_network
+from geocalib.pipeline.onnx_engine import PROVIDERS, OnnxEngine, available
+from geocalib.pipeline.threads import threads
 
 
 def run() -> None:
@@ -38,10 +39,10 @@ def show(facts: Iterable[tuple[str, str]]) -> None:
 def _facts() -> Iterator[tuple[str, str]]:
     yield "geocalib", version("geocalib")
     yield "python", platform.python_version()
-    yield "torch", torch.__version__
     yield "onnxruntime", version("onnxruntime")
+    yield "torch", version("torch") if find_spec("torch") else "not installed"
     yield "devices", ", ".join(_devices())
-    for card in (load_network("lean").card, *PUBLISHED.values()):
+    for card in (OnnxEngine("lean", "cpu").card, *PUBLISHED.values()):
         yield f"weights {card.name}", _weights(card)
     yield "camera models", ", ".join(MODELS)
     yield "formats", ", ".join(FORMATS)
@@ -49,7 +50,12 @@ def _facts() -> Iterator[tuple[str, str]]:
 
 
 def _devices() -> Iterator[str]:
-    yield f"cpu ({console.count(torch.get_num_threads(), 'thread')})"
+    yield f"cpu ({console.count(threads(), 'thread')})"
+    yield from (kind for kind, name in PROVIDERS.items() if kind != "cpu" and name in available())
+    if find_spec("torch") is None:
+        return
+    import torch
+
     for i in range(torch.cuda.device_count()):
         yield f"cuda:{i} ({torch.cuda.get_device_name(i)})"
     if torch.backends.mps.is_available():

@@ -142,7 +142,7 @@ def _down(
         return None
     return world_gravity(
         [model.images[name].rotation for name in known],
-        [calibrations[name].gravity.numpy() for name in known],
+        [calibrations[name].gravity for name in known],
     )
 
 

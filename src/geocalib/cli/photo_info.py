@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import torch
+import numpy as np
 from PIL.ExifTags import Base
 
 from geocalib import console
@@ -84,8 +84,7 @@ def _focal(hint: FocalReading | None, height: int) -> Iterator[tuple[str, str]]:
 
 
 def _gravity(hint: GravityReading) -> str:
-    gravity = torch.tensor(hint.gravity, dtype=torch.float64)
-    angles = torch.stack(to_roll_pitch(gravity)).rad2deg()
+    angles = np.rad2deg(to_roll_pitch(np.array(hint.gravity)))
     # Adding 0 takes the sign off a rounded -0.
     roll, pitch = (angles.round(decimals=1) + 0.0).tolist()
     return f"roll {roll:+.1f}, pitch {pitch:+.1f} ± {hint.sigma_deg:g}°, by {hint.source}"

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import torch
+import numpy as np
 
 from geocalib import console
 from geocalib.cli import report
@@ -54,9 +54,9 @@ def _value(quantity: str, value: Sequence[float], sigma: float) -> str:
     """For people, with one sigma."""
     if quantity == "focal":
         return f"f {value[0]:.0f} ± {_number(sigma, '.0f')} px"
-    angles = torch.stack(to_roll_pitch(torch.tensor(value, dtype=torch.float64)))
+    angles = np.rad2deg(to_roll_pitch(np.array(value)))
     # Adding 0 takes the sign off a rounded -0.
-    roll, pitch = (angles.rad2deg().round(decimals=1) + 0.0).tolist()
+    roll, pitch = (angles.round(1) + 0.0).tolist()
     return f"roll {roll:+.1f}, pitch {pitch:+.1f} ± {_number(sigma, '.1f')} °"
 
 

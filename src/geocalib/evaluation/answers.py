@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
+import numpy as np
 
+from geocalib.arrays import Array, to_numpy
 from geocalib.cameras import Camera
 from geocalib.evaluation.datasets import Sample
 from geocalib.result.calibration import Calibration
@@ -12,14 +12,14 @@ from geocalib.result.uncertainty import Uncertainty
 from geocalib.solver import Status
 
 
-def without_sigmas(image: str | None, camera: Camera, gravity: Tensor) -> Calibration:
+def without_sigmas(image: str | None, camera: Camera, gravity: Array) -> Calibration:
     """The calibration of a camera (a batch of 1) and gravity (3,), whose sigmas nobody knows."""
     return Calibration(
         image=image,
-        camera=camera.to("cpu", torch.float64),
-        gravity=gravity.to("cpu", torch.float64),
+        camera=camera.map(_double),
+        gravity=_double(gravity),
         sigma=Uncertainty.unknown(camera),
-        covariance=torch.zeros(0, 0, dtype=torch.float64),
+        covariance=np.zeros((0, 0)),
         parameters=(),
         status=str(Status.CONVERGED),
     )
@@ -31,3 +31,7 @@ def truth_of(sample: Sample, size: tuple[int, int]) -> Calibration | None:
     if camera is None or gravity is None:
         return None
     return without_sigmas(str(sample.image), camera.resize(*size), gravity)
+
+
+def _double(value: Array) -> Array:
+    return np.asarray(to_numpy(value), np.float64)

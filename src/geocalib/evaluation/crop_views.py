@@ -141,8 +141,8 @@ def _of_rigs(
         panorama_from_rig = views.panorama_from_camera[first].double()
         for camera in rig.cameras:
             lens = first + lenses.index(camera.intrinsics)
-            rotation = camera.camera_from_rig
-            numbers = to_quaternion(rotation.numpy()).tolist()
+            rotation = torch.from_numpy(camera.camera_from_rig)
+            numbers = to_quaternion(camera.camera_from_rig).tolist()
             columns = {
                 "camera": f"{shot}-{camera.intrinsics}",
                 "rig": shot,

@@ -25,10 +25,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
+import numpy as np
 from PIL import Image
-from torch import Tensor
 
+from geocalib.arrays import Array
 from geocalib.cameras.camera import Camera
 from geocalib.errors import FormatError
 from geocalib.geometry.gravity import from_roll_pitch
@@ -72,12 +72,11 @@ class Sample:
     """How its camera is turned in the rig: a quaternion w, x, y, z."""
 
     @property
-    def gravity(self) -> Tensor | None:
+    def gravity(self) -> Array | None:
         """(3,) float64, pointing down."""
         if self.roll_deg is None or self.pitch_deg is None:
             return None
-        angles = torch.tensor([self.roll_deg, self.pitch_deg], dtype=torch.float64)
-        return from_roll_pitch(*torch.deg2rad(angles))
+        return from_roll_pitch(*np.deg2rad([self.roll_deg, self.pitch_deg]))
 
     @property
     def camera(self) -> Camera | None:
@@ -87,7 +86,7 @@ class Sample:
         f = 0.5 * self.height / math.tan(0.5 * math.radians(self.vfov_deg))
         return Camera.create(
             "radial",
-            torch.tensor(f, dtype=torch.float64),
+            f,
             (self.width, self.height),
             (self.k1 or 0.0, self.k2 or 0.0),
         )

@@ -37,7 +37,7 @@ def check_level(calibrator: Calibrates, panorama: Path, views: int = VIEWS) -> L
     bank = PanoramaBank.create([torch.from_numpy(np.array(read_panorama(panorama)))], ["it"])
     turns = _turns(views)
     focal = 0.5 * SIZE / math.tan(0.5 * math.radians(VFOV_DEG))
-    camera = Camera.create("pinhole", focal, (SIZE, SIZE))
+    camera = Camera.create("pinhole", focal, (SIZE, SIZE), dtype=torch.float32)
     index = torch.zeros(1, dtype=torch.long)
     pictures = []
     for turn in turns.float():
@@ -46,7 +46,7 @@ def check_level(calibrator: Calibrates, panorama: Path, views: int = VIEWS) -> L
     # The lens is known, and which side is up; only where exactly down is is asked for.
     outcomes = calibrator.calibrate(pictures, "pinhole", focal=focal, any_rotation="off")
     down = [
-        turn @ outcome.gravity
+        turn @ torch.from_numpy(outcome.gravity)
         for turn, outcome in zip(turns, outcomes, strict=True)
         if isinstance(outcome, Calibration)
     ]

@@ -5,14 +5,14 @@ A method that fails has error infinity; NaN counts as a failure.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike, NDArray
-from torch import Tensor
 
+from geocalib.arrays import Array, degrees, double, namespace
 from geocalib.cameras.camera import Camera
 from geocalib.cameras.registry import get_model
 from geocalib.geometry import gravity as sphere
@@ -82,59 +82,60 @@ def summarise(errors: Mapping[str, ArrayLike]) -> dict[str, float]:
     return summary
 
 
-def gravity_errors(gravity: Tensor, truth: Tensor) -> dict[str, Tensor]:
+def gravity_errors(gravity: Array, truth: Array) -> dict[str, Array]:
     """Errors (B,) in degrees of gravities (B, 3): roll, pitch and the angle between them."""
-    gravity, truth = gravity.double(), truth.double()
+    gravity, truth = double(gravity), double(truth)
     (roll, pitch), (true_roll, true_pitch) = map(sphere.to_roll_pitch, (gravity, truth))
     # The shorter way round.
-    turn = torch.remainder(roll - true_roll + torch.pi, 2 * torch.pi) - torch.pi
+    turn = (roll - true_roll + math.pi) % (2 * math.pi) - math.pi
     errors = {
-        "roll": turn.abs(),
-        "pitch": (pitch - true_pitch).abs(),
+        "roll": abs(turn),
+        "pitch": abs(pitch - true_pitch),
         "gravity": sphere.angle_between(gravity, truth),
     }
-    return {name: _infinite(torch.rad2deg(value)) for name, value in errors.items()}
+    return {name: _infinite(degrees(value)) for name, value in errors.items()}
 
 
-def vfov_error(camera: Camera, truth: Camera) -> Tensor:
+def vfov_error(camera: Camera, truth: Camera) -> Array:
     """(B,) degrees."""
-    return _infinite(torch.rad2deg((camera.vfov.double() - truth.vfov.double()).abs()))
+    return _infinite(degrees(abs(double(camera.vfov) - double(truth.vfov))))
 
 
-def k1_hat_error(k1: Tensor, truth: Camera) -> Tensor:
+def k1_hat_error(k1: Array, truth: Camera) -> Array:
     """(B,) error of k1 (B,) in units of the image height: |k1 - k1_true| (H / f_true)^2."""
     shape = truth.size[:, 1] / truth.f
-    return _infinite((k1 - _true_k1(truth)).abs() * shape * shape)
+    return _infinite(abs(k1 - _true_k1(truth)) * shape * shape)
 
 
-def pixel_distortion_error(k1: Tensor, truth: Camera) -> Tensor:
+def pixel_distortion_error(k1: Array, truth: Camera) -> Array:
     """(B,) pixels that k1 (B,) misplaces a point by, on average over the true camera's image.
 
     The pixels are undistorted to rays and projected again with the true and the given k1, both
     with the true focal length. A ray at tan(theta) = r from the axis lands at f r (1 + k1 r^2)
     from the centre, so the two differ by f |k1 - k1_true| r^3.
     """
-    pinhole = get_model("pinhole")
+    xp, pinhole = namespace(truth.f), get_model("pinhole")
     errors = []
     for i in range(len(truth)):
-        camera = truth[i].to(torch.float64)
+        camera = truth[i].map(double)
         width, height = (int(v) for v in camera.size[0].tolist())
         rays, valid = camera.unproject(pixel_grid(width, height, camera.f)[None])
         ideal = replace(camera, model=pinhole, distortion=camera.distortion[:, :0], f=camera.f)
         straight = ideal.normalise(ideal.project(rays)[0])
         r2 = (straight * straight).sum(-1)
-        scale = torch.linalg.vector_norm(straight * camera.focal, dim=-1)
-        moved = (k1[i].double() - _true_k1(camera)) * r2 * scale
-        errors.append(moved.abs()[valid].mean())
-    return _infinite(torch.stack(errors))
+        scale = xp.linalg.vector_norm(straight * camera.focal, axis=-1)
+        moved = (double(k1)[i] - _true_k1(camera)) * r2 * scale
+        errors.append(abs(moved)[valid].mean())
+    return _infinite(xp.stack(errors))
 
 
-def _true_k1(truth: Camera) -> Tensor:
-    return truth.distortion[:, 0] if truth.distortion.shape[1] else torch.zeros_like(truth.f)
+def _true_k1(truth: Camera) -> Array:
+    return truth.distortion[:, 0] if truth.distortion.shape[1] else 0 * truth.f
 
 
-def _infinite(errors: Tensor) -> Tensor:
-    return torch.where(torch.isnan(errors), torch.inf, errors)
+def _infinite(errors: Array) -> Array:
+    xp = namespace(errors)
+    return xp.where(xp.isnan(errors), math.inf, errors)
 
 
 def _failures_infinite(errors: ArrayLike) -> NDArray[np.float64]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import product
 from pathlib import Path
+from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from geocalib.evaluation.metrics import median
@@ -199,8 +199,7 @@ def draw_sigmas(found: dict[str, Deviations]) -> Figure:
 def _draw_coverage(axes: Axes, found: dict[str, Deviations]) -> None:
     """Calibration: the share of errors within the interval that should hold each share."""
     expected = np.linspace(0, 1, 200, endpoint=False)
-    # The normal quantiles, from torch as SciPy is not among the requirements.
-    sigmas = torch.special.ndtri(torch.from_numpy(0.5 + 0.5 * expected)).numpy()
+    sigmas = [NormalDist().inv_cdf(0.5 + 0.5 * share) for share in expected]
     colours = iter((BLUE, ORANGE, GREEN))
     for title, part in found.items():
         sizes = np.sort(np.abs(part.normalised))

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from geocalib.errors import ConfigError
@@ -171,7 +170,7 @@ def measure(sample: Sample, outcome: Outcome, camera_model: str) -> dict[str, fl
     errors = dict.fromkeys(kinds, np.nan)
     answer = outcome if isinstance(outcome, Calibration) else None
     if sample.gravity is not None:
-        found = torch.full_like(sample.gravity, torch.nan) if answer is None else answer.gravity
+        found = np.full(3, np.nan) if answer is None else answer.gravity
         angles = gravity_errors(found[None], sample.gravity[None])
         errors |= {kind: value.item() for kind, value in angles.items()}
     truth = sample.camera
@@ -180,7 +179,7 @@ def measure(sample: Sample, outcome: Outcome, camera_model: str) -> dict[str, fl
     errors["vfov"] = np.inf if answer is None else vfov_error(answer.camera, truth).item()
     if camera_model in K1_MODELS and sample.k1 is not None:
         # All grow in proportion to what k1 is off by, so one look at the pixels will do.
-        off_by_one = torch.tensor([sample.k1 + 1.0], dtype=torch.float64)
+        off_by_one = np.array([sample.k1 + 1.0])
         k1_hat = k1_hat_error(off_by_one, truth).item()
         pixels = pixel_distortion_error(off_by_one, truth).item()
         off = np.inf if answer is None else abs(answer.distortion[0] - sample.k1)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 
 import numpy as np
-import torch
 
 from geocalib.errors import ConfigError
 from geocalib.evaluation.datasets import Sample
@@ -92,7 +91,7 @@ def _fit(
     rigs = list(dict.fromkeys(samples[i].rig for i in part))
     words = list(dict.fromkeys(lenses[i] for i in part))
     rig = Rig(
-        torch.from_numpy(rotations),
+        rotations,
         camera=range(len(part)),
         time=[rigs.index(samples[i].rig) for i in part],
     )

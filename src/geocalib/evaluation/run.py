@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol, TypeVar, Unpack
 
-import torch
+import numpy as np
 from PIL import Image
 
 from geocalib.cameras import get_model
@@ -143,7 +143,7 @@ def _ask(
         images = [_blurred_or_broken(sample.image, setting.blur) for sample in samples]
     options = Options(lines=setting.lines, exif=False)
     if setting.told == "gravity":
-        options["gravity"] = torch.stack([_known(sample, sample.gravity) for sample in samples])
+        options["gravity"] = np.stack([_known(sample, sample.gravity) for sample in samples])
     elif setting.told == "focal":
         if get_model(camera_model).wide:
             raise ConfigError(f"the true field of view is not a focal length of {camera_model}")

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import torch
-from torch import Tensor
+import numpy as np
 
+from geocalib.arrays import Array, double
 from geocalib.cameras import Camera, get_model
 from geocalib.cameras.simple_radial import SimpleRadial
 from geocalib.errors import ConfigError
@@ -64,7 +64,7 @@ def _answers(answer: Calibration, kinds: Sequence[Initial], card: WeightCard) ->
     """By label, what each kind of start makes of what the network saw."""
     assert answer.fields is not None
     assert answer.image is not None
-    fields = answer.fields.to(torch.float64)
+    fields = answer.fields.map(double)
     size = (answer.width, answer.height)
     spec = InputSpec(card.short_side, largest_aspect=card.largest_aspect)
     view = prepare(read_photo(answer.image, card.short_side), spec).view
@@ -90,19 +90,17 @@ def _answers(answer: Calibration, kinds: Sequence[Initial], card: WeightCard) ->
     return outcomes
 
 
-def _guess(
-    kind: Initial, fields: Fields, centre: Tensor, aspect: Tensor, cells: int | None
-) -> Guess:
+def _guess(kind: Initial, fields: Fields, centre: Array, aspect: Array, cells: int | None) -> Guess:
     if kind == "trivial":
-        return trivial(torch.tensor([fields.size]))
+        return trivial(np.array([fields.size]))
     if kind == "heuristic":
         return heuristic(fields, centre)
     return ransac(observe(fields, cells), centre, aspect)
 
 
-def _calibration(answer: Calibration, camera: Camera, gravity: Tensor, view: View) -> Outcome:
+def _calibration(answer: Calibration, camera: Camera, gravity: Array, view: View) -> Outcome:
     """Of the photograph, given the camera (a batch of 1) and gravity (3,) of its fields."""
     size = (answer.width, answer.height)
-    if not bool(torch.isfinite(camera.f).all() & torch.isfinite(gravity).all()):
+    if not (np.isfinite(camera.f).all() and np.isfinite(gravity).all()):
         return Failure(answer.image, *size, "there is no such start")
     return without_sigmas(answer.image, view.to_original(camera, size), gravity)

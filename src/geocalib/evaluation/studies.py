@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-import torch
+import numpy as np
 
 from geocalib.errors import ConfigError
 from geocalib.evaluation.datasets import Sample, picture_size
@@ -107,11 +107,11 @@ def averaged(alone: Report, count: int) -> Report:
         answers = [outcome for outcome in part if isinstance(outcome, Calibration)]
         if answers:
             f = math.exp(sum(math.log(answer.fy) for answer in answers) / len(answers))
-            distortion = torch.stack([answer.camera.distortion for answer in answers]).mean(0)
+            distortion = np.stack([answer.camera.distortion for answer in answers]).mean(0)
         for outcome in part:
             if isinstance(outcome, Calibration):
                 camera = replace(
-                    outcome.camera, f=torch.full_like(outcome.camera.f, f), distortion=distortion
+                    outcome.camera, f=np.full_like(outcome.camera.f, f), distortion=distortion
                 )
                 outcome = replace(outcome, camera=camera)
             outcomes.append(outcome)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-import torch
-
 from geocalib.cameras import Camera, from_colmap, to_colmap
 from geocalib.errors import CameraError, FormatError
 from geocalib.files import write_text
@@ -64,7 +62,7 @@ def read(path: str | Path) -> dict[int, Camera]:
         if key in cameras:
             raise FormatError(f"{source}: camera {key} is given twice")
         try:
-            cameras[key] = from_colmap(words[1], parameters, (width, height), dtype=torch.float64)
+            cameras[key] = from_colmap(words[1], parameters, (width, height))
         except CameraError as error:
             raise FormatError(f"{source}: {error}") from None
     return cameras

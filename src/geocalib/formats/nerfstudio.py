@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import torch
+import numpy as np
 
 from geocalib.cameras import to_opencv
 from geocalib.errors import FormatError
@@ -67,9 +67,9 @@ def dumps(outcomes: Iterable[Outcome]) -> str:
 
 def camera_to_world(calibration: Calibration) -> list[list[float]]:
     """4x4 pose of a camera with x right, y up, z back, in the world described above."""
-    level_to_world = torch.tensor([[1, 0, 0], [0, 0, 1], [0, -1, 0]], dtype=torch.float64)
-    flip = torch.tensor([1, -1, -1], dtype=torch.float64)
-    pose = torch.eye(4, dtype=torch.float64)
+    level_to_world = np.array([[1.0, 0, 0], [0, 0, 1], [0, -1, 0]])
+    flip = np.array([1.0, -1, -1])
+    pose = np.eye(4)
     # Flipping columns takes the camera's axes to ours (x right, y down, z forward).
     pose[:3, :3] = level_to_world @ world_from_camera(calibration.gravity) * flip
     rows: list[list[float]] = pose.tolist()

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from geocalib.cameras import Camera, from_opencv, to_opencv
@@ -74,7 +73,7 @@ def read(path: str | Path, model: str | None = None) -> Camera:
     except (KeyError, TypeError, ValueError, OverflowError):
         raise FormatError(f"{path}: a size or a matrix is not of the form that it states") from None
     try:
-        return from_opencv(*matrices, size, MODELS[name], model, torch.float64)
+        return from_opencv(*matrices, size, MODELS[name], model)
     except CameraError as error:
         raise FormatError(f"{path}: {error}") from None
 

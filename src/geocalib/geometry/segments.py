@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from geocalib.arrays import Array, common_namespace, namespace, unstack
+import numpy as np
+
+from geocalib.arrays import Array, namespace, unstack
 from geocalib.geometry.tensors import map_tensors
 
 STRETCHES = 12
@@ -32,8 +34,7 @@ class Curves:
     @classmethod
     def none(cls) -> Curves:
         """Of a picture without long edges."""
-        xp = common_namespace()
-        points = xp.zeros((0, STRETCHES, 2), dtype=xp.float64)
+        points = np.zeros((0, STRETCHES, 2))
         return cls(points, points[..., 0], points[:, 0, 0])
 
     @classmethod

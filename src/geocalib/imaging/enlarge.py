@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import torch
-from torch.nn.functional import grid_sample, normalize
+import numpy as np
+import numpy.typing as npt
 
-from geocalib.geometry.fields import Fields, pixel_grid
+from geocalib.arrays import Array, clip, tiny
+from geocalib.geometry.fields import Fields
 from geocalib.geometry.view import View
 
 
@@ -16,24 +17,32 @@ def enlarge(fields: Fields, view: View, size: tuple[int, int]) -> Fields:
     the values of the nearest pixel in it, and no confidence.
     """
     width, height = fields.size
-    pixels = pixel_grid(*size, like=fields.up)
-    corner = pixels.new_tensor([view.left, view.top])
-    # From -1 at one side of the view to 1 at the other, as grid_sample counts.
-    place = 2 * (pixels - corner) / pixels.new_tensor([view.width, view.height]) - 1
-    inside = (place.abs() <= 1).all(-1).to(fields.up)
-    confidences = torch.stack([fields.up_confidence, fields.latitude_confidence], 1)
-    seen = grid_sample(
-        torch.cat([fields.up, fields.latitude, confidences], 1),
-        place.expand(len(fields), *place.shape),
-        mode="bilinear",
-        padding_mode="border",
-        align_corners=False,
-    )
+    # Where the centres of the original's pixels lie in the view, from 0 to 1.
+    x = (np.arange(size[0]) + 0.5 - view.left) / view.width
+    y = (np.arange(size[1]) + 0.5 - view.top) / view.height
+    inside = ((x >= 0) & (x <= 1)) & ((y >= 0) & (y <= 1))[:, None]
+
+    def enlarged(values: Array) -> Array:
+        return _between(_between(values, y * height, -2), x * width, -1)
+
     # A direction in pixels of the original, which need not be scaled alike along both axes.
-    stretch = pixels.new_tensor([view.width / width, view.height / height])
+    stretch = np.array([view.width / width, view.height / height], fields.up.dtype)
+    up = enlarged(fields.up) * stretch[:, None, None]
     return Fields(
-        up=normalize(seen[:, :2] * stretch[:, None, None], dim=1),
-        latitude=seen[:, 2:3],
-        up_confidence=seen[:, 3] * inside,
-        latitude_confidence=seen[:, 4] * inside,
+        up=up / clip(np.linalg.norm(up, axis=1, keepdims=True), tiny(up)),
+        latitude=enlarged(fields.latitude),
+        up_confidence=enlarged(fields.up_confidence) * inside,
+        latitude_confidence=enlarged(fields.latitude_confidence) * inside,
     )
+
+
+def _between(values: Array, places: npt.NDArray[np.float64], axis: int) -> Array:
+    """Values along an axis interpolated at places, in pixels, of which the first ends at 1; beyond
+    the first and the last centre, the values there."""
+    at = np.clip(places - 0.5, 0, values.shape[axis] - 1)
+    lower = at.astype(np.intp)
+    upper = np.minimum(lower + 1, values.shape[axis] - 1)
+    share = (at - lower).astype(values.dtype)
+    if axis == -2:
+        share = share[:, None]
+    return values.take(lower, axis) * (1 - share) + values.take(upper, axis) * share

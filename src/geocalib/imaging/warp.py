@@ -21,10 +21,9 @@ from typing import Protocol
 import cv2
 import numpy as np
 import numpy.typing as npt
-import torch
 from PIL import Image
-from torch import Tensor
 
+from geocalib.arrays import Array, as_array, quiet, to_numpy, unstack
 from geocalib.cameras.camera import Camera
 from geocalib.errors import CameraError, ImageError
 from geocalib.geometry.fields import pixel_grid
@@ -54,7 +53,7 @@ class Warped:
     """RGB; black where nothing was seen."""
     camera: Camera
     """One camera, of the new picture."""
-    gravity: Tensor | None
+    gravity: Array | None
     """(3,) in the new camera's frame. None from ``undistort``, which leaves it as it was."""
     valid: npt.NDArray[np.bool_]
     """(H, W): where the old picture was seen."""
@@ -65,18 +64,18 @@ def undistort(image: ImageSource, camera: Camera, border: str = "keep") -> Warpe
 
     image: of the camera's size; camera: one; border: "keep" or "crop".
     """
-    plane = _Pinhole(_exact(camera), torch.eye(3, dtype=torch.float64))
+    plane = _Pinhole(_exact(camera), np.eye(3))
     return _warp(image, camera, plane, None, border)
 
 
-def upright(image: ImageSource, camera: Camera, gravity: Tensor, border: str = "keep") -> Warped:
+def upright(image: ImageSource, camera: Camera, gravity: Array, border: str = "keep") -> Warped:
     """The picture turned in its plane until its roll is 0; gravity: (3,) or (1, 3), downwards."""
     down = _down(gravity)
     roll, _ = to_roll_pitch(down)
     return _warp(image, camera, _Turned(_exact(camera), float(roll)), down, border)
 
 
-def rectify(image: ImageSource, camera: Camera, gravity: Tensor, border: str = "keep") -> Warped:
+def rectify(image: ImageSource, camera: Camera, gravity: Array, border: str = "keep") -> Warped:
     """The picture of a level pinhole camera that looks the same way; gravity as for ``upright``."""
     down = _down(gravity)
     pitch_deg = math.degrees(to_roll_pitch(down)[1])
@@ -97,19 +96,19 @@ class _Plane(Protocol):
         """The old one."""
 
     @property
-    def rotation(self) -> Tensor:
+    def rotation(self) -> Array:
         """(3, 3) from the old camera's frame to the new one's."""
 
-    def from_old(self, pixels: Tensor) -> Tensor:
+    def from_old(self, pixels: Array) -> Array:
         """Points of old pixels (N, 2); NaN where the plane does not show them."""
 
-    def to_old(self, points: Tensor) -> Tensor:
+    def to_old(self, points: Array) -> Array:
         """Old pixels (N, 2) of points; NaN where there are none."""
 
-    def rim(self) -> Tensor:
+    def rim(self) -> Array:
         """Points all around, where the plane ends; none if it has no end."""
 
-    def new_camera(self, scale: float, c: Tensor, size: Tensor) -> Camera:
+    def new_camera(self, scale: float, c: Array, size: Array) -> Camera:
         """The camera whose image plane this is, scaled; c and size: (2,) pixels."""
 
 
@@ -118,33 +117,33 @@ class _Pinhole:
     """The plane of a pinhole camera turned by a rotation."""
 
     camera: Camera
-    rotation: Tensor
+    rotation: Array
 
     @property
-    def focal(self) -> Tensor:
+    def focal(self) -> Array:
         """(2,) pixels: what the old camera magnifies on its axis."""
-        centre = torch.zeros(1, dtype=torch.float64)
-        depth, _ = self.camera.model.depth(centre, self.camera.distortion.unbind(-1))
+        centre = np.zeros(1)
+        depth, _ = self.camera.model.depth(centre, unstack(self.camera.distortion))
         return self.camera.focal[0] * depth
 
-    def from_old(self, pixels: Tensor) -> Tensor:
+    def from_old(self, pixels: Array) -> Array:
         rays, valid = self.camera.unproject(pixels[None])
         turned = rays[0] @ self.rotation.T
         xy, z = turned[:, :2], turned[:, 2:]
         shown = valid[0, :, None] & (z > math.cos(WIDEST_ANGLE))
-        return torch.where(shown, xy / z * self.focal, torch.nan)
+        return np.where(shown, xy / z * self.focal, np.nan)
 
-    def to_old(self, points: Tensor) -> Tensor:
+    def to_old(self, points: Array) -> Array:
         m = points / self.focal
-        rays = torch.cat([m, torch.ones_like(m[:, :1])], -1) @ self.rotation
+        rays = np.concatenate([m, np.ones_like(m[:, :1])], -1) @ self.rotation
         pixels, valid = self.camera.project(rays[None])
-        shown = valid[0] & (torch.linalg.vector_norm(m, dim=-1) <= math.tan(WIDEST_ANGLE))
-        return torch.where(shown[:, None], pixels[0], torch.nan)
+        shown = valid[0] & (np.linalg.norm(m, axis=-1) <= math.tan(WIDEST_ANGLE))
+        return np.where(shown[:, None], pixels[0], np.nan)
 
-    def rim(self) -> Tensor:
+    def rim(self) -> Array:
         return math.tan(WIDEST_ANGLE) * (1 - ROUNDING**2) * _circle() * self.focal
 
-    def new_camera(self, scale: float, c: Tensor, size: Tensor) -> Camera:
+    def new_camera(self, scale: float, c: Array, size: Array) -> Camera:
         f = scale * self.focal[1]
         return Camera.create("pinhole", f=f, size=size, c=c, aspect=self.camera.aspect)
 
@@ -157,31 +156,31 @@ class _Turned:
     roll: float
 
     @property
-    def rotation(self) -> Tensor:
+    def rotation(self) -> Array:
         cosine, sine = math.cos(self.roll), math.sin(self.roll)
         rows = [[cosine, -sine, 0.0], [sine, cosine, 0.0], [0.0, 0.0, 1.0]]
-        return torch.tensor(rows, dtype=torch.float64)
+        return np.array(rows)
 
-    def from_old(self, pixels: Tensor) -> Tensor:
+    def from_old(self, pixels: Array) -> Array:
         return self.camera.normalise(pixels[None])[0] @ self.rotation[:2, :2].T * self._focal
 
-    def to_old(self, points: Tensor) -> Tensor:
+    def to_old(self, points: Array) -> Array:
         return points / self._focal @ self.rotation[:2, :2] * self._focal + self.camera.c[0]
 
-    def rim(self) -> Tensor:
-        return torch.empty(0, 2, dtype=torch.float64)
+    def rim(self) -> Array:
+        return np.empty((0, 2))
 
-    def new_camera(self, scale: float, c: Tensor, size: Tensor) -> Camera:
+    def new_camera(self, scale: float, c: Array, size: Array) -> Camera:
         return replace(self.camera, f=scale * self.camera.f, c=c[None], size=size[None])
 
     @property
-    def _focal(self) -> Tensor:
+    def _focal(self) -> Array:
         return self.camera.focal[0]
 
 
-@torch.no_grad()
+@quiet
 def _warp(
-    image: ImageSource, camera: Camera, plane: _Plane, gravity: Tensor | None, border: str
+    image: ImageSource, camera: Camera, plane: _Plane, gravity: Array | None, border: str
 ) -> Warped:
     if border not in ("keep", "crop"):
         raise ImageError(f"border must be 'keep' or 'crop', got {border!r}")
@@ -194,7 +193,7 @@ def _warp(
         )
     if max(photo.size) > LONGEST_SIDE:
         raise ImageError(f"{photo.name} has a side of more than {LONGEST_SIDE} pixels; shrink it")
-    if bool(plane.from_old(0.5 * plane.camera.size).isnan().any()):
+    if np.isnan(plane.from_old(0.5 * plane.camera.size)).any():
         raise ImageError(
             f"{photo.name} has a middle that a pinhole camera cannot show; use upright"
         )
@@ -202,13 +201,13 @@ def _warp(
     # Whole pixels, centred on the part of the plane to show.
     low, high = _footprint(plane) if border == "keep" else _largest_rectangle(plane)
     extent = high - low
-    if not bool(((extent > ROUNDING) & extent.isfinite()).all()):
+    if not ((extent > ROUNDING) & np.isfinite(extent)).all():
         raise ImageError(f"{photo.name} has a camera that shows nothing of it; calibrate it again")
     growth = float(extent.prod()) / (width * height)
     scale = min(1.0, math.sqrt(LARGEST_GROWTH / growth), LONGEST_SIDE / float(extent.max()))
     extent = scale * extent
-    size = (extent - ROUNDING).ceil() if border == "keep" else (extent + ROUNDING).floor()
-    size = size.clamp(1, LONGEST_SIDE)
+    size = np.ceil(extent - ROUNDING) if border == "keep" else np.floor(extent + ROUNDING)
+    size = size.clip(1, LONGEST_SIDE)
     corner = scale * (low + high) / 2 - size / 2
 
     pixels, valid = _resample(
@@ -216,29 +215,29 @@ def _warp(
     )
     return Warped(
         Image.fromarray(pixels),
-        plane.new_camera(scale, -corner, size).to(camera.f),
-        None if gravity is None else (plane.rotation @ gravity).to(camera.f),
+        plane.new_camera(scale, -corner, size).map(lambda value: as_array(value, camera.f)),
+        None if gravity is None else as_array(plane.rotation @ gravity, camera.f),
         valid,
     )
 
 
-def _footprint(plane: _Plane) -> tuple[Tensor, Tensor]:
+def _footprint(plane: _Plane) -> tuple[Array, Array]:
     """The corners (2,), (2,) of the smallest upright rectangle around all that the plane shows."""
     camera = plane.camera
     border = (0.5 + 0.5 * _square(16 * BORDER_POINTS)) * camera.size[0]
     # A lens whose domain ends within the picture shows a disc.
     disc = (1 - ROUNDING**2) * camera.limits.radius * _circle() * camera.focal[0] + camera.c[0]
-    outline = plane.from_old(torch.cat([border, disc[_inside(disc, camera)]]))
+    outline = plane.from_old(np.concatenate([border, disc[_inside(disc, camera)]]))
     rim = plane.rim()
-    outline = torch.cat([outline, rim[_inside(plane.to_old(rim), camera)]])
-    outline = outline[outline.isfinite().all(-1)]
+    outline = np.concatenate([outline, rim[_inside(plane.to_old(rim), camera)]])
+    outline = outline[np.isfinite(outline).all(-1)]
     if not len(outline):
-        nothing = torch.full((2,), torch.nan, dtype=torch.float64)
+        nothing = np.full(2, np.nan)
         return nothing, nothing
-    return outline.amin(0), outline.amax(0)
+    return outline.min(0), outline.max(0)
 
 
-def _largest_rectangle(plane: _Plane) -> tuple[Tensor, Tensor]:
+def _largest_rectangle(plane: _Plane) -> tuple[Array, Array]:
     """The corners (2,), (2,) of the largest upright rectangle around the middle of the old
     picture that shows nothing but it.
 
@@ -247,30 +246,30 @@ def _largest_rectangle(plane: _Plane) -> tuple[Tensor, Tensor]:
     low, high = _footprint(plane)
     centre = plane.from_old(0.5 * plane.camera.size)
     border = _square(BORDER_POINTS)
-    reach = float(torch.linalg.vector_norm(high - low))
+    reach = float(np.linalg.norm(high - low))
 
-    def grow(half: Tensor, direction: Tensor) -> Tensor:
+    def grow(half: Array, direction: Array) -> Array:
         """Half widths and heights (K, 2) of rectangles, grown along directions (K, 2)."""
-        fits = torch.zeros(len(direction), 1, dtype=torch.float64)
-        too_large = torch.full_like(fits, reach)
+        fits = np.zeros((len(direction), 1))
+        too_large = np.full_like(fits, reach)
         while float((too_large - fits).max()) > 0.5 * ROUNDING:
             tried = 0.5 * (fits + too_large)
             points = centre + (half + tried * direction)[:, None] * border
             old = plane.to_old(points.reshape(-1, 2))
-            good = _inside(old, plane.camera).reshape(len(direction), -1).all(-1, keepdim=True)
-            fits, too_large = torch.where(good, tried, fits), torch.where(good, too_large, tried)
+            good = _inside(old, plane.camera).reshape(len(direction), -1).all(-1, keepdims=True)
+            fits, too_large = np.where(good, tried, fits), np.where(good, too_large, tried)
         return half + fits * direction
 
-    best = torch.zeros(1, 2, dtype=torch.float64)
+    best = np.zeros((1, 2))
     first, last = 0.0, 0.5 * math.pi
     while last - first > 0.01:
-        shapes = torch.linspace(first, last, 17, dtype=torch.float64)[1:-1]
-        halves = grow(torch.zeros_like(best), torch.stack([shapes.cos(), shapes.sin()], -1))
+        shapes = np.linspace(first, last, 17)[1:-1]
+        halves = grow(np.zeros_like(best), np.stack([np.cos(shapes), np.sin(shapes)], -1))
         at = int(halves.prod(-1).argmax())
         best, step = halves[at : at + 1], float(shapes[1] - shapes[0])
         first, last = float(shapes[at]) - step, float(shapes[at]) + step
     # The shape is not quite right yet: one side is free to move.
-    for axis in torch.eye(2, dtype=torch.float64):
+    for axis in np.eye(2):
         best = grow(best, axis[None])
     return (centre - best)[0], (centre + best)[0]
 
@@ -278,8 +277,8 @@ def _largest_rectangle(plane: _Plane) -> tuple[Tensor, Tensor]:
 def _resample(
     pixels: npt.NDArray[np.uint8],
     camera: Camera,
-    to_old: Callable[[Tensor], Tensor],
-    size: Tensor,
+    to_old: Callable[[Array], Array],
+    size: Array,
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.bool_]]:
     """A picture (H, W, 3) whose pixels lie at old ones, and where they do (H, W)."""
     width, height = (int(v) for v in size.tolist())
@@ -288,15 +287,15 @@ def _resample(
     rows = max(1, PIXELS_AT_ONCE // width)
     for top in range(0, height, rows):
         count = min(rows, height - top)
-        grid = pixel_grid(width, count, size).reshape(-1, 2) + size.new_tensor([0, top])
+        grid = pixel_grid(width, count, size).reshape(-1, 2) + (0, top)
         old = to_old(grid)
-        seen = _inside(old, camera).reshape(count, width).numpy()
+        seen = _inside(old, camera).reshape(count, width)
         # OpenCV counts from the centre of the first pixel.
-        at = (old.nan_to_num() - 0.5).to(torch.float32).reshape(count, width, 2)
+        at = (np.nan_to_num(old) - 0.5).astype(np.float32).reshape(count, width, 2)
         strip = cv2.remap(
             pixels,
-            at[..., 0].numpy(),
-            at[..., 1].numpy(),
+            at[..., 0],
+            at[..., 1],
             cv2.INTER_LANCZOS4,
             borderMode=cv2.BORDER_REPLICATE,
         )
@@ -305,35 +304,35 @@ def _resample(
     return new, valid
 
 
-def _inside(pixels: Tensor, camera: Camera) -> Tensor:
+def _inside(pixels: Array, camera: Camera) -> Array:
     """(N,): whether pixels (N, 2) lie in the camera's picture."""
     return ((pixels > -ROUNDING) & (pixels < camera.size[0] + ROUNDING)).all(-1)
 
 
-def _square(count: int) -> Tensor:
+def _square(count: int) -> Array:
     """(4 count, 2) points on the border of the square from -1 to 1."""
-    along = torch.linspace(-1, 1, count, dtype=torch.float64)
-    ones = torch.ones_like(along)
+    along = np.linspace(-1, 1, count)
+    ones = np.ones_like(along)
     sides = [(along, ones), (along, -ones), (ones, along), (-ones, along)]
-    return torch.cat([torch.stack(side, -1) for side in sides])
+    return np.concatenate([np.stack(side, -1) for side in sides])
 
 
-def _circle() -> Tensor:
+def _circle() -> Array:
     """(1440, 2) points on the unit circle."""
-    turn = torch.arange(1440, dtype=torch.float64) * (2 * math.pi / 1440)
-    return torch.stack([torch.cos(turn), torch.sin(turn)], -1)
+    turn = np.arange(1440) * (2 * math.pi / 1440)
+    return np.stack([np.cos(turn), np.sin(turn)], -1)
 
 
 def _exact(camera: Camera) -> Camera:
     """A single camera in float64."""
     if len(camera) != 1:
         raise CameraError(f"one image takes one camera, got {len(camera)}; index them")
-    return camera.to("cpu", torch.float64)
+    return camera.map(lambda value: np.asarray(to_numpy(value), np.float64))
 
 
-def _down(gravity: Tensor) -> Tensor:
+def _down(gravity: Array) -> Array:
     """(3,) unit gravity in float64."""
-    down = torch.as_tensor(gravity).detach().to("cpu", torch.float64)
-    if tuple(down.shape) not in ((3,), (1, 3)):
-        raise CameraError(f"one image takes one gravity (3,), got {tuple(down.shape)}")
-    return torch.nn.functional.normalize(down.reshape(3), dim=0)
+    down = np.asarray(to_numpy(gravity), np.float64)
+    if down.shape not in ((3,), (1, 3)):
+        raise CameraError(f"one image takes one gravity (3,), got {down.shape}")
+    return down.reshape(3) / np.linalg.norm(down)

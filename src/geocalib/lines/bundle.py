@@ -30,7 +30,7 @@ class Bundle:
         count = max([1, *(len(segments) for segments in pictures)])
         ends = np.zeros((len(pictures), 2, 2, count))
         for row, segments in enumerate(pictures):
-            ends[row, ..., : len(segments)] = segments.ends.permute(1, 2, 0).numpy()
+            ends[row, ..., : len(segments)] = segments.ends.transpose(1, 2, 0)
         across = ends[:, 1] - ends[:, 0]
         length = np.sqrt((across * across).sum(1))
         along = across / length.clip(min=np.finfo(length.dtype).tiny)[:, None]

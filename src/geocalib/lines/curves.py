@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from geocalib.geometry.segments import STRETCHES, Curves
 from geocalib.lines.chains import Indices, chains
@@ -55,11 +54,7 @@ def trace(grey: npt.NDArray[Any], ends: Array, scale: Array, corner: Array) -> C
         return Curves.none()
     places, comb, sigma = found
     unit = float(np.mean(scale))
-    return Curves(
-        torch.from_numpy((places - corner) * scale),
-        torch.from_numpy(comb),
-        torch.from_numpy(sigma * unit),
-    )
+    return Curves((places - corner) * scale, comb, sigma * unit)
 
 
 def _measured(grey: npt.NDArray[Any], ends: Array) -> tuple[Array, Indices, Array]:

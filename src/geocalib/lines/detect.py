@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from geocalib.geometry.segments import Segments
 from geocalib.imaging.read import Photo
@@ -65,8 +64,7 @@ def detect(photo: Photo) -> Segments:
     ends = (found * scale - (left, top)) * per_pixel
     least = SHORTEST * float(np.hypot(*photo.size))
     length = np.linalg.norm(ends[:, 1] - ends[:, 0], axis=-1)
-    kept = torch.from_numpy(ends[length >= least])
-    return Segments(kept, NOISE * float(unit.mean()), curves).longest(MOST)
+    return Segments(ends[length >= least], NOISE * float(unit.mean()), curves).longest(MOST)
 
 
 def _detect(grey: npt.NDArray[Any]) -> Ends:

@@ -16,9 +16,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-import torch
-from torch import Tensor
+import numpy as np
+import numpy.typing as npt
 
+from geocalib.arrays import Array, clip, quiet, tiny, unstack
 from geocalib.cameras.camera import Camera
 from geocalib.geometry.fields import Free
 from geocalib.geometry.segments import Curves
@@ -26,6 +27,8 @@ from geocalib.lines.prior import FREEDOM, free_of
 from geocalib.lines.sagitta import bend
 from geocalib.result.calibration import Calibration
 from geocalib.solver.coupling import Coupling
+
+Places = npt.NDArray[np.intp]
 
 REPEATS = 3.0
 """Edges that say what one independent edge would: most things have two sides."""
@@ -53,6 +56,7 @@ COARSE, FINE = 33, 121
 """Places where distortion is looked at for being wild, and where the posterior is."""
 
 
+@quiet
 def straightened(
     calibrations: Sequence[Calibration], curves: Sequence[Curves], coupling: Coupling
 ) -> list[Calibration]:
@@ -83,12 +87,12 @@ def firm(calibration: Calibration) -> Calibration:
     own, rest = _places(calibration)
     if not len(own):
         return calibration
-    covariance = calibration.covariance.clone()
+    covariance = calibration.covariance.copy()
     place = own[:, None], own
     among, side = covariance[rest[:, None], rest], covariance[rest[:, None], own]
     given = covariance[place]
     if len(rest):
-        given = given - side.T @ torch.linalg.lstsq(among, side, driver="gelsd").solution
+        given = given - side.T @ _least_squares(among, side)
     covariance[place] -= (1 - 1 / FIRM) * given
     return replace(calibration, covariance=covariance)
 
@@ -99,36 +103,36 @@ def loose(calibration: Calibration) -> Calibration:
     Whether lines and edges agree about the distortion says nothing about whether lines are upright.
     """
     own, _ = _places(calibration)
-    covariance = calibration.covariance.clone()
+    covariance = calibration.covariance.copy()
     covariance[own, own] += LOOSE**2 * covariance[own, own]
     return replace(calibration, covariance=covariance)
 
 
-def _places(calibration: Calibration) -> tuple[Tensor, Tensor]:
+def _places(calibration: Calibration) -> tuple[Places, Places]:
     """Where the distortion, and where everything else is among the free parameters."""
     own = [name in calibration.camera.model.parameters for name in calibration.parameters]
-    mine = torch.tensor(own, dtype=torch.bool)
-    return mine.nonzero()[:, 0], (~mine).nonzero()[:, 0]
+    mine = np.array(own, np.bool_)
+    return np.flatnonzero(mine), np.flatnonzero(~mine)
 
 
 def _straightened(calibration: Calibration, curves: Curves, free: Free) -> Calibration:
     """One image, given the edges that its camera sees."""
-    covariance = calibration.covariance.clone()
+    covariance = calibration.covariance.copy()
     own, rest = _places(calibration)
     place = own[:, None], own
     prior = covariance[place]
     camera, left = _posterior(calibration.camera, prior, curves, free)
     # How distortion makes up for what else moves, so that straight edges stay straight: as far as
     # edges tell it.
-    told = torch.eye(len(own), dtype=torch.float64) - torch.linalg.lstsq(prior, left).solution.T
+    told = np.eye(len(own)) - _least_squares(prior, left).T
     seen = bend(camera, curves)
     slope = seen.jacobian(Free(False, free.focal, free.distortion, free.principal_point))[0]
-    slope = slope * _weight(seen.sagitta[0], curves, camera.size[0, 1])[:, None].sqrt()
+    slope = slope * np.sqrt(_weight(seen.sagitta[0], curves, camera.size[0, 1]))[:, None]
     first, end = int(free.focal), int(free.focal) + len(own)
-    others = torch.cat([slope[:, :first], slope[:, end:]], 1)
-    follow = torch.zeros(len(own), len(rest), dtype=torch.float64)
+    others = np.concatenate([slope[:, :first], slope[:, end:]], 1)
+    follow = np.zeros((len(own), len(rest)))
     if others.shape[1]:
-        moves = torch.linalg.lstsq(slope[:, first:end], others).solution
+        moves = _least_squares(slope[:, first:end], others)
         follow[:, -others.shape[1] :] = -told @ moves
     among = covariance[rest[:, None], rest]
     covariance[place] = left + follow @ among @ follow.T
@@ -137,10 +141,10 @@ def _straightened(calibration: Calibration, curves: Curves, free: Free) -> Calib
     return calibration.moved(camera, calibration.gravity, covariance, calibration.lines)
 
 
-def _posterior(camera: Camera, prior: Tensor, curves: Curves, free: Free) -> tuple[Camera, Tensor]:
+def _posterior(camera: Camera, prior: Array, curves: Curves, free: Free) -> tuple[Camera, Array]:
     """The camera with the distortion that edges tell, and the covariance (D, D) of that."""
     root = _root(prior)
-    left = torch.eye(len(prior), dtype=torch.float64)
+    left = np.eye(len(prior))
     for direction in _directions(camera, root, curves, free):
         step = root @ direction
         mean, variance = _along(camera, step, curves, free)
@@ -149,33 +153,32 @@ def _posterior(camera: Camera, prior: Tensor, curves: Curves, free: Free) -> tup
     return camera, root @ left @ root.T
 
 
-def _directions(camera: Camera, root: Tensor, curves: Curves, free: Free) -> Tensor:
+def _directions(camera: Camera, root: Array, curves: Curves, free: Free) -> Array:
     """(D, D) unit vectors at right angles, in sigmas of the prior: that along which sagittas change
     most is the first."""
     if len(root) == 1:
-        return torch.ones_like(root)
+        return np.ones_like(root)
     seen = bend(camera, curves)
     slope = seen.jacobian(Free(False, False, free.distortion))[0] @ root
     weight = _weight(seen.sagitta[0], curves, camera.size[0, 1])
-    vectors: Tensor = torch.linalg.eigh((slope * weight[:, None]).T @ slope)[1]
-    return vectors.T.flip(0)
+    return np.linalg.eigh((slope * weight[:, None]).T @ slope)[1].T[::-1]
 
 
-def _weight(sagitta: Tensor, curves: Curves, height: Tensor) -> Tensor:
+def _weight(sagitta: Array, curves: Curves, height: float) -> Array:
     """(J,) information of each edge: what seems curved tells nothing."""
     variance = curves.sigma**2 + (CROOKED[-2] * height) ** 2
     return (TAIL + 1) / (TAIL * variance + sagitta**2)
 
 
-def _along(camera: Camera, step: Tensor, curves: Curves, free: Free) -> tuple[float, float]:
+def _along(camera: Camera, step: Array, curves: Curves, free: Free) -> tuple[float, float]:
     """Mean and variance of how many steps (D,), one sigma of the prior each, to go."""
-    angles = math.pi * (torch.arange(NODES, dtype=torch.float64) + 0.5) / NODES
-    nodes, unit = torch.cos(angles), torch.linspace(-1, 1, FINE, dtype=torch.float64)
+    angles = math.pi * (np.arange(NODES) + 0.5) / NODES
+    nodes, unit = np.cos(angles), np.linspace(-1, 1, FINE)
     between = _chebyshev(nodes, unit)
-    crooked = camera.size[0, 1] * torch.tensor(CROOKED, dtype=torch.float64)
-    scale = torch.sqrt(curves.sigma**2 + crooked[:, None] ** 2)
-    sane = torch.linspace(-REACH, REACH, COARSE, dtype=torch.float64)
-    sane = sane[_bulge(_moved(camera, sane[:, None] * step, free)).abs() < WILDEST]
+    crooked = camera.size[0, 1] * np.array(CROOKED)
+    scale = np.sqrt(curves.sigma**2 + crooked[:, None] ** 2)
+    sane = np.linspace(-REACH, REACH, COARSE)
+    sane = sane[np.abs(_bulge(_moved(camera, sane[:, None] * step, free))) < WILDEST]
     low, high = (float(sane[0]), float(sane[-1])) if len(sane) > 1 else (-REACH, REACH)
     mean, variance = 0.0, 1.0
     for _ in range(2):
@@ -183,11 +186,12 @@ def _along(camera: Camera, step: Tensor, curves: Curves, free: Free) -> tuple[fl
         tried = _moved(camera, (middle + half * nodes)[:, None] * step, free)
         sagittas = between @ bend(tried, curves).sagitta
         squared = (sagittas[:, None] / scale) ** 2
-        gain = -(0.5 * (TAIL + 1) * torch.log1p(squared / TAIL) + scale.log()).sum(-1) / REPEATS
+        gain = -(0.5 * (TAIL + 1) * np.log1p(squared / TAIL) + np.log(scale)).sum(-1) / REPEATS
         places = middle + half * unit
         bulge = between @ _bulge(tried)
-        gain = gain.logsumexp(1) + _student(places) + _student(bulge / BULGE)
-        share = torch.softmax(gain, 0)
+        gain = np.logaddexp.reduce(gain, axis=1) + _student(places) + _student(bulge / BULGE)
+        share = np.exp(gain - gain.max())
+        share /= share.sum()
         mean = float((share * places).sum())
         variance = float((share * (places - mean) ** 2).sum())
         near = CLOSER * math.sqrt(variance)
@@ -197,43 +201,46 @@ def _along(camera: Camera, step: Tensor, curves: Curves, free: Free) -> tuple[fl
     return mean, variance
 
 
-def _student(sigmas: Tensor) -> Tensor:
+def _student(sigmas: Array) -> Array:
     """Log likelihood of what is so many sigmas off."""
-    return -0.5 * (FREEDOM + 1) * torch.log1p(sigmas**2 / FREEDOM)
+    return -0.5 * (FREEDOM + 1) * np.log1p(sigmas**2 / FREEDOM)
 
 
-def _bulge(camera: Camera) -> Tensor:
+def _bulge(camera: Camera) -> Array:
     """(B,) how much cameras magnify, half the height off the centre, beyond 1; 0 for wide ones."""
     if camera.model.wide:
-        return torch.zeros_like(camera.f)
+        return np.zeros_like(camera.f)
     s = (0.5 * camera.size[:, 1] / camera.f) ** 2
-    depth, _ = camera.model.depth(s, tuple(camera.distortion.unbind(-1)))
+    depth, _ = camera.model.depth(s, unstack(camera.distortion))
     return depth - 1
 
 
-def _chebyshev(nodes: Tensor, places: Tensor) -> Tensor:
+def _chebyshev(nodes: Array, places: Array) -> Array:
     """(P, N) what the values of a smooth function at Chebyshev's nodes (N,) are multiplied by to
     give those at places (P,) within [-1, 1]."""
-    degree = torch.arange(len(nodes), dtype=nodes.dtype)
+    degree = np.arange(len(nodes))
     at_nodes, at_places = (
-        torch.cos(degree * torch.acos(x.clamp(-1, 1))[:, None]) for x in (nodes, places)
+        np.cos(degree * np.arccos(np.clip(x, -1, 1))[:, None]) for x in (nodes, places)
     )
-    matrix: Tensor = at_places @ torch.linalg.inv(at_nodes)
-    return matrix
+    return at_places @ np.linalg.inv(at_nodes)
 
 
-def _moved(camera: Camera, steps: Tensor, free: Free) -> Camera:
+def _moved(camera: Camera, steps: Array, free: Free) -> Camera:
     """B cameras: one after steps (B, D) of its free distortion parameters, within bounds."""
-    columns = list(camera.distortion.expand(len(steps), -1).unbind(1))
-    for i, step in zip(free.distortion, steps.unbind(1), strict=True):
-        columns[i] = (columns[i] + step).clamp(*camera.model.bounds[i])
-    several = camera[torch.zeros(len(steps), dtype=torch.long)]
-    return replace(several, distortion=torch.stack(columns, 1))
+    several = camera[np.zeros(len(steps), np.intp)]
+    distortion = several.distortion.copy()
+    for i, step in zip(free.distortion, steps.T, strict=True):
+        distortion[:, i] = clip(distortion[:, i] + step, *camera.model.bounds[i])
+    return replace(several, distortion=distortion)
 
 
-def _root(covariance: Tensor) -> Tensor:
+def _root(covariance: Array) -> Array:
     """(D, D) whose square, with its transpose, is a covariance that may be nearly singular."""
-    scale = covariance.diagonal().clamp(min=torch.finfo(covariance.dtype).tiny).sqrt()
-    values, vectors = torch.linalg.eigh(covariance / scale / scale[:, None])
-    root: Tensor = scale[:, None] * (vectors * values.clamp(min=0).sqrt())
-    return root
+    scale = np.sqrt(np.maximum(np.diagonal(covariance), tiny(covariance)))
+    values, vectors = np.linalg.eigh(covariance / scale / scale[:, None])
+    return scale[:, None] * (vectors * np.sqrt(np.maximum(values, 0)))
+
+
+def _least_squares(a: Array, b: Array) -> Array:
+    """x whose a x comes closest to b, the smallest where several do."""
+    return np.linalg.lstsq(a, b)[0]

@@ -16,10 +16,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import torch
-from torch import Tensor
 
-from geocalib.geometry import gravity as sphere
+from geocalib.arrays import diagonal, double, min_rows, tiny
 from geocalib.geometry.fields import ALONG_PITCH, CX, LOG_F, Free
 from geocalib.geometry.gravity import tangent_basis
 from geocalib.lines.system import Arrow
@@ -152,10 +150,6 @@ def student_weight(squared: Array) -> Array:
     return np.asarray(FREEDOM / (FREEDOM + squared))
 
 
-def _times(matrix: Tensor, vector: Tensor) -> Tensor:
-    return (matrix @ vector[..., None])[..., 0]
-
-
 def free_of(calibration: Calibration) -> Free:
     """Which parameters the network's fit left free."""
     names, model = calibration.parameters, calibration.camera.model
@@ -178,12 +172,12 @@ def sobered(calibration: Calibration, told: float = 0.0) -> Calibration:
     at = names.index(LOG_F)
     # Edges are as straight as before wherever the focal length is.
     bend = _bend(calibration)
-    factor = torch.ones(len(names), dtype=torch.float64)
+    factor = np.ones(len(names))
     factor[at] = _shared_error(float(calibration.covariance[at, at]), told)
     covariance = factor[:, None] * (bend @ calibration.covariance @ bend.T) * factor
     # As if it had been seen there again, with that error.
     gain = covariance[:, at] / (covariance[at, at] + LARGEST_ERROR**2)
-    back = torch.linalg.inv(bend)
+    back = np.linalg.inv(bend)
     covariance = back @ (covariance - gain[:, None] * covariance[at]) @ back.T
     return replace(calibration, covariance=covariance)
 
@@ -201,67 +195,60 @@ def network_prior(calibrations: Sequence[Calibration], coupling: Coupling) -> tu
     Where an image is the only one of its time, the joint covariance of its gravity and its camera
     is kept; gravity that several images share keeps its own covariance only.
     """
-    cameras, times = len(coupling.camera_component), len(coupling.time_component)
+    cameras, moments = len(coupling.camera_component), len(coupling.time_component)
     first_of_camera = _first(coupling.camera, cameras)
-    first_of_time = _first(coupling.time, times)
-    gravity = torch.stack([c.gravity for c in calibrations])
-    basis = sphere.tangent_basis(gravity)
-    covariance = torch.stack([(bend := _bend(c)) @ c.covariance @ bend.T for c in calibrations])
+    first_of_time = _first(coupling.time, moments)
+    gravity = np.stack([c.gravity for c in calibrations])
+    basis = tangent_basis(gravity)
+    covariance = np.stack([(bend := _bend(c)) @ c.covariance @ bend.T for c in calibrations])
     a = 2 if free_of(calibrations[0]).gravity else 0
     if coupling.rotation is not None:
-        back = coupling.rotation.double().transpose(1, 2)
-        gravity, basis = _times(back, gravity), back @ basis
+        back = double(coupling.rotation).mT
+        gravity, basis = times(back, gravity), back @ basis
     mean_gravity = gravity[first_of_time]
-    mean_basis = sphere.tangent_basis(mean_gravity)
+    mean_basis = tangent_basis(mean_gravity)
     own = [calibrations[i].camera for i in first_of_camera.tolist()]
     values = (
         mean_gravity,
-        torch.cat([camera.f for camera in own]).log(),
-        torch.cat([camera.distortion for camera in own]),
-        torch.cat([camera.c for camera in own]),
-        gravity.new_zeros(len(gravity), 0, 3),
+        np.log(np.concatenate([camera.f for camera in own])),
+        np.concatenate([camera.distortion for camera in own]),
+        np.concatenate([camera.c for camera in own]),
+        np.zeros((len(gravity), 0, 3)),
     )
-    mean = Guess(*(value.numpy()[None] for value in values))
-    size, aspect = torch.cat([c.size for c in own]), torch.cat([c.aspect for c in own])
+    mean = Guess(*(value[None] for value in values))
+    shapes = [(camera.size, camera.aspect) for camera in own]
+    size, aspect = (np.concatenate(part) for part in zip(*shapes, strict=True))
     frame = Frame.create(own[0].model, size, aspect, free_of(calibrations[0]))
     # From each image's tangent basis to that of its time.
-    turn = mean_basis[coupling.time].transpose(1, 2) @ basis
+    turn = mean_basis[coupling.time].mT @ basis
     turn = turn[:, :a, :a]
-    top = turn @ covariance[:, :a, :a] @ turn.transpose(1, 2)
+    top = turn @ covariance[:, :a, :a] @ turn.mT
     side = turn @ covariance[:, :a, a:]
     own_information = _inverse(covariance[first_of_camera][:, a:, a:])
-    alone = torch.bincount(coupling.time, minlength=times)[coupling.time] == 1
+    alone = np.bincount(coupling.time, minlength=moments)[coupling.time] == 1
     # Gravity given the camera: regress one on the other.
     slope = side @ _inverse(covariance[:, a:, a:]) * alone[:, None, None]
-    tight = _inverse(top - slope @ side.transpose(1, 2))
+    tight = _inverse(top - slope @ side.mT)
     # Several images of one time say the same thing: it counts once.
-    first = torch.zeros(len(gravity), dtype=torch.bool)
+    first = np.zeros(len(gravity), np.bool_)
     first[first_of_time] = True
     tight = tight * first[:, None, None]
     across = -tight @ slope
-    matrix = torch.cat(
-        [
-            torch.cat([tight, across], 2),
-            torch.cat([across.transpose(1, 2), slope.transpose(1, 2) @ tight @ slope], 2),
-        ],
-        1,
-    )
-    lone_camera = torch.zeros(len(gravity), *own_information.shape[1:], dtype=torch.float64)
-    lone_camera[first_of_camera] = own_information
-    matrix[:, a:, a:] += lone_camera
+    matrix = np.block([[tight, across], [across.mT, slope.mT @ tight @ slope]])
+    matrix[first_of_camera, a:, a:] += own_information
     laid = solver.Arrow.assemble(matrix, coupling, a)
     # Other components may have more cameras, and leave room for them here.
     used = cameras * frame.intrinsics
     A, B, C = laid.A, laid.B[..., :used], laid.C[0, :used, :used]
-    stiffness = Arrow(*(part.numpy()[None] for part in (A, B, C)))
-    return Prior(mean, mean_basis[..., :a].numpy(), stiffness), Layout.create(frame, coupling)
+    stiffness = Arrow(*(part[None] for part in (A, B, C)))
+    return Prior(mean, mean_basis[..., :a], stiffness), Layout.create(frame, coupling)
 
 
-def _bend(calibration: Calibration) -> Tensor:
+def _bend(calibration: Calibration) -> Array:
     """(P, P) what small steps of the parameters are multiplied by to give those of distortion as it
     bends the picture."""
     names, camera = calibration.parameters, calibration.camera
-    change = torch.eye(len(names), dtype=torch.float64)
+    change = np.eye(len(names))
     if LOG_F in names:
         for i, power in enumerate(powers(camera.model)):
             if (name := camera.model.parameters[i]) in names:
@@ -270,20 +257,19 @@ def _bend(calibration: Calibration) -> Tensor:
     return change
 
 
-def _first(index: Tensor, count: int) -> Tensor:
+def _first(index: Array, count: int) -> Array:
     """(count,) the first image that has each index."""
-    place = torch.arange(len(index))
-    return torch.full((count,), len(index)).scatter_reduce(0, index, place, "amin")
+    return min_rows(np.full(count, len(index)), index, np.arange(len(index)))
 
 
-def _inverse(matrix: Tensor) -> Tensor:
+def _inverse(matrix: Array) -> Array:
     """Inverse of covariances (n, p, p), which may be nearly singular."""
     if matrix.shape[1] == 0:
         return matrix
-    scale = torch.rsqrt(matrix.diagonal(dim1=1, dim2=2).clamp(min=torch.finfo(matrix.dtype).tiny))
+    scale = 1 / np.sqrt(np.maximum(diagonal(matrix), tiny(matrix)))
     scaled = scale[:, :, None] * matrix * scale[:, None]
-    values, vectors = torch.linalg.eigh(scaled)
-    inverse: Tensor = (vectors / values.clamp(min=FLATTEST)[:, None]) @ vectors.transpose(1, 2)
+    values, vectors = np.linalg.eigh(scaled)
+    inverse = (vectors / np.maximum(values, FLATTEST)[:, None]) @ vectors.mT
     return scale[:, :, None] * inverse * scale[:, None]
 
 

@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from geocalib.geometry import gravity as sphere
 from geocalib.geometry.fields import ALONG_PITCH, ALONG_ROLL, CX, CY, LOG_F
@@ -51,7 +49,7 @@ which would rule the variance, is among the others."""
 def refine(
     calibrations: Sequence[Calibration],
     segments: Sequence[Segments],
-    groups: Sequence[int] | Tensor | None = None,
+    groups: Sequence[int] | Array | None = None,
     rig: Rig | None = None,
     told: Sequence[float] | None = None,
 ) -> list[Calibration]:
@@ -61,25 +59,22 @@ def refine(
     share nothing are refined by themselves. told: the inverse variance of what is known of log f
     of each by others than the network. Every answer says in ``lines`` what became of them.
     """
-    coupling = couple(len(calibrations), groups, rig, torch.device("cpu"))
+    coupling = couple(len(calibrations), groups, rig)
     answers = list(calibrations)
-    with torch.inference_mode():
-        for component in range(coupling.components):
-            keep = torch.zeros(coupling.components, dtype=torch.bool)
-            keep[component] = True
-            part, images, _, _ = coupling.select(keep)
-            rows = images.tolist()
-            own = [0.0 if told is None else told[i] for i in rows]
-            refined = _refined([answers[i] for i in rows], [segments[i] for i in rows], part, own)
-            for row, answer in zip(rows, refined, strict=True):
-                answers[row] = answer
+    for component in range(coupling.components):
+        part, images, _, _ = coupling.select(np.arange(coupling.components) == component)
+        rows = images.tolist()
+        own = [0.0 if told is None else told[i] for i in rows]
+        refined = _refined([answers[i] for i in rows], [segments[i] for i in rows], part, own)
+        for row, answer in zip(rows, refined, strict=True):
+            answers[row] = answer
     return answers
 
 
 def refined_from(calibration: Calibration, segments: Segments, starts: Guess) -> Calibration | None:
     """The calibration of one image refined from given starts, without a network to agree with; None
     if the lines tell nothing."""
-    alone = couple(1, None, None, torch.device("cpu"))
+    alone = couple(1, None, None)
     told = straightened([bendable(calibration)], [segments.curves], alone)
     problem = _problem(told, [segments], alone)
     bent = np.repeat(problem.prior.mean.distortion, len(starts), 0)
@@ -137,7 +132,7 @@ def _priors_alone(problem: Problem, calibrations: list[Calibration]) -> list[tup
     """Of every image by itself."""
     if len(calibrations) == 1 and problem.layout.rotation is None:
         return [(problem.prior, problem.layout)]
-    alone = couple(1, None, None, torch.device("cpu"))
+    alone = couple(1, None, None)
     return [network_prior([calibration], alone) for calibration in calibrations]
 
 
@@ -201,8 +196,7 @@ def _told(
 def _moved(explanation: Explanation, told: list[Calibration]) -> list[Calibration]:
     """The answers of an explanation."""
     problem, guess = explanation.problem, explanation.guess
-    gravity = torch.tensor(problem.layout.images(guess).gravity[0])
-    blocks = torch.tensor(explanation.blocks)
+    gravity, blocks = problem.layout.images(guess).gravity[0], explanation.blocks
     return [
         replace(
             calibration,
@@ -226,20 +220,20 @@ def _with_spread(rivals: list[Calibration], shares: Array, best: int) -> Calibra
     return replace(answer, covariance=covariance)
 
 
-def _difference(one: Calibration, other: Calibration) -> Tensor:
+def _difference(one: Calibration, other: Calibration) -> Array:
     """(P,) by how much the free parameters of two answers to one image differ."""
     turn = sphere.difference(one.gravity, other.gravity, sphere.tangent_basis(one.gravity))
     values = {ALONG_ROLL: turn[0], ALONG_PITCH: turn[1]}
-    values[LOG_F] = (other.camera.f / one.camera.f).log()[0]
+    values[LOG_F] = np.log(other.camera.f / one.camera.f)[0]
     values |= dict(
         zip(
             (*one.camera.model.parameters, CX, CY),
-            torch.cat([other.camera.distortion[0], other.camera.c[0]])
-            - torch.cat([one.camera.distortion[0], one.camera.c[0]]),
+            np.concatenate([other.camera.distortion[0], other.camera.c[0]])
+            - np.concatenate([one.camera.distortion[0], one.camera.c[0]]),
             strict=True,
         )
     )
-    return torch.stack([values[name] for name in one.parameters])
+    return np.array([values[name] for name in one.parameters])
 
 
 def _traces(explanation: Explanation, segments: list[Segments]) -> list[Traces]:
@@ -258,5 +252,5 @@ def _traces(explanation: Explanation, segments: list[Segments]) -> list[Traces]:
         share = shares[i, kept, : len(part)]
         kind = np.where(share.max(0) > 0.5, share.argmax(0), CLUTTER)
         parts = kind, sight.directions[0, i, kept], kept == 0, gains[i, kept]
-        traces.append(Traces(part, *map(torch.from_numpy, parts)))
+        traces.append(Traces(part, *parts))
     return traces

@@ -19,11 +19,11 @@ gravity moves along a tangent e, a heading goes with it: dh = -(e . h) g.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
+from geocalib.arrays import quiet, unstack
 from geocalib.cameras.base import CameraModel
 from geocalib.geometry.fields import Free
 from geocalib.lines.bundle import Bundle
@@ -46,24 +46,24 @@ class Depths:
     valid: Flags | None
 
     @classmethod
+    @quiet
     def create(cls, model: CameraModel, s: Array, distortion: Array) -> Depths:
         """At s (..., N) with distortion (..., D)."""
         if not model.parameters:
             return cls(np.ones_like(s), None, None, (), (), None)
-        flat = torch.from_numpy(s.reshape(-1, s.shape[-1]))
-        rows = torch.from_numpy(distortion.reshape(-1, distortion.shape[-1]))
-        jet = model.jet(flat, tuple(k[:, None] for k in rows.unbind(-1)))
+        jet = model.jet(s, unstack(distortion[..., None, :]))
 
-        def array(value: Tensor | None) -> Array | None:
-            return None if value is None else value.expand_as(flat).numpy().reshape(s.shape)
+        def full(value: Any) -> Any:
+            return None if value is None else np.broadcast_to(value, s.shape)
 
-        def arrays(values: tuple[Tensor, ...]) -> tuple[Array, ...]:
-            return tuple(value.expand_as(flat).numpy().reshape(s.shape) for value in values)
-
-        depth, valid = arrays((jet.depth,))[0], jet.valid
-        inside = None if valid is None else valid.expand_as(flat).numpy().reshape(s.shape)
-        parts = array(jet.d_s), array(jet.d_ss), arrays(jet.d_k), arrays(jet.d_ks)
-        return cls(depth, *parts, inside)
+        return cls(
+            full(jet.depth),
+            full(jet.d_s),
+            full(jet.d_ss),
+            tuple(map(full, jet.d_k)),
+            tuple(map(full, jet.d_ks)),
+            full(jet.valid),
+        )
 
 
 @dataclass(frozen=True)

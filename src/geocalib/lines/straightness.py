@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import torch
+import numpy as np
 
 from geocalib.cameras import get_model
 from geocalib.geometry.fields import CX
@@ -26,11 +26,11 @@ def bendable(calibration: Calibration) -> Calibration:
     if camera.model.parameters:
         return calibration
     sigma = DISTORTION * (camera.f / camera.size[:, 1]).item() ** 2
-    camera = replace(camera, model=MODEL, distortion=torch.zeros_like(camera.c[:, :1]))
+    camera = replace(camera, model=MODEL, distortion=np.zeros_like(camera.c[:, :1]))
     place = len(names) - 2 * int(CX in names)
-    kept = torch.tensor([i for i in range(len(names) + 1) if i != place])
-    covariance = torch.zeros(len(names) + 1, len(names) + 1, dtype=torch.float64)
-    covariance[kept[:, None], kept] = calibration.covariance
+    kept = [i for i in range(len(names) + 1) if i != place]
+    covariance = np.zeros((len(names) + 1, len(names) + 1))
+    covariance[np.ix_(kept, kept)] = calibration.covariance
     covariance[place, place] = sigma**2
     parameters = (*names[:place], *MODEL.parameters, *names[place:])
     return replace(calibration, camera=camera, parameters=parameters, covariance=covariance)
@@ -38,9 +38,6 @@ def bendable(calibration: Calibration) -> Calibration:
 
 def pinhole_again(pinhole: Calibration, bent: Calibration) -> Calibration:
     """The pinhole's calibration, moved as the one was that may bend."""
-    kept = torch.tensor(
-        [i for i, name in enumerate(bent.parameters) if name in pinhole.parameters],
-        dtype=torch.long,
-    )
+    kept = [i for i, name in enumerate(bent.parameters) if name in pinhole.parameters]
     camera = replace(bent.camera, model=pinhole.camera.model, distortion=pinhole.camera.distortion)
-    return pinhole.moved(camera, bent.gravity, bent.covariance[kept[:, None], kept], bent.lines)
+    return pinhole.moved(camera, bent.gravity, bent.covariance[np.ix_(kept, kept)], bent.lines)

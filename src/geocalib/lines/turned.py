@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-import torch
-from torch import Tensor
+import numpy as np
 
+from geocalib.arrays import Array
 from geocalib.geometry import gravity as sphere
 from geocalib.geometry.fields import LOG_ASPECT
 from geocalib.geometry.segments import Segments
@@ -23,7 +23,7 @@ from geocalib.solver.coupling import Rig
 def refine_turned(
     calibrations: Sequence[Calibration],
     segments: Sequence[Segments],
-    groups: Sequence[int] | Tensor | None = None,
+    groups: Sequence[int] | Array | None = None,
     rig: Rig | None = None,
     told: Sequence[float] | None = None,
 ) -> list[Calibration]:
@@ -31,7 +31,7 @@ def refine_turned(
 
     Their principal points must be in the middle, or all of them of one size.
     """
-    cameras = range(len(calibrations)) if groups is None else torch.as_tensor(groups).tolist()
+    cameras = range(len(calibrations)) if groups is None else np.asarray(groups).tolist()
     first: dict[int, tuple[int, int]] = {}
     turns = []
     for calibration, camera in zip(calibrations, cameras, strict=True):

@@ -1,7 +1,6 @@
 """What is sought, in arrays: gravities, cameras and headings of images that share some of them.
 
-Problems are small and steps are many, so that NumPy is several times as fast as torch here. All
-arrays begin with R guesses, which are improved side by side. Of the images, some may share a
+All arrays begin with R guesses, which are improved side by side. Of the images, some may share a
 camera, or a gravity up to a known rotation.
 """
 
@@ -12,9 +11,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from torch import Tensor
 
+from geocalib.arrays import double, unstack
 from geocalib.cameras.base import CameraModel
 from geocalib.cameras.camera import Camera
 from geocalib.geometry.fields import Free
@@ -102,13 +100,13 @@ class Layout:
         return cls(
             frame.model,
             frame.free,
-            frame.size.numpy(),
-            frame.aspect.numpy(),
-            frame.log_f_low.numpy(),
-            frame.log_f_high.numpy(),
-            coupling.time.numpy(),
-            coupling.camera.numpy(),
-            None if coupling.rotation is None else coupling.rotation.double().numpy(),
+            frame.size,
+            frame.aspect,
+            frame.log_f_low,
+            frame.log_f_high,
+            coupling.time,
+            coupling.camera,
+            None if coupling.rotation is None else double(coupling.rotation),
         )
 
     @property
@@ -138,7 +136,7 @@ class Layout:
         at = self.camera[image]
         own = np.exp(guess.log_f[0, at]), guess.c[0, at], guess.distortion[0, at]
         values = (*own, self.size[at], self.aspect[at])
-        return Camera(self.model, *(torch.tensor(value)[None] for value in values))
+        return Camera(self.model, *(np.array(value)[None] for value in values))
 
     def moved(self, guess: Guess, time: Array, camera: Array) -> Guess:
         """After steps (R, T, a) on the sphere and (R, C, P) of the intrinsics, within bounds."""
@@ -177,14 +175,14 @@ def _magnified(model: CameraModel, before: Array, after: Array) -> Array:
     the data fix well, on the straight line of a step."""
     shape, count = before.shape[:-1], before.shape[-1]
 
-    def parameters(distortion: Array) -> tuple[Tensor, ...]:
-        return tuple(torch.from_numpy(distortion.reshape(-1, count))[:, :, None].unbind(1))
+    def parameters(distortion: Array) -> tuple[Array, ...]:
+        return unstack(distortion.reshape(-1, count)[:, :, None], 1)
 
-    centre = torch.zeros(before.size // count, 1, dtype=torch.float64)
+    centre = np.zeros((before.size // count, 1))
     jet = model.jet(centre, parameters(before))
     depth, _ = model.depth(centre, parameters(after))
-    slope = (torch.cat(jet.d_k, 1) / jet.depth).numpy().reshape(before.shape)
-    gained = torch.log(depth / jet.depth).numpy().reshape(shape)
+    slope = (np.concatenate(jet.d_k, 1) / jet.depth).reshape(before.shape)
+    gained = np.log(depth / jet.depth).reshape(shape)
     return np.asarray(gained - (slope * (after - before)).sum(-1))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import torch
+import numpy.typing as npt
 
 from geocalib.cameras import Camera
 from geocalib.cameras.base import CameraModel
@@ -20,7 +20,7 @@ from geocalib.lines.bundle import Bundle
 from geocalib.lines.mixture import CLUTTER
 from geocalib.lines.refine import FEWEST, refined_from
 from geocalib.lines.search import likelihood_ratios
-from geocalib.lines.unknowns import Guess, Images, cross, unit
+from geocalib.lines.unknowns import Array, Guess, Images, cross, unit
 from geocalib.result.calibration import Calibration
 from geocalib.result.uncertainty import Uncertainty
 from geocalib.solver import Status
@@ -51,18 +51,16 @@ def calibrate_by_lines(
         return None
     vague = _vague(size, model, image)
     guess = _sample(segments, vague.camera)
-    with torch.inference_mode():
-        return None if guess is None else refined_from(vague, segments, guess)
+    return None if guess is None else refined_from(vague, segments, guess)
 
 
 def _vague(size: tuple[int, int], model: CameraModel, image: str | None) -> Calibration:
     """What is believed of any photo."""
-    f = torch.tensor(TRIVIAL_FOCAL * max(size), dtype=torch.float64)
-    camera = Camera.create(model, f, size)
+    camera = Camera.create(model, TRIVIAL_FOCAL * max(size), size)
     names = (ALONG_ROLL, ALONG_PITCH, LOG_F, *model.parameters)
     sigmas = [GRAVITY_SIGMA] * 2 + [LOG_FOCAL_SIGMA] + [DISTORTION_SIGMA] * len(model.parameters)
-    covariance = torch.diag(torch.tensor(sigmas, dtype=torch.float64) ** 2)
-    gravity = torch.tensor([0.0, 1.0, 0.0], dtype=torch.float64)
+    covariance = np.diag(np.square(sigmas))
+    gravity = np.array([0.0, 1.0, 0.0])
     sigma = Uncertainty.of(camera, gravity, covariance, names)
     return Calibration(image, camera, gravity, sigma, covariance, names, str(Status.CONVERGED))
 
@@ -70,15 +68,13 @@ def _vague(size: tuple[int, int], model: CameraModel, image: str | None) -> Cali
 def _sample(segments: Segments, camera: Camera) -> Guess | None:
     """Guesses of the likeliest cameras and directions among those that few segments suggest."""
     bundle = Bundle.create([segments]).longest(DRAWN)
-    generator = torch.Generator().manual_seed(SEED)
-    chance = torch.from_numpy(bundle.length[0]).expand(TRIALS, -1)
     if len(segments) < 4:
         return None
-    drawn = torch.multinomial(chance, 4, generator=generator).numpy()
+    drawn = _drawn(bundle.length[0])
     # Lines in homogeneous coordinates around the principal point, which every model sees straight
     # enough to start from; in units of the longer side.
     unit_length, aspect = camera.size.max().item(), camera.aspect.item()
-    middle = (bundle.middle[0] - camera.c.T.numpy()) / unit_length
+    middle = (bundle.middle[0] - camera.c.T) / unit_length
     x, y = bundle.sides[0, 1, 0] / aspect, bundle.sides[0, 1, 1]
     line = np.stack([-y, x, y * middle[0] - x * middle[1]], -1)
     a, b, c, d = np.moveaxis(line[drawn], 1, 0)
@@ -99,8 +95,8 @@ def _sample(segments: Segments, camera: Camera) -> Guess | None:
     images = Images(
         camera.model,
         (f * unit_length)[:, None, None] * np.array([aspect, 1.0]),
-        np.broadcast_to(camera.c.numpy(), (*tried, 2)),
-        np.tile(camera.distortion.numpy(), (*tried, 1)),
+        np.broadcast_to(camera.c, (*tried, 2)),
+        np.tile(camera.distortion, (*tried, 1)),
         axes[:, :1],
         np.zeros((*tried, 3, 0)),
     )
@@ -115,3 +111,10 @@ def _sample(segments: Segments, camera: Camera) -> Guess | None:
     log_f = np.log(f[best] * unit_length)[:, None]
     c, distortion = images.c[best], images.distortion[best]
     return Guess(gravity[:, None], log_f, distortion, c, heading[:, None, None])
+
+
+def _drawn(length: Array) -> npt.NDArray[np.intp]:
+    """(TRIALS, 4) different ones of segments of these lengths (N,), the longer the likelier."""
+    # The first to come of waiting times whose rates are the lengths.
+    waits = np.random.default_rng(SEED).exponential(size=(TRIALS, len(length))) / length
+    return np.argpartition(waits, 3, axis=1)[:, :4]

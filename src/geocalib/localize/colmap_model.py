@@ -13,7 +13,6 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from geocalib.cameras import Camera, from_colmap
 from geocalib.errors import CameraError, FormatError
@@ -146,7 +145,7 @@ def _cameras_bin(path: Path) -> Iterator[tuple[int, Camera]]:
         name, count = MODELS[model]
         parameters = [float(v) for v in reader.numbers(f"{count}d")]
         try:
-            yield key, from_colmap(name, parameters, (width, height), dtype=torch.float64)
+            yield key, from_colmap(name, parameters, (width, height))
         except CameraError as error:
             raise FormatError(f"{path}, camera {key}: {error}") from None
 

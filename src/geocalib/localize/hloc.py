@@ -19,7 +19,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from geocalib.cameras import Camera, from_colmap, to_colmap
 from geocalib.errors import CameraError, FormatError, MissingPackageError
@@ -48,7 +47,7 @@ def read_queries(path: str | Path, report: Report) -> dict[str, Camera | None]:
             return words[0], None
         size = int(words[2]), int(words[3])
         parameters = [float(word) for word in words[4:]]
-        return words[0], from_colmap(words[1], parameters, size, dtype=torch.float64)
+        return words[0], from_colmap(words[1], parameters, size)
 
     return dict(_rows(path, parse, "NAME or NAME MODEL WIDTH HEIGHT PARAMS[]", report))
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
+from geocalib.arrays import quiet, to_numpy, unstack
 from geocalib.cameras import Camera
 from geocalib.errors import MatchError
 from geocalib.localize.rotation import cross_matrix
@@ -92,16 +92,27 @@ def prepare(
         )
     if len(camera) != 1:
         raise MatchError(f"matches are those of one camera, got {len(camera)}")
-    camera = camera.to("cpu", torch.float64)
-    with torch.enable_grad():
-        rays, valid = camera.unproject(torch.from_numpy(pixels)[None])
-        rays = rays.detach().requires_grad_()
-        projected, _ = camera.project(rays)
-        rows = [
-            torch.autograd.grad(projected[..., axis].sum(), rays, retain_graph=True)[0][0]
-            for axis in range(2)
-        ]
-    usable: npt.NDArray[np.bool_] = valid[0].numpy()
-    derivatives = torch.stack(rows, 1).numpy()
-    directions = rays.detach()[0].numpy()
+    camera = camera.map(lambda value: np.asarray(to_numpy(value), np.float64))
+    rays, valid = camera.unproject(pixels[None])
+    usable: npt.NDArray[np.bool_] = valid[0]
+    directions, derivatives = rays[0], _slopes(camera, pixels)
     return Matches.create(directions[usable], derivatives[usable], points[usable]), usable
+
+
+@quiet
+def _slopes(camera: Camera, pixels: Array) -> Array:
+    """(N, 2, 3) how pixels (N, 2) move with their unit rays.
+
+    The ray is N = (m, z) over its length (``geocalib.geometry.fields``). Where N moves by d, m
+    follows such that it stays a ray: m moves by d_xy - m (d_z - 2 z' m . d_xy) / q.
+    """
+    m = camera.normalise(pixels[None])[0]
+    s = (m * m).sum(-1)
+    jet = camera.model.jet(s, unstack(camera.distortion[0]))
+    depth = np.broadcast_to(jet.depth, s.shape)
+    slope = np.zeros_like(s) if jet.d_s is None else np.broadcast_to(jet.d_s, s.shape)
+    q = depth - 2 * s * slope
+    tilt = np.concatenate([-2 * slope[:, None] * m, np.ones_like(m[:, :1])], -1)
+    moves = np.eye(2, 3) - m[:, :, None] * (tilt / q[:, None])[:, None, :]
+    length = np.sqrt(s + depth * depth)
+    return np.asarray(length[:, None, None] * camera.focal[0][:, None] * moves)

@@ -57,7 +57,7 @@ class GravityPrior:
     def from_calibration(cls, calibration: Calibration, world: npt.ArrayLike) -> GravityPrior:
         """The prior of a calibrated photo, for world gravity (3,)."""
         return cls(
-            calibration.gravity.numpy(),
+            calibration.gravity,
             np.asarray(world, dtype=np.float64),
             calibration.sigma.gravity_deg,
         )

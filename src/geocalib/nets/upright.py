@@ -8,7 +8,6 @@ were trained (``geocalib.training.upright``), and speaks for no other.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -25,11 +24,6 @@ from geocalib.nets.weights import LoadedNetwork
 FILE = "upright.safetensors"
 WEIGHTS_KEY = "weights"
 """In the file's metadata: the SHA-256 of the weights that it was fitted to."""
-
-TURNS = (0, 1, 2, 3)
-"""Quarter turns counter-clockwise, as ``numpy.rot90``."""
-DEPENDENCE = 2.0
-"""Four looks at one picture say as much as so many fewer that know nothing of each other."""
 
 
 @dataclass(frozen=True)
@@ -71,18 +65,6 @@ def _quarters(level: Tensor) -> Tensor:
     tall = torch.stack([half.mean(-2) for half in halves], -2)
     halves = tall[..., : (columns + 1) // 2], tall[..., columns // 2 :]
     return torch.stack([half.mean(-1) for half in halves], -1)
-
-
-def standing(images: Tensor, first: Tensor, glance: Callable[[Tensor], Tensor]) -> Tensor:
-    """(B, 4) log-probabilities of how inputs (B, 3, H, W) stand, from the first glance at them and
-    from glances at their other turns: a picture that stands turned by k shows, turned by j more,
-    one that is turned by k + j."""
-    others = (glance(torch.rot90(images, turns, (-2, -1))) for turns in TURNS[1:])
-    looks = [first, *others]
-    total = torch.stack(
-        [sum((looks[j][:, (k + j) % 4] for j in TURNS), torch.zeros(())) for k in TURNS], 1
-    )
-    return (total / DEPENDENCE).log_softmax(1)
 
 
 def find_upright(loaded: LoadedNetwork) -> Upright | None:

@@ -10,8 +10,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from geocalib.cameras import Camera
 from geocalib.geometry.gravity import world_from_camera
@@ -38,7 +36,7 @@ TURN_DEG = 32.0
 SAMPLES = 25
 """Points along an edge, which a lens may bend."""
 
-CORNERS = torch.tensor(list(itertools.product((0, 1), repeat=3)))
+CORNERS = np.array(list(itertools.product((0, 1), repeat=3)))
 """(8, 3): x, y (1 is the ground) and z of each corner of the unit cube."""
 EDGES = [
     (a, b)
@@ -70,24 +68,20 @@ class Box:
     faces: tuple[Face, ...]
 
 
-@torch.no_grad()
-def place_box(camera: Camera, gravity: Tensor) -> Box | None:
+def place_box(camera: Camera, gravity: Array) -> Box | None:
     """The best placed box under one camera and gravity (3,), or None: no room on the ground."""
     width, height = camera.size[0].tolist()
     short = min(width, height)
-    x, y = (
-        side * torch.linspace(0, 1, PLACES + 2, dtype=torch.float64)[1:-1]
-        for side in (width, height)
-    )
-    pixels = torch.stack(torch.meshgrid(x, y, indexing="xy"), -1).reshape(-1, 2)
+    x, y = (side * np.linspace(0, 1, PLACES + 2)[1:-1] for side in (width, height))
+    pixels = np.stack(np.meshgrid(x, y, indexing="xy"), -1).reshape(-1, 2)
     level = world_from_camera(gravity)
     rays, valid = camera.unproject(pixels[None])
     rays = (rays[0] @ level.T)[valid[0]]
     rays = rays[rays[:, 1] > LEAST_SLOPE]
     feet = rays / rays[:, 1:2]
-    distance = torch.linalg.vector_norm(feet, dim=-1)
-    shares = short / camera.f * torch.tensor(TRIED_SIZES, dtype=torch.float64)
-    feet, sides = feet.repeat_interleave(len(shares), 0), torch.outer(distance, shares).reshape(-1)
+    distance = np.linalg.norm(feet, axis=-1)
+    shares = short / camera.f * np.array(TRIED_SIZES)
+    feet, sides = feet.repeat(len(shares), 0), np.outer(distance, shares).reshape(-1)
     if len(feet) == 0:
         return None
 
@@ -95,21 +89,21 @@ def place_box(camera: Camera, gravity: Tensor) -> Box | None:
     corners = _corners(feet, sides)
     points, valid = camera.project((corners @ level).reshape(1, -1, 3))
     points, valid = points.reshape(-1, 8, 2), valid.reshape(-1, 8)
-    low, high = points.amin(1), points.amax(1)
+    low, high = points.min(1), points.max(1)
     border = MARGIN * camera.size[0]
     fits = valid.all(1) & (low > border).all(1) & (high < camera.size[0] - border).all(1)
-    extent = (high - low).amax(1) / short
+    extent = (high - low).max(1) / short
     place = 0.5 * (low + high) / camera.size[0]
-    away = torch.linalg.vector_norm(place - place.new_tensor(GOOD_PLACE), dim=-1)
-    steep = 1 / torch.linalg.vector_norm(feet, dim=-1)
+    away = np.linalg.norm(place - GOOD_PLACE, axis=-1)
+    steep = 1 / np.linalg.norm(feet, axis=-1)
     cost = (
-        (extent / GOOD_SIZE).log().abs()
+        np.abs(np.log(extent / GOOD_SIZE))
         + 1.5 * away
-        + 2 * (sides - HIGHEST).clamp(min=0)
-        + 2 * (steep - STEEPEST).clamp(min=0)
+        + 2 * (sides - HIGHEST).clip(min=0)
+        + 2 * (steep - STEEPEST).clip(min=0)
     )
-    cost = torch.where(fits, cost, torch.inf)
-    for best in cost.argsort()[:10].tolist():
+    cost = np.where(fits, cost, np.inf)
+    for best in cost.argsort(kind="stable")[:10].tolist():
         if math.isfinite(cost[best].item()):
             box = _picture(camera, level, corners[best])
             if box is not None:
@@ -117,21 +111,22 @@ def place_box(camera: Camera, gravity: Tensor) -> Box | None:
     return None
 
 
-def _corners(feet: Tensor, sides: Tensor) -> Tensor:
+def _corners(feet: Array, sides: Array) -> Array:
     """(N, 8, 3) corners in the level frame of cubes on feet (N, 3), turned to the camera."""
-    turn = torch.atan2(feet[:, 0], feet[:, 2]) + math.radians(TURN_DEG)
+    turn = np.arctan2(feet[:, 0], feet[:, 2]) + math.radians(TURN_DEG)
     # The middle of the floor is at the origin.
-    x, y, z = (CORNERS - torch.tensor([0.5, 1.0, 0.5])).to(feet).unbind(-1)
-    sine, cosine = torch.sin(turn)[:, None], torch.cos(turn)[:, None]
-    own = torch.stack([cosine * x + sine * z, y.expand(len(feet), -1), cosine * z - sine * x], -1)
+    x, y, z = (CORNERS - (0.5, 1.0, 0.5)).T
+    sine, cosine = np.sin(turn)[:, None], np.cos(turn)[:, None]
+    y = np.broadcast_to(y, (len(feet), 8))
+    own = np.stack([cosine * x + sine * z, y, cosine * z - sine * x], -1)
     return feet[:, None] + sides[:, None, None] * own
 
 
-def _picture(camera: Camera, level: Tensor, corners: Tensor) -> Box | None:
+def _picture(camera: Camera, level: Array, corners: Array) -> Box | None:
     """The box with corners (8, 3) in the level frame, or None if the lens does not show all."""
-    ends = corners[torch.tensor(EDGES)]
-    along = torch.linspace(0, 1, SAMPLES, dtype=corners.dtype)[:, None, None]
-    edges = torch.lerp(ends[:, 0], ends[:, 1], along).transpose(0, 1)
+    ends = corners[np.array(EDGES)]
+    along = np.linspace(0, 1, SAMPLES)[:, None, None]
+    edges = (ends[:, 0] * (1 - along) + ends[:, 1] * along).swapaxes(0, 1)
     pixels, valid = camera.project((edges @ level)[None])
     if not valid.all():
         return None
@@ -139,10 +134,10 @@ def _picture(camera: Camera, level: Tensor, corners: Tensor) -> Box | None:
     middle = corners.mean(0)
     faces, seen = [], set()
     for axis, side in itertools.product(range(3), (0, 1)):
-        own = (CORNERS[:, axis] == side).nonzero()[:, 0]
+        own = np.flatnonzero(CORNERS[:, axis] == side)
         face = corners[own].mean(0)
         # The camera is at the origin: a face is seen if it is turned against its own place.
-        if torch.dot(face - middle, face) < 0:
+        if (face - middle) @ face < 0:
             a, b, c, d = own.tolist()
             seen.update([(a, b), (a, c), (b, d), (c, d)])
             loop = [curve[a, b], curve[b, d], curve[c, d][::-1], curve[a, c][::-1]]

@@ -6,8 +6,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from geocalib.cameras import Camera
 from geocalib.geometry.fields import perspective_field
@@ -35,7 +33,7 @@ class Mark:
     """From the point to the horizon."""
 
 
-def level_curves(camera: Camera, gravity: Tensor) -> dict[int, Array]:
+def level_curves(camera: Camera, gravity: Array) -> dict[int, Array]:
     """The lines of equal latitude in view, by their degrees: pixels (N, 2), NaN between pieces.
 
     camera: one; gravity (3,). The horizon, 0, is not among them.
@@ -43,7 +41,7 @@ def level_curves(camera: Camera, gravity: Tensor) -> dict[int, Array]:
     _, latitude, valid = perspective_field(camera, gravity[None], _lattice(camera, 48)[None])
     if not valid.any():
         return {}
-    seen = torch.rad2deg(latitude[valid])
+    seen = np.rad2deg(latitude[valid])
     low, high = seen.min().item(), seen.max().item()
     step = next((s for s in STEPS_DEG if (high - low) / s <= MOST_LINES), STEPS_DEG[-1])
     levels = range(step * math.ceil(low / step), math.floor(high) + 1, step)
@@ -58,21 +56,21 @@ def inside(curve: Array, camera: Camera, margin: Array | float = 0.0) -> Array:
     return curve[shown]
 
 
-def scene_right(gravity: Tensor) -> Array:
+def scene_right(gravity: Array) -> Array:
     """(2,) unit image direction of the scene's right, in the middle of the image."""
     return array(world_from_camera(gravity)[0, :2])
 
 
-def up_arrows(camera: Camera, gravity: Tensor, spacing: float) -> tuple[Array, Array]:
+def up_arrows(camera: Camera, gravity: Array, spacing: float) -> tuple[Array, Array]:
     """Points (2, N) about that far apart, and the up-vectors (2, N) there."""
     points = _lattice(camera, spacing=spacing)
     up, latitude, valid = perspective_field(camera, gravity[None], points[None])
     # Next to the zenith and the nadir arrows would turn about each other.
-    good = valid[0] & (latitude[0].abs() < math.radians(88))
+    good = valid[0] & (np.abs(latitude[0]) < math.radians(88))
     return array(points[good].T), array(up[0, good].T)
 
 
-def horizon_mark(camera: Camera, gravity: Tensor) -> Mark:
+def horizon_mark(camera: Camera, gravity: Array) -> Mark:
     """The way from the middle of the image to a horizon that it does not show."""
     size = array(camera.size[0])
     # Looking up (gravity has a part towards the viewer) the horizon is where things fall to.
@@ -82,42 +80,35 @@ def horizon_mark(camera: Camera, gravity: Tensor) -> Mark:
     with np.errstate(divide="ignore"):
         reach = (0.5 * size / np.abs(direction)).min()
     point = 0.5 * size + reach * direction
-    at = torch.from_numpy(point)[None, None]
+    at = point[None, None]
     _, latitude, valid = perspective_field(camera, gravity[None], at)
     angle = abs(math.degrees(latitude.item())) if valid.item() else math.nan
     return Mark(point, direction, angle)
 
 
-def broken(points: Tensor, valid: Tensor, camera: Camera) -> Array:
+def broken(points: Array, valid: Array, camera: Camera) -> Array:
     """Pixels (N, 2) with NaN where a line through them has to break."""
     reach = FAR * camera.size.max()
-    good = valid & (points.abs() < reach).all(-1)
-    curve = array(torch.where(good[:, None], points, torch.nan))
+    good = valid & (np.abs(points) < reach).all(-1)
+    curve = np.where(good[:, None], points, np.nan)
     # Behind a very wide lens, neighbours on a circle lie on opposite sides of the picture.
     jump = np.linalg.norm(np.diff(curve, axis=0), axis=-1) > camera.size.max().item()
     return np.insert(curve, np.nonzero(jump)[0] + 1, np.nan, axis=0)
 
 
-def _circle(camera: Camera, gravity: Tensor, level: int) -> Array:
-    azimuth = torch.linspace(-math.pi, math.pi, AZIMUTHS, dtype=torch.float64)
-    latitude = torch.tensor(math.radians(level), dtype=torch.float64)
-    ground = torch.cos(latitude)
-    rays = torch.stack(
-        [
-            ground * torch.sin(azimuth),
-            -torch.sin(latitude).expand_as(azimuth),
-            ground * torch.cos(azimuth),
-        ],
-        -1,
-    )
+def _circle(camera: Camera, gravity: Array, level: int) -> Array:
+    azimuth = np.linspace(-math.pi, math.pi, AZIMUTHS)
+    latitude = math.radians(level)
+    ground, height = math.cos(latitude), np.full(AZIMUTHS, -math.sin(latitude))
+    rays = np.stack([ground * np.sin(azimuth), height, ground * np.cos(azimuth)], -1)
     points, valid = camera.project((rays @ world_from_camera(gravity))[None])
     return broken(points[0], valid[0], camera)
 
 
-def _lattice(camera: Camera, count: int | None = None, spacing: float = 1.0) -> Tensor:
+def _lattice(camera: Camera, count: int | None = None, spacing: float = 1.0) -> Array:
     """(N, 2) points over the image: so many each way, or so far apart."""
     axes = []
     for length in camera.size[0].tolist():
         number = count or max(1, round(length / spacing))
-        axes.append((torch.arange(number, dtype=torch.float64) + 0.5) * length / number)
-    return torch.stack(torch.meshgrid(*axes, indexing="xy"), -1).reshape(-1, 2)
+        axes.append((np.arange(number) + 0.5) * length / number)
+    return np.stack(np.meshgrid(*axes, indexing="xy"), -1).reshape(-1, 2)

@@ -21,14 +21,15 @@ from typing import Any, Protocol
 
 import matplotlib
 import numpy as np
-import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.patheffects import withStroke
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
-from torch import Tensor
 
+from geocalib.arrays import Array as AnyArray
+from geocalib.arrays import to_numpy
 from geocalib.cameras.camera import Camera
 from geocalib.errors import FieldError
 from geocalib.files import write_bytes
@@ -64,11 +65,11 @@ class Sigmas(Protocol):
     """One-sigma uncertainties, each (B,) in degrees."""
 
     @property
-    def roll_deg(self) -> Tensor: ...
+    def roll_deg(self) -> AnyArray: ...
     @property
-    def pitch_deg(self) -> Tensor: ...
+    def pitch_deg(self) -> AnyArray: ...
     @property
-    def vfov_deg(self) -> Tensor: ...
+    def vfov_deg(self) -> AnyArray: ...
 
 
 class Estimate(Protocol):
@@ -77,34 +78,34 @@ class Estimate(Protocol):
     @property
     def camera(self) -> Camera: ...
     @property
-    def gravity(self) -> Tensor: ...
+    def gravity(self) -> AnyArray: ...
     @property
-    def roll_deg(self) -> Tensor: ...
+    def roll_deg(self) -> AnyArray: ...
     @property
-    def pitch_deg(self) -> Tensor: ...
+    def pitch_deg(self) -> AnyArray: ...
     @property
-    def vfov_deg(self) -> Tensor: ...
+    def vfov_deg(self) -> AnyArray: ...
     @property
     def sigma(self) -> Sigmas: ...
 
 
-def draw_image(axes: Axes, image: Tensor, size: tuple[int, int] | None = None) -> None:
+def draw_image(axes: Axes, image: AnyArray, size: tuple[int, int] | None = None) -> None:
     """Draw a photo (H, W, 3), RGB in [0, 1], stretched to size (width, height) if given.
 
     The size of a field whose photo has another resolution puts both into the same pixels.
     """
-    if image.dim() != 3 or image.shape[2] != 3 or not image.is_floating_point():
+    image = to_numpy(image)
+    if image.ndim != 3 or image.shape[2] != 3 or image.dtype.kind != "f":
         raise FieldError(
-            "image must be an (H, W, 3) floating point tensor in [0, 1], got "
-            f"{tuple(image.shape)} of {image.dtype}"
+            f"image must be (H, W, 3) of floats in [0, 1], got {image.shape} of {image.dtype}"
         )
     width, height = size or (image.shape[1], image.shape[0])
     _frame(axes, width, height)
-    _paint(axes, array(image.clamp(0, 1)), width, height)
+    _paint(axes, array(image.clip(0, 1)), width, height)
 
 
 def draw_latitude(
-    axes: Axes, latitude: Tensor, confidence: Tensor | None = None, fill: float = 0.5
+    axes: Axes, latitude: AnyArray, confidence: AnyArray | None = None, fill: float = 0.5
 ) -> None:
     """Draw a latitude (H, W), radians, as lines every 10 degrees and bands between them.
 
@@ -143,10 +144,10 @@ def draw_latitude(
             label.set_path_effects([HALO])
 
 
-def draw_up(axes: Axes, up: Tensor, confidence: Tensor | None = None) -> None:
+def draw_up(axes: Axes, up: AnyArray, confidence: AnyArray | None = None) -> None:
     """Draw up-vectors (2, H, W) as sparse arrows, faded with the confidence (H, W) if given."""
-    if up.dim() != 3 or up.shape[0] != 2:
-        raise FieldError(f"up must be a (2, H, W) tensor, got {tuple(up.shape)}")
+    if up.ndim != 3 or up.shape[0] != 2:
+        raise FieldError(f"up must be (2, H, W), got {tuple(up.shape)}")
     _, height, width = up.shape
     _frame(axes, width, height)
     spacing = max(width, height) / ARROWS_ACROSS
@@ -188,17 +189,17 @@ def draw_arrows(
     )
 
 
-def draw_confidence(axes: Axes, confidence: Tensor) -> AxesImage:
+def draw_confidence(axes: Axes, confidence: AnyArray) -> AxesImage:
     """Draw a confidence (H, W) from dark (none) to bright (its maximum); for a colour bar."""
     height, width = _plane("confidence", confidence)
     _frame(axes, width, height)
     image = _paint(axes, array(confidence), width, height)
     image.set_cmap("cividis")
-    image.set_clim(0, max(float(confidence.max()), torch.finfo(confidence.dtype).tiny))
+    image.set_clim(0, max(float(confidence.max()), float(np.finfo(np.float32).tiny)))
     return image
 
 
-def draw_horizon(axes: Axes, camera: Camera, gravity: Tensor) -> None:
+def draw_horizon(axes: Axes, camera: Camera, gravity: AnyArray) -> None:
     """Draw the horizon of one camera under gravity (1, 3), if the image shows it."""
     if len(camera) != 1 or gravity.shape != (1, 3):
         raise FieldError(
@@ -208,7 +209,7 @@ def draw_horizon(axes: Axes, camera: Camera, gravity: Tensor) -> None:
     width, height = (int(v) for v in camera.size[0].tolist())
     _frame(axes, width, height)
     points, valid = horizon(camera, gravity)
-    x, y = array(torch.where(valid[..., None], points, torch.nan)[0]).T
+    x, y = np.where(to_numpy(valid)[0, :, None], array(points[0]), np.nan).T
     axes.plot(x, y, color=HORIZON, linewidth=2.5, zorder=2.5, path_effects=[HALO])
 
 
@@ -248,14 +249,14 @@ def with_sigma(value: float, sigma: float, unit: str = "") -> str:
 
 
 def fit_figure(
-    fields: Fields, estimate: Estimate, index: int = 0, image: Tensor | None = None
+    fields: Fields, estimate: Estimate, index: int = 0, image: AnyArray | None = None
 ) -> Figure:
     """What was observed (left) beside what the estimated camera would see (right).
 
     image (H, W, 3): the photo, RGB in [0, 1], of any resolution, to draw behind both.
     """
     width, height = fields.size
-    camera, gravity = estimate.camera[index], estimate.gravity[index : index + 1]
+    camera, gravity = estimate.camera[index].map(array), array(estimate.gravity[index : index + 1])
     up, latitude, valid = perspective_field(camera, gravity)
     panel = 5.2
     figure = Figure(figsize=(2 * panel, panel * height / width + 0.6), dpi=120)
@@ -267,8 +268,8 @@ def fit_figure(
             draw_image(axes, image, fields.size)
     draw_latitude(left, fields.latitude[index, 0], fields.latitude_confidence[index], fill)
     draw_up(left, fields.up[index], fields.up_confidence[index])
-    draw_latitude(right, latitude[0, 0].where(valid[0], torch.nan), fill=fill)
-    draw_up(right, up[0], valid[0].to(up))
+    draw_latitude(right, np.where(valid[0], latitude[0, 0], np.nan), fill=fill)
+    draw_up(right, up[0], valid[0].astype(np.float64))
     draw_horizon(right, camera, gravity)
     left.set_title("observed field", fontsize=10, color="0.25")
     right.set_title(f"fitted {camera.model.name} camera and its horizon", fontsize=10, color="0.25")
@@ -297,14 +298,13 @@ def latitude_colours(degrees: Array) -> Array:
     return np.asarray(matplotlib.colormaps["RdBu"](0.5 + away))
 
 
-def _opacity(confidence: Tensor | None, height: int, width: int) -> Array:
+def _opacity(confidence: AnyArray | None, height: int, width: int) -> Array:
     """(H, W) in [0, 1]: a root of the confidence relative to its maximum."""
     if confidence is None:
         return np.ones((height, width))
     if confidence.shape != (height, width):
         raise FieldError(
-            f"confidence must be a {(height, width)} tensor like its field, got "
-            f"{tuple(confidence.shape)}"
+            f"confidence must be {(height, width)} like its field, got {tuple(confidence.shape)}"
         )
     values = array(confidence)
     return np.divide(values, max(values.max(), np.finfo(np.float64).tiny)) ** FADING
@@ -318,8 +318,8 @@ def _smooth(values: Array, weight: Array, radius: int) -> Array:
 
     def mean(part: Array) -> Array:
         size = 2 * radius + 1
-        rows = torch.nn.functional.avg_pool2d(torch.from_numpy(part)[None], (size, 1), stride=1)
-        return array(torch.nn.functional.avg_pool2d(rows, (1, size), stride=1)[0])
+        rows = sliding_window_view(part, size, 0).mean(-1)
+        return sliding_window_view(rows, size, 1).mean(-1)
 
     # Beyond the border the values go on linearly, or lines would bend there. That takes both the
     # pixel on the border and the one mirrored in it.
@@ -334,9 +334,9 @@ def _spread(count: int, spacing: float) -> NDArray[np.int64]:
     return ((np.arange(number) + 0.5) * count / number).astype(np.int64)
 
 
-def _plane(name: str, value: Tensor) -> Sequence[int]:
-    if value.dim() != 2 or min(value.shape) < 2:
-        raise FieldError(f"{name} must be an (H, W) tensor of one image, got {tuple(value.shape)}")
+def _plane(name: str, value: AnyArray) -> Sequence[int]:
+    if value.ndim != 2 or min(value.shape) < 2:
+        raise FieldError(f"{name} must be (H, W), of one image, got {tuple(value.shape)}")
     return value.shape
 
 
@@ -345,6 +345,6 @@ def signed(level: float) -> str:
     return f"{level:+.0f}°".replace("-", "−")
 
 
-def array(value: Tensor) -> Array:
+def array(value: AnyArray) -> Array:
     """The values for matplotlib."""
-    return value.detach().cpu().double().numpy()
+    return np.asarray(to_numpy(value), np.float64)

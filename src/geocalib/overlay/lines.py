@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import torch
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 
@@ -28,11 +28,11 @@ def draw_lines(axes: Axes, lines: Traces, camera: Camera, scale: float) -> None:
 
     camera: of the picture that is drawn on, scale times as large as the original.
     """
-    ends, kind = scale * array(lines.segments.ends), lines.kind.numpy()
+    ends, kind = scale * array(lines.segments.ends), lines.kind
     _draw(axes, ends[kind == CLUTTER], ASTRAY, 0.8, 0.35)
     for index, (direction, colour) in enumerate(zip(lines.directions, colours(lines), strict=True)):
         _draw(axes, ends[kind == index], colour, 2.0, 0.9)
-        both = torch.stack([direction, -direction])[None]
+        both = np.stack([direction, -direction])[None]
         points, valid = camera.project(both)
         inside = valid[0] & ((points[0] > 0) & (points[0] < camera.size[0])).all(-1)
         for x, y in array(points[0][inside]):

@@ -13,7 +13,6 @@ from matplotlib.figure import Figure
 from matplotlib.path import Path
 from matplotlib.patheffects import withStroke
 from PIL import Image
-from torch import Tensor
 
 from geocalib.cameras import Camera
 from geocalib.errors import ImageError
@@ -139,7 +138,7 @@ def write(axes: Axes, place: Array, text: str, **how: Any) -> None:
     axes.text(float(place[0]), float(place[1]), text, **(defaults | how))
 
 
-def _draw_latitudes(axes: Axes, camera: Camera, gravity: Tensor, point: float) -> list[Label]:
+def _draw_latitudes(axes: Axes, camera: Camera, gravity: Array, point: float) -> list[Label]:
     """Draw the lines of equal latitude and the horizon, or where it is; the labels."""
     lines = curves.level_curves(camera, gravity)
     pixels, valid = horizon(camera, gravity[None])

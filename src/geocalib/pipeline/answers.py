@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import chain, takewhile
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from geocalib.errors import ConfigError, FormatError, ImageError
 from geocalib.formats import json_lines
 from geocalib.imaging import read_size
+from geocalib.pipeline.interleave import interleaved
 from geocalib.pipeline.request import ALL_IMAGES, Lines, Request
 from geocalib.priors.crop import Crop
 from geocalib.result.calibration import Failure, Outcome, read_outcome
@@ -35,41 +36,30 @@ def calibrated(
     needed; keep_fields: with what the network saw; resume_in: a folder for what it saw in images
     that share a camera, until all are done; workers: as ``Calibrator.calibrate_many`` takes it.
     """
-    failures = {image: Failure(image, None, None, reason) for image, reason in missing.items()}
     crop = None if request.crop is None else Crop(*request.crop)
 
-    taken: deque[str] = deque()
-
-    def fitting() -> Iterator[str]:
-        """Those to look at; of the others it is noted why not."""
+    def looked_at() -> Iterator[str | Failure]:
         for image in images:
-            if crop is not None and image not in missing:
-                failures.update(_misfit(image, crop))
-            if image not in failures:
-                taken.append(image)
-                yield image
+            if image in missing:
+                yield Failure(image, None, None, missing[image])
+            else:
+                yield image if crop is None else _fitting(image, crop)
 
-    asked, every = _asked(request, keep_fields), fitting()
-    answers: Iterator[Outcome] = iter(())
-    if (first := next(every, None)) is None:
-        pass  # There is nothing to load a network for.
-    elif request.shared:
+    def answer(fitting: Iterator[str]) -> Iterator[Outcome]:
+        if (first := next(fitting, None)) is None:
+            return iter(())  # There is nothing to load a network for.
+        every, asked = chain([first], fitting), asked_of(request, keep_fields)
+        if not request.shared:
+            return load().calibrate_many(every, workers=workers, **asked)
         # Who shares a camera is known when all images are.
-        those = [first, *every]
+        those = list(every)
         cameras = _cameras(those, request.cameras)
-        answers = load().calibrate_set(those, cameras=cameras, resume_in=resume_in, **asked)
-    else:
-        answers = load().calibrate_many(chain([first], every), workers=workers, **asked)
-    rest = iter(images)
-    for outcome in answers:
-        image = taken.popleft()
-        # What came before it and was not taken has failed.
-        yield from (failures[other] for other in takewhile(image.__ne__, rest))
-        yield outcome
-    yield from (failures[other] for other in rest)
+        return load().calibrate_set(those, cameras=cameras, resume_in=resume_in, **asked)
+
+    return interleaved(looked_at(), answer)
 
 
-def _asked(request: Request, keep_fields: bool) -> dict[str, Any]:
+def asked_of(request: Request, keep_fields: bool = False) -> dict[str, Any]:
     """As keywords of a calibrator."""
     lines = "auto" if request.shared and request.lines is not Lines.OFF else request.lines.value
     return {
@@ -90,13 +80,13 @@ def _cameras(images: Sequence[str], told: str | None) -> list[int]:
     return [0] * len(images) if told == ALL_IMAGES else group_by_file(images, told)
 
 
-def _misfit(image: str, crop: Crop) -> dict[str, Failure]:
-    """Why an image cannot be what was cut out, by its shape, if it cannot."""
+def _fitting(image: str, crop: Crop) -> str | Failure:
+    """An image that can be what was cut out, by its shape, or why it cannot."""
     try:
         crop.check(read_size(image), image)
     except (ConfigError, ImageError) as error:
-        return {image: Failure(image, None, None, str(error))}
-    return {}
+        return Failure(image, None, None, str(error))
+    return image
 
 
 def saved(images: Sequence[str], missing: Mapping[str, str], file: Path) -> Iterator[Outcome]:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Literal, TypedDict
 
 import numpy as np
-from torch import Tensor
 
+from geocalib.arrays import is_tensor
 from geocalib.cameras.base import CameraModel
 from geocalib.cameras.registry import get_model
 from geocalib.errors import ConfigError, CouplingError
@@ -59,7 +59,7 @@ def listed(
     images: ImageSource | Sequence[ImageSource],
 ) -> tuple[Sequence[ImageSource], bool]:
     """The images in a list, and whether it was a single one."""
-    if isinstance(images, Tensor | np.ndarray):
+    if isinstance(images, np.ndarray) or is_tensor(images):
         return (list(images), False) if images.ndim == 4 else ([images], True)
     # A path and the bytes of a file, too, are sequences.
     if isinstance(images, Sequence) and not isinstance(images, str | bytes):

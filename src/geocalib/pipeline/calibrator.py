@@ -12,8 +12,6 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Literal, Unpack, overload
 
-import torch
-
 from geocalib.cameras import get_model
 from geocalib.cameras.base import CameraModel
 from geocalib.errors import ConfigError, ImageError
@@ -39,6 +37,7 @@ from geocalib.pipeline.prepare import Prepared, prepare
 from geocalib.pipeline.question import Question, groups_of, rotation_of
 from geocalib.pipeline.rotation import AnyRotation, Mode, mode_of
 from geocalib.pipeline.solve import KeepFields, Task, solve
+from geocalib.pipeline.staged import Stages
 from geocalib.pipeline.stream import answer, size_of_chunks, stream
 from geocalib.priors.crop import CropLike
 from geocalib.priors.enabled import EnabledPriors, UsualPrior
@@ -246,6 +245,13 @@ class Calibrator:
         few = iter(lambda: list(islice(every, size)), [])
         return stream(self._engine, self.recipe, map(question.repeated, few), workers)
 
+    def stages(self, camera_model: str | CameraModel, **options: Unpack[Options]) -> Stages:
+        """The stages of ``calibrate_many``, for machines of their own."""
+        question = Question.create(
+            [get_model(camera_model)], self._errors, self._warnings, **options
+        )
+        return Stages(self.recipe, self._engine.spec, question)
+
     def calibrate_set(
         self,
         images: Sequence[ImageSource],
@@ -284,7 +290,7 @@ class Calibrator:
         if count == 0:
             return iter(())
         groups = groups_of(True if cameras is None else cameras, count)
-        coupling = couple(count, groups, None, torch.device("cpu"))
+        coupling = couple(count, groups, None)
         given = Given.create(
             model,
             coupling,

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
-from geocalib.errors import ConfigError
+from geocalib.errors import GET_TORCH, ConfigError, MissingPackageError
 from geocalib.nets.onnx_names import SUFFIX
 
 if TYPE_CHECKING:
@@ -51,6 +51,9 @@ def load_engine(
     if engine == "auto":
         engine = "torch" if half or compile else choose(weights, device)
     if engine == "torch":
+        if find_spec("torch") is None:
+            wish = "this engine" if weights == "lean" else str(weights)
+            raise MissingPackageError(f"{wish} needs torch: {GET_TORCH}")
         from geocalib.nets import weights as networks
         from geocalib.pipeline.torch_engine import TorchEngine, find_device
 

@@ -64,35 +64,29 @@ class OnnxEngine:
         """Whether it can glance."""
         return STANDING in _names(self._session.get_outputs())
 
-    def predict(self, images: Any) -> Fields:
-        """The fields of (B, 3, H, W) images, on the CPU."""
+    def predict(self, images: Floats) -> Fields:
+        """The fields of (B, 3, H, W) images."""
         values = self._run(FIELDS, {IMAGE: _single(images)})
         return Fields(**dict(zip(FIELDS, values, strict=True)))
 
-    def glance(self, images: Any) -> Any:
+    def glance(self, images: Floats) -> Floats:
         """(B, 4) log probability of each side to be up."""
         seen = _single(images)
         height, width = glance_size(seen.shape[-2], seen.shape[-1], self.spec.multiple)
         planes = seen.reshape(-1, *seen.shape[-2:])
         small = np.stack([_shrunk(plane, (width, height)) for plane in planes])
         given = {IMAGE: small.reshape(-1, 3, height, width), WANTED: np.array(False)}
-        (chance,) = self._run((STANDING,), given)
+        chance: Floats = self._run((STANDING,), given)[0]
         return chance
 
-    def _run(self, names: Sequence[str], given: dict[str, npt.NDArray[Any]]) -> list[Any]:
-        return [as_the_fit_takes_it(value) for value in self._session.run(names, given)]
+    def _run(self, names: Sequence[str], given: dict[str, npt.NDArray[Any]]) -> list[Floats]:
+        values: list[Floats] = self._session.run(names, given)
+        return values
 
 
-def _single(images: Any) -> Floats:
+def _single(images: Floats) -> Floats:
     """In single precision, in one piece."""
     return np.ascontiguousarray(images, np.float32)
-
-
-def as_the_fit_takes_it(value: Floats) -> Any:
-    """An array of the kind that the fit computes with."""
-    import torch  # The only line that needs it, as long as the fit does.
-
-    return torch.from_numpy(value)
 
 
 def _shrunk(plane: Floats, size: tuple[int, int]) -> Floats:

@@ -8,22 +8,22 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-import torch
-from torch import Tensor
+import numpy.typing as npt
 
+from geocalib.arrays import Array
 from geocalib.geometry.fields import Fields
 from geocalib.geometry.segments import Segments
 from geocalib.geometry.view import View
 from geocalib.imaging import ImageSource, InputSpec
 from geocalib.pipeline.prepare import Prepared, prepare
-from geocalib.pipeline.rotation import Look, Mode, look_all_ways, look_upright
+from geocalib.pipeline.rotation import Look, Mode, Pictures, look_all_ways, look_upright
 from geocalib.priors.enabled import File
 from geocalib.result.calibration import Failure
 from geocalib.result.trust import BLANK
 
 BATCH = {"cpu": 4}
 """Images through the network at once, by kind of device: a processor gains nothing from more."""
-LARGEST_BATCH = 32
+LARGEST_BATCH = 64
 """Images at once on other devices."""
 
 
@@ -56,11 +56,12 @@ class Engine(Protocol):
     def knows_upright(self) -> bool:
         """Whether it can glance."""
 
-    def predict(self, images: Tensor) -> Fields:
-        """The fields of (B, 3, H, W) images, where the fit runs."""
+    def predict(self, images: Pictures) -> Fields:
+        """The fields of (B, 3, H, W) images, where the fit runs: in NumPy, or in torch on another
+        device."""
 
-    def glance(self, images: Tensor) -> Tensor:
-        """(B, 4) log probability of each side to be up, as ``Upright.glance``, on the CPU."""
+    def glance(self, images: Pictures) -> npt.NDArray[np.float32]:
+        """(B, 4) log probability of each side to be up, as ``Upright.glance``."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ class Seen:
     view: View
     """What of the original the fields show."""
     fields: Fields
-    down: Tensor | None
+    down: Array | None
     """(3,) where to look for gravity first, where another side may be up."""
     notes: tuple[str, ...]
     segments: Segments | None
@@ -116,7 +117,7 @@ def predict(
 
 def _look(engine: Engine, inputs: Sequence[Prepared], any_rotation: Mode) -> Look:
     """What is seen in inputs of one size."""
-    images = torch.from_numpy(np.stack([given.image for given in inputs]))
+    images = np.stack([given.image for given in inputs])
     if any_rotation != "off" and engine.knows_upright:
         return look_upright(images, engine.predict, engine.glance, any_rotation == "auto")
     if any_rotation == "on":

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import torch
-
 from geocalib.cameras.base import CameraModel
 from geocalib.errors import ConfigError, CouplingError
 from geocalib.imaging import ImageSource
@@ -63,7 +61,7 @@ class Question:
     ) -> Question:
         """From the arguments of ``Calibrator.calibrate``."""
         count = len(models)
-        coupling = couple(count, groups_of(shared_intrinsics, count), rig, torch.device("cpu"))
+        coupling = couple(count, groups_of(shared_intrinsics, count), rig)
         check_models(models, coupling, distortion is not None)
         given = Given.create(
             next((model for model in models if model.wide), models[0]),
@@ -106,7 +104,7 @@ class Question:
     def repeated(self, sources: Sequence[ImageSource]) -> Chunk[ImageSource]:
         """What is asked about one photo, asked about each of these."""
         count = len(sources)
-        cameras = couple(count, None, None, torch.device("cpu")).camera
+        cameras = couple(count, None, None).camera
         return self._chunk(sources, replace(self.task[[0] * count], camera=cameras))
 
     def _chunk(self, sources: Sequence[ImageSource], task: Task) -> Chunk[ImageSource]:

@@ -12,20 +12,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
-import torch
-from torch import Tensor
+import numpy as np
+import numpy.typing as npt
 
+from geocalib.arrays import Array, double, namespace, unstack
 from geocalib.errors import ConfigError
 from geocalib.geometry import gravity as sphere
 from geocalib.geometry.fields import Fields
-from geocalib.geometry.tensors import map_tensors
-from geocalib.nets.upright import TURNS, standing
+from geocalib.nets.glance import TURNS, standing
 from geocalib.priors.enabled import LEVEL
 from geocalib.solver import FitOptions, fit
 
 Mode = Literal["auto", "on", "off"]
 AnyRotation = bool | Mode
 """True is "on", False "off"."""
+Pictures = npt.NDArray[np.float32]
 
 SUSPECT = 0.5
 """Probability, by the first glance, that another side is up, from which on all sides are glanced
@@ -48,7 +49,7 @@ class Look:
     """What the network saw in B pictures."""
 
     fields: Fields
-    down: Sequence[Tensor | None]
+    down: Sequence[Array | None]
     """Of each, (3,) a rough direction of gravity, where it was looked for."""
     notes: Sequence[tuple[str, ...]]
     """Of each, what its user should know."""
@@ -65,17 +66,18 @@ def mode_of(any_rotation: AnyRotation) -> Mode:
 
 def turned(fields: Fields, turns: int) -> Fields:
     """The fields of the pictures turned counter-clockwise by that many quarter turns."""
-    x, y = fields.up.unbind(1)
+    xp = namespace(fields.up)
+    x, y = unstack(fields.up, 1)
     for _ in range(turns % 4):
         x, y = y, -x
-    rotated = replace(fields, up=torch.stack([x, y], 1))
-    return map_tensors(lambda value: torch.rot90(value, turns, (-2, -1)).contiguous(), rotated)
+    rotated = replace(fields, up=xp.stack([x, y], axis=1))
+    return rotated.map(lambda value: xp.rot90(value, turns, (-2, -1)))
 
 
 def look_upright(
-    images: Tensor,
-    predict: Callable[[Tensor], Fields],
-    glance: Callable[[Tensor], Tensor],
+    images: Pictures,
+    predict: Callable[[Pictures], Fields],
+    glance: Callable[[Pictures], Pictures],
     certain: bool,
 ) -> Look:
     """The fields of images (B, 3, H, W), each seen as it stands, and turned back.
@@ -86,10 +88,10 @@ def look_upright(
     stands, notes = judge(images, glance, certain)
     parts: dict[int, Fields] = {}
     for turns in set(stands):
-        those = (torch.tensor(stands) == turns).nonzero()[:, 0]
-        seen = turned(predict(torch.rot90(images[those], -turns, (-2, -1))), turns)
+        those = np.flatnonzero(np.array(stands) == turns)
+        seen = turned(predict(np.rot90(images[those], -turns, (-2, -1))), turns)
         parts |= {row: seen[at : at + 1] for at, row in enumerate(those.tolist())}
-    level = torch.tensor(LEVEL, dtype=torch.float64)
+    level = np.array(LEVEL)
     return Look(
         Fields.concatenate([parts[row] for row in range(len(images))]),
         [sphere.rotate90(level, turns) if turns else None for turns in stands],
@@ -98,20 +100,20 @@ def look_upright(
 
 
 def judge(
-    images: Tensor, glance: Callable[[Tensor], Tensor], certain: bool
+    images: Pictures, glance: Callable[[Pictures], Pictures], certain: bool
 ) -> tuple[list[int], list[tuple[str, ...]]]:
     """How many quarters each image (B, 3, H, W) is taken to stand turned by, and what to say of it.
 
     Everything as in ``look_upright``.
     """
     chance = glance(images)
-    rows = torch.arange(len(images))
+    rows = np.arange(len(images))
     if certain:
-        rows = rows[chance[:, 1:].exp().sum(1) >= SUSPECT]
+        rows = rows[np.exp(chance[:, 1:]).sum(1) >= SUSPECT]
     if len(rows):
         chance[rows] = standing(images[rows], chance[rows], glance)
-    probability, best = chance.exp().max(1)
-    stands = best if not certain else torch.where(probability >= CLEAR, best, 0)
+    probability, best = np.exp(chance.max(1)), chance.argmax(1)
+    stands = best if not certain else np.where(probability >= CLEAR, best, 0)
     verdicts = zip(stands.tolist(), best.tolist(), probability.tolist(), strict=True)
     return stands.tolist(), [_notes(*verdict, certain) for verdict in verdicts]
 
@@ -125,9 +127,9 @@ def _notes(stands: int, best: int, probability: float, certain: bool) -> tuple[s
 
 
 def look_all_ways(
-    images: Tensor,
+    images: Pictures,
     aspect: Sequence[float],
-    predict: Callable[[Tensor], Fields],
+    predict: Callable[[Pictures], Fields],
     confidence_scale: float | None,
 ) -> Look:
     """The fields of images (B, 3, H, W), each seen with that side up that leaves its camera least
@@ -139,25 +141,26 @@ def look_all_ways(
     every: list[Fields] = []
     entropies, downs = [], []
     for turns in TURNS:
-        fields = predict(torch.rot90(images, turns, (-2, -1)))
-        ratio = torch.tensor(aspect, dtype=torch.float64)
+        fields = predict(np.rot90(images, turns, (-2, -1)))
+        ratio = np.array(aspect)
         result = fit(
-            fields.to(torch.float64),
+            fields.map(double),
             aspect=1 / ratio if turns % 2 else ratio,
             options=FitOptions(confidence_scale=confidence_scale),
-        )
-        entropy = 0.5 * torch.linalg.slogdet(result.covariance)[1]
+        ).in_numpy()
+        entropy = 0.5 * np.linalg.slogdet(result.covariance)[1]
         # NaN where the fit failed.
-        entropies.append(torch.where(torch.isfinite(entropy), entropy, torch.inf))
+        entropies.append(np.where(np.isfinite(entropy), entropy, np.inf))
         downs.append(sphere.rotate90(result.gravity, -turns))
         every.append(turned(fields, -turns))
-    entropy = torch.stack(entropies, 1)
-    best, order = entropy.sort(1)
-    rows = torch.arange(len(images))
+    entropy = np.stack(entropies, 1)
+    order = entropy.argsort(1, kind="stable")
+    best = np.take_along_axis(entropy, order, 1)
+    rows = np.arange(len(images))
     chosen = [every[turns][row : row + 1] for row, turns in enumerate(order[:, 0].tolist())]
     close = (best[:, 1] - best[:, 0] < CLOSE).tolist()
     return Look(
         Fields.concatenate(chosen),
-        list(torch.stack(downs, 1)[rows, order[:, 0]]),
+        list(np.stack(downs, 1)[rows, order[:, 0]]),
         [(UNSURE,) if one else () for one in close],
     )

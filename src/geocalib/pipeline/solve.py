@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Literal
 
-import torch
-from torch import Tensor
+import numpy as np
 
+from geocalib.arrays import Array, double, to_numpy
 from geocalib.cameras.base import CameraModel
 from geocalib.errors import CouplingError
 from geocalib.geometry.fields import Fields
@@ -34,7 +34,7 @@ class Task:
 
     model: CameraModel
     given: Given
-    camera: Tensor
+    camera: Array
     """(B,) integers, equal for images of one camera."""
     rig: Rig | None
     enabled: EnabledPriors
@@ -118,7 +118,7 @@ def _kept(sight: Seen, keep_fields: KeepFields) -> Fields | None:
     """What an answer holds of what the network saw."""
     if not keep_fields:
         return None
-    fields = sight.fields.to("cpu")
+    fields = sight.fields.map(to_numpy)
     return enlarge(fields, sight.view, sight.file.size) if keep_fields == "full" else fields
 
 
@@ -131,14 +131,15 @@ def _fit(task: Task, sights: Sequence[Seen], given: Given) -> FitResult:
     options = FitOptions(confidence_scale=task.errors.confidence_scale)
     given = task.errors.foreseen(given)
     if _some_turned(sizes, task.camera.tolist()):
-        assert isinstance(given.principal_point, Tensor)
+        assert isinstance(given.principal_point, np.ndarray)
         plane = Plane.create(mapping, sizes, given.principal_point)
-        turned = fit_turned(fields, plane, given, model, task.camera, options)
+        here = [part.map(to_numpy) for part in fields]
+        turned = fit_turned(here, plane, given, model, task.camera, options)
         return task.errors.corrected(turned)
     known = mapping.to_fields(given)
     # In double precision the fit takes fewer steps and no longer.
     batches = [
-        Fields.concatenate(list(batch)).to(torch.float64)
+        Fields.concatenate(list(batch)).map(double)
         for _, batch in groupby(fields, lambda part: part.size)
     ]
     result = fit(
@@ -153,12 +154,12 @@ def _fit(task: Task, sights: Sequence[Seen], given: Given) -> FitResult:
         aspect=mapping.aspect_of(given),
         options=options,
     )
-    return task.errors.corrected(result)
+    return task.errors.corrected(result.in_numpy())
 
 
 def _check_sizes(files: Sequence[File], cameras: Sequence[int], given: Given, rig: bool) -> None:
     """One camera takes pictures of one size; turned by a quarter, if nothing else turns along."""
-    may_turn = isinstance(given.principal_point, Tensor) and given.aspect is None and not rig
+    may_turn = isinstance(given.principal_point, np.ndarray) and given.aspect is None and not rig
     first: dict[int, File] = {}
     for file, camera in zip(files, cameras, strict=True):
         other = first.setdefault(camera, file)

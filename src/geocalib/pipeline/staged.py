@@ -6,20 +6,22 @@ batch has one size, an answer does not depend on the others in its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from geocalib.arrays import common_namespace, to_array
+from geocalib.arrays import to_numpy
 from geocalib.imaging import ImageSource, InputSpec
 from geocalib.pipeline.chunks import Chunk, apart, in_order
+from geocalib.pipeline.engines import Recipe
 from geocalib.pipeline.full_batches import FullBatches
 from geocalib.pipeline.predict import Engine, Seen, predict
 from geocalib.pipeline.prepare import Prepared, prepare
+from geocalib.pipeline.question import Question
 from geocalib.pipeline.solve import solve
 from geocalib.pipeline.workers import Workers
 from geocalib.result.calibration import Failure, Outcome
@@ -28,7 +30,7 @@ PIECE = 8
 """Photos of a batch that a worker takes at once."""
 LOOKING = 2
 """Threads with the accelerator: one moves pixels and fields while it works for the other."""
-AHEAD = 4
+AHEAD = 6
 """Batches on their way."""
 
 WHITE = 255
@@ -62,6 +64,32 @@ def by_stages(engine: Engine, batches: Iterable[Photos], pool: Workers) -> Itera
                 yield from piece.result()
 
 
+@dataclass(frozen=True)
+class Stages:
+    """The three stages, for machines of their own: what one hands to the next travels well."""
+
+    recipe: Recipe
+    """Of the engine."""
+    spec: InputSpec
+    question: Question
+    """About one photo."""
+
+    def prepare(self, photos: Sequence[ImageSource]) -> list[Prepared | Failure]:
+        """Where there are processors."""
+        return apart(partial(_prepare, self.spec), self.question.repeated(photos))
+
+    def see(self, engine: Engine, inputs: Sequence[Prepared | Failure]) -> list[Seen | Failure]:
+        """Where the engine is."""
+        images = list(map(_unpacked, inputs))
+        return list(map(_sent, predict(engine, images, self.question.any_rotation)))
+
+    def solve(self, sights: Sequence[Seen | Failure]) -> list[Outcome]:
+        """Where there are processors."""
+        task = self.question.repeated([b""] * len(sights)).task
+        chunk = Chunk(sights, task, self.question.with_lines, self.question.any_rotation)
+        return apart(_solve, chunk)
+
+
 def _prepare(spec: InputSpec, chunk: Photos) -> list[Prepared | Failure]:
     """In a worker."""
     return [_packed(prepare(photo, spec, chunk.with_lines)) for photo in chunk.photos]
@@ -69,7 +97,7 @@ def _prepare(spec: InputSpec, chunk: Photos) -> list[Prepared | Failure]:
 
 def _solve(chunk: Sights) -> list[Outcome]:
     """In a worker."""
-    return solve(chunk.task, [_received(photo) for photo in chunk.photos])
+    return solve(chunk.task, chunk.photos)
 
 
 # What travels between processes is as small as it can be without a loss.
@@ -89,15 +117,7 @@ def _unpacked(image: Prepared | Failure) -> Prepared | Failure:
 
 
 def _sent(sight: Seen | Failure) -> Seen | Failure:
-    """With its fields in this process's memory."""
+    """With its fields as arrays that travel well."""
     if isinstance(sight, Failure):
         return sight
-    return replace(sight, fields=sight.fields.map(lambda value: np.asarray(value.cpu())))
-
-
-def _received(sight: Seen | Failure) -> Seen | Failure:
-    """With its fields as the fit takes them."""
-    if isinstance(sight, Failure):
-        return sight
-    xp = common_namespace()
-    return replace(sight, fields=sight.fields.map(lambda value: to_array(value, xp)))
+    return replace(sight, fields=sight.fields.map(to_numpy))

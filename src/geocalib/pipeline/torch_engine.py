@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 from torch.nn.utils import convert_conv2d_weight_memory_format
 
+from geocalib.arrays import to_numpy
 from geocalib.errors import ConfigError
 from geocalib.geometry.fields import Fields
 from geocalib.imaging import InputSpec
@@ -16,6 +19,8 @@ from geocalib.imaging.quiet import quiet
 from geocalib.nets.upright import find_upright
 from geocalib.nets.weights import LoadedNetwork
 from geocalib.pipeline.predict import batch_on
+
+Floats = npt.NDArray[np.float32]
 
 
 class TorchEngine:
@@ -44,24 +49,24 @@ class TorchEngine:
         """Whether it can glance."""
         return self._upright is not None
 
-    def predict(self, images: Tensor) -> Fields:
-        """The fields of (B, 3, H, W) images, where the fit runs."""
+    def predict(self, images: Floats) -> Fields:
+        """The fields of (B, 3, H, W) images: of CUDA there, and else in NumPy."""
         with self._running():
             seen = self.network(self._moved(images))
-        # The fit needs double precision, which mps does not have.
-        place = torch.device("cpu") if self.device.type == "mps" else self.device
-        fields = {name: value.float().to(place).clone() for name, value in seen._asdict().items()}
-        return Fields(**fields)
+        fields = Fields(**{name: value.float() for name, value in seen._asdict().items()})
+        # The fit needs double precision, which mps does not have; on processors it is NumPy's.
+        return fields.map(torch.clone if self.device.type == "cuda" else to_numpy)
 
-    def glance(self, images: Tensor) -> Tensor:
-        """(B, 4) log probability of each side to be up, on the CPU."""
+    def glance(self, images: Floats) -> Floats:
+        """(B, 4) log probability of each side to be up."""
         assert self._upright is not None
         with self._running():
             chance = self._upright.glance(self._moved(images))
-        return chance.float().cpu().clone()
+        return np.array(to_numpy(chance.float()))
 
-    def _moved(self, images: Tensor) -> Tensor:
-        return images.to(self.device, memory_format=torch.channels_last)
+    def _moved(self, images: Floats) -> Tensor:
+        whole = torch.from_numpy(np.ascontiguousarray(images))
+        return whole.to(self.device, memory_format=torch.channels_last)
 
     @contextmanager
     def _running(self) -> Iterator[None]:

@@ -12,6 +12,8 @@ import signal
 import sys
 from typing import IO, Any
 
+from geocalib.pipeline.messages import packed, receive, send
+
 
 def main() -> None:
     """Answer (function, arguments) with (True, result) or (False, exception)."""
@@ -22,21 +24,20 @@ def main() -> None:
     os.dup2(2, 1)
     try:
         while True:
-            answers.write(_answer(asked))
-            answers.flush()
+            send(answers, _answer(asked))
     except (EOFError, BrokenPipeError):
         os._exit(0)  # At once: the program is gone, or done with us.
 
 
-def _answer(asked: IO[bytes]) -> bytes:
+def _answer(asked: IO[bytes]) -> list[Any]:
     try:
-        function, arguments = pickle.load(asked)
+        function, arguments = receive(asked)
         reply: tuple[bool, Any] = (True, function(*arguments))
-        return pickle.dumps(reply, pickle.HIGHEST_PROTOCOL)
+        return packed(reply)
     except (EOFError, KeyboardInterrupt):
         raise
     except Exception as error:
-        return pickle.dumps((False, _portable(error)), pickle.HIGHEST_PROTOCOL)
+        return packed((False, _portable(error)))
 
 
 def _portable(error: Exception) -> Exception:

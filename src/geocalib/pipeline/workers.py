@@ -11,6 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, ParamSpec, TypeVar
 
+from geocalib.pipeline.messages import packed, receive, send
 from geocalib.pipeline.threads import environment
 
 P = ParamSpec("P")
@@ -52,7 +53,7 @@ class Workers:
         A worker that dies of it is replaced, and ``WorkerLostError`` raised.
         """
         # First, so that what cannot be pickled costs no worker.
-        question = pickle.dumps((function, arguments), pickle.HIGHEST_PROTOCOL)
+        question = packed((function, arguments))
         process = self._idle.get()
         try:
             done, value = process.ask(question)
@@ -103,13 +104,13 @@ class _Process:
         self._questions, self._answers = self._process.stdin, self._process.stdout
         self._greeting = pickle.dumps(sys.path)
 
-    def ask(self, question: bytes) -> tuple[bool, Any]:
+    def ask(self, question: list[Any]) -> tuple[bool, Any]:
         """Whether it worked, and the result or the exception."""
         try:
-            self._questions.write(self._greeting + question)
-            self._questions.flush()
+            self._questions.write(self._greeting)
+            send(self._questions, question)
             self._greeting = b""
-            answer: tuple[bool, Any] = pickle.load(self._answers)
+            answer: tuple[bool, Any] = receive(self._answers)
         except (OSError, EOFError, pickle.UnpicklingError):
             code = self._process.wait()
             how = f"signal {-code}" if code < 0 else f"exit code {code}"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from statistics import NormalDist
 
-import torch
+import numpy as np
 
 from geocalib.geometry import gravity as sphere
 from geocalib.priors.exif import FocalReading
@@ -63,10 +63,10 @@ def focal_check(hint: FocalReading, focal_px: float, sigma_px: float) -> PriorCh
 def _gravity(hint: GravityReading, alone: Calibration) -> PriorCheck:
     """On the tangent plane at the estimate. Of two dimensions, the chance to be that far apart is
     told as the sigmas that have the same chance in one."""
-    said = torch.tensor(hint.gravity, dtype=torch.float64)
+    said = np.array(hint.gravity)
     apart = sphere.difference(alone.gravity, said, sphere.tangent_basis(alone.gravity))
-    covariance = alone.covariance[:2, :2] + math.radians(hint.sigma_deg) ** 2 * torch.eye(2)
-    squared = float(apart @ torch.linalg.solve(covariance, apart))
+    covariance = alone.covariance[:2, :2] + math.radians(hint.sigma_deg) ** 2 * np.eye(2)
+    squared = float(apart @ np.linalg.solve(covariance, apart))
     tension = math.nan
     if math.isfinite(squared):
         chance = max(math.exp(-0.5 * squared), LEAST_CHANCE)

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
-import torch
-from torch import Tensor
+import numpy as np
 
+from geocalib.arrays import Array
 from geocalib.errors import ConfigError
 from geocalib.imaging.metadata import Metadata
 from geocalib.priors.crop import Crop, CropLike, crops_of
@@ -93,10 +93,10 @@ class EnabledPriors:
                 full.full_height * file.size[1] / full.height,
             )
             sigmas.append([longest * (self.point_share or 0.0)] * 2)
-        point = torch.tensor(points, dtype=torch.float64)
+        point = np.array(points)
         if self.point_share is None:
             return replace(given, principal_point=point)
-        return replace(given, principal_point=Prior(point, torch.tensor(sigmas).to(point)))
+        return replace(given, principal_point=Prior(point, np.array(sigmas)))
 
     def expected(
         self, outcomes: list[Outcome], cameras: Sequence[int], told: Sequence[float] | None
@@ -132,7 +132,7 @@ def pulled(
     """
     hints = [reading.gravity for reading in readings]
     if any(hints):
-        down = [None if hint is None else torch.tensor(hint.gravity) for hint in hints]
+        down = [None if hint is None else np.array(hint.gravity) for hint in hints]
         sigmas = [VAGUE_RADIANS if hint is None else math.radians(hint.sigma_deg) for hint in hints]
         given = replace(given, gravity=_gravity(down, sigmas))
     focals = [reading.focal for reading in readings]
@@ -142,7 +142,7 @@ def pulled(
     return given
 
 
-def started(given: Given, down: Sequence[Tensor | None]) -> Given:
+def started(given: Given, down: Sequence[Array | None]) -> Given:
     """With the search for gravity started at down (3,), where that is known and gravity is not:
     a fit starts at its priors, and these weigh nothing."""
     if not any(start is not None for start in down):
@@ -151,19 +151,16 @@ def started(given: Given, down: Sequence[Tensor | None]) -> Given:
     if isinstance(known, Prior):  # Sensors tell of some images, and of the others nothing.
         vague = (known.sigma == VAGUE_RADIANS).all(1).tolist()
         starts = [
-            start.to(value) if unknown and start is not None else value
+            start if unknown and start is not None else value
             for start, unknown, value in zip(down, vague, known.value, strict=True)
         ]
-        return replace(given, gravity=Prior(torch.stack(starts), known.sigma))
+        return replace(given, gravity=Prior(np.stack(starts), known.sigma))
     if known is not None:
         return given
     return replace(given, gravity=_gravity(down, [VAGUE_RADIANS] * len(down)))
 
 
-def _gravity(down: Sequence[Tensor | None], sigmas: Sequence[float]) -> Prior:
+def _gravity(down: Sequence[Array | None], sigmas: Sequence[float]) -> Prior:
     """The prior (B, 3) with sigmas (B, 1)."""
-    values = [torch.tensor(LEVEL) if value is None else value for value in down]
-    return Prior(
-        torch.stack([value.to("cpu", torch.float64) for value in values]),
-        torch.tensor(sigmas, dtype=torch.float64)[:, None],
-    )
+    values = [LEVEL if value is None else value for value in down]
+    return Prior(np.array(values), np.array(sigmas)[:, None])

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import torch
+import numpy as np
 from PIL.ExifTags import Base
 
 from geocalib.geometry.conventions import TRIVIAL_FOCAL, VFOV_RANGE_DEG
@@ -242,6 +242,4 @@ def focal_prior(
         usual = TRIVIAL_FOCAL * max(size)
         values.append([own.focal_px if own else usual])
         sigmas.append([own.sigma_px if own else VAGUE * usual])
-    return Prior(
-        torch.tensor(values, dtype=torch.float64), torch.tensor(sigmas, dtype=torch.float64)
-    )
+    return Prior(np.array(values), np.array(sigmas))

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import torch
+import numpy as np
 
 from geocalib.geometry import gravity as sphere
 from geocalib.geometry.fields import ALONG_PITCH, ALONG_ROLL, LOG_F
@@ -94,9 +94,9 @@ def _pulled(calibration: Calibration, parts: Sequence[Part]) -> Calibration:
     step = dict(zip(names, slope * (found - mean), strict=True))
     gravity = calibration.gravity
     if ALONG_PITCH in step:
-        gravity = sphere.move(gravity, torch.stack([step[ALONG_ROLL], step[ALONG_PITCH]]))
-    bend = [step.get(name, torch.zeros(()).double()) for name in camera.model.parameters]
-    distortion = camera.distortion + torch.stack(bend) if bend else camera.distortion
-    camera = replace(camera, f=camera.f * step[LOG_F].exp(), distortion=distortion)
+        gravity = sphere.move(gravity, np.array([step[ALONG_ROLL], step[ALONG_PITCH]]))
+    bend = np.array([step.get(name, 0.0) for name in camera.model.parameters])
+    f = camera.f * np.exp(step[LOG_F])
+    camera = replace(camera, f=f, distortion=camera.distortion + bend)
     spread = covariance + (sigma**2 - variance) * slope[:, None] * slope
     return calibration.moved(camera, gravity, spread, calibration.lines)

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from array_api_compat import to_device
+import numpy as np
 
-from geocalib.arrays import Array, as_array, copied, detach, double, inference, namespace
+from geocalib.arrays import Array, to_numpy
 from geocalib.cameras import Camera
 from geocalib.errors import CameraError, FormatError
 from geocalib.geometry import gravity as sphere
@@ -43,12 +43,12 @@ class Calibration:
     image: str | None
     """The path as it was given, if there was one."""
     camera: Camera
-    """Of the original image: a batch of 1, in float64 on the CPU."""
+    """Of the original image: a batch of 1. All arrays are NumPy's, in float64."""
     gravity: Array
-    """(3,) float64 unit vector in the camera frame, pointing down."""
+    """(3,) unit vector in the camera frame, pointing down."""
     sigma: Uncertainty
     covariance: Array
-    """(P, P) float64 of the free parameters."""
+    """(P, P) of the free parameters."""
     parameters: tuple[str, ...]
     """Names of the free parameters, as in ``FitResult``."""
     status: str
@@ -65,10 +65,9 @@ class Calibration:
 
     def __post_init__(self) -> None:
         camera, free = self.camera, len(self.parameters)
-        xp = namespace(self.gravity)
         arrays = (camera.f, camera.c, camera.distortion, self.gravity, self.covariance)
-        if any(x.dtype != xp.float64 or str(x.device) != "cpu" for x in arrays):
-            raise CameraError("a calibration holds float64 on the CPU: .to('cpu', torch.float64)")
+        if not all(isinstance(x, np.ndarray) and x.dtype == np.float64 for x in arrays):
+            raise CameraError("a calibration holds arrays of NumPy in float64")
         if len(camera) != 1 or self.gravity.shape != (3,):
             raise CameraError(
                 f"a calibration holds one camera and a gravity (3,), got {len(camera)} cameras "
@@ -79,7 +78,7 @@ class Calibration:
                 f"covariance must be ({free}, {free}) to go with the parameters "
                 f"({', '.join(self.parameters)}), got {tuple(self.covariance.shape)}"
             )
-        if not all(bool(xp.isfinite(x).all()) for x in arrays[:4]):
+        if not all(np.isfinite(x).all() for x in arrays[:4]):
             raise CameraError(f"{self.image}: the camera or gravity is not finite: it is a Failure")
 
     @classmethod
@@ -98,25 +97,24 @@ class Calibration:
         and cropping undone). What the fit says in pixels is scaled along, and the sigmas of the
         fields of view are those of the original image.
         """
-        with inference(False):
-            camera = _own_camera(camera)
-            scale = (camera.focal / _own_camera(fit.camera[index]).focal)[0].tolist()
-            factors = dict(zip((CX, CY), scale, strict=True))
-            covariance = _own(fit.covariance[index])
-            units = as_array([factors.get(name, 1.0) for name in fit.parameters], covariance)
-            covariance = units[:, None] * covariance * units
-            gravity = _unit(_own(fit.gravity[index]))
-            return cls(
-                image=image,
-                camera=camera,
-                gravity=gravity,
-                sigma=Uncertainty.of(camera, gravity, covariance, fit.parameters),
-                covariance=covariance,
-                parameters=fit.parameters,
-                status=str(fit.status[index]),
-                warnings=tuple(warnings),
-                fields=fields,
-            )
+        camera = _own_camera(camera)
+        scale = (camera.focal / _own_camera(fit.camera[index]).focal)[0].tolist()
+        factors = dict(zip((CX, CY), scale, strict=True))
+        covariance = _own(fit.covariance[index])
+        units = np.array([factors.get(name, 1.0) for name in fit.parameters])
+        covariance = units[:, None] * covariance * units
+        gravity = _unit(_own(fit.gravity[index]))
+        return cls(
+            image=image,
+            camera=camera,
+            gravity=gravity,
+            sigma=Uncertainty.of(camera, gravity, covariance, fit.parameters),
+            covariance=covariance,
+            parameters=fit.parameters,
+            status=str(fit.status[index]),
+            warnings=tuple(warnings),
+            fields=fields,
+        )
 
     def moved(
         self, camera: Camera, gravity: Array, covariance: Array, lines: Lines | None = None
@@ -126,26 +124,24 @@ class Calibration:
         camera: a batch of 1; gravity (3,); covariance (P, P). All sigmas follow from it. What is
         not free stays exactly as it was.
         """
-        with inference(False):
-            camera, covariance = _own_camera(camera), _own(covariance)
-            gravity = _own(gravity)
-            names = self.parameters
-            if ALONG_PITCH not in names:
-                gravity = self.gravity
-            if LOG_F not in names:
-                camera = replace(camera, f=self.camera.f)
-            if CX not in names:
-                camera = replace(camera, c=self.camera.c)
-            gravity = _unit(gravity)
-            sigma = Uncertainty.of(camera, gravity, covariance, names)
-            return replace(
-                self,
-                camera=camera,
-                gravity=gravity,
-                sigma=sigma,
-                covariance=covariance,
-                lines=lines,
-            )
+        camera, covariance = _own_camera(camera), _own(covariance)
+        gravity = _own(gravity)
+        names = self.parameters
+        if ALONG_PITCH not in names:
+            gravity = self.gravity
+        if LOG_F not in names:
+            camera = replace(camera, f=self.camera.f)
+        if CX not in names:
+            camera = replace(camera, c=self.camera.c)
+        gravity = _unit(gravity)
+        return replace(
+            self,
+            camera=camera,
+            gravity=gravity,
+            sigma=Uncertainty.of(camera, gravity, covariance, names),
+            covariance=covariance,
+            lines=lines,
+        )
 
     @property
     def width(self) -> int:
@@ -325,13 +321,13 @@ def read_outcome(record: Mapping[str, Any], source: str) -> Outcome:
 
 
 def _own(value: Array) -> Array:
-    """A copy in float64 on the CPU that no computation hangs on to."""
-    return copied(to_device(double(detach(value)), "cpu"))
+    """A copy in float64 of an array of any library."""
+    return np.array(to_numpy(value), np.float64)
 
 
 def _unit(vector: Array) -> Array:
     """A unit vector in single precision is not quite one in double precision."""
-    return vector / namespace(vector).linalg.vector_norm(vector)
+    return vector / np.linalg.norm(vector)
 
 
 def _own_camera(camera: Camera) -> Camera:

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch import Tensor
+import numpy as np
 
+from geocalib.arrays import Array
 from geocalib.errors import FormatError
 from geocalib.rig.description import (
     RigCamera,
@@ -53,12 +53,12 @@ def read_config(content: Sequence[Any], source: str) -> RigDescription:
     return RigDescription(tuple(cameras), source)
 
 
-def _config_rotation(entry: Mapping[Any, Any], rig: Mapping[Any, Any], where: str) -> Tensor:
+def _config_rotation(entry: Mapping[Any, Any], rig: Mapping[Any, Any], where: str) -> Array:
     if key := next((key for key in ROTATIONS if key in entry), None):
         return parse_rotation(entry[key], f"{where}: {key}")
     camera_id = entry.get("camera_id")
     if entry.get("ref_sensor") or (camera_id is not None and camera_id == rig.get("ref_camera_id")):
-        return torch.eye(3, dtype=torch.float64)
+        return np.eye(3)
     raise FormatError(
         f"{where}: there is no {ROTATIONS[0]}, and it is not the reference; COLMAP can estimate it"
     )
@@ -91,7 +91,7 @@ def _lines(file: Path) -> Iterator[tuple[str, str]]:
             yield f"{file}, line {number}", line
 
 
-def _sensors(words: Sequence[str], where: str) -> Iterator[tuple[str, Tensor]]:
+def _sensors(words: Sequence[str], where: str) -> Iterator[tuple[str, Array]]:
     """The ids and rotations of the cameras of a line."""
     try:
         sensors = list(_split(words))

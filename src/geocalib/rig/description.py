@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import torch
-from torch import Tensor
 
+from geocalib.arrays import Array
 from geocalib.errors import FormatError
 from geocalib.geometry.gravity import from_roll_pitch, world_from_camera
 from geocalib.localize.rotation import from_quaternion, has_direction
@@ -26,7 +25,7 @@ class RigCamera:
     """One of the cameras of a rig."""
 
     name: str
-    camera_from_rig: Tensor
+    camera_from_rig: Array
     """(3, 3) float64 rotation: a direction in the rig's frame to the camera's."""
     images: str
     """Which images it took: the end of their paths, with one * for the time step."""
@@ -64,9 +63,9 @@ class RigDescription:
         return tuple(camera.name for camera in self.cameras)
 
     @property
-    def camera_from_rig(self) -> Tensor:
+    def camera_from_rig(self) -> Array:
         """(M, 3, 3) rotations of all cameras."""
-        return torch.stack([camera.camera_from_rig for camera in self.cameras])
+        return np.stack([camera.camera_from_rig for camera in self.cameras])
 
 
 def folder_pattern(name: str) -> str:
@@ -74,14 +73,14 @@ def folder_pattern(name: str) -> str:
     return f"{name}/*"
 
 
-def from_angles(yaw_deg: float = 0.0, pitch_deg: float = 0.0, roll_deg: float = 0.0) -> Tensor:
+def from_angles(yaw_deg: float = 0.0, pitch_deg: float = 0.0, roll_deg: float = 0.0) -> Array:
     """(3, 3) camera_from_rig of a camera that is turned to the right by yaw, up by pitch, and
     clockwise by roll, as seen from behind it."""
-    yaw, pitch, roll = torch.tensor([yaw_deg, pitch_deg, roll_deg], dtype=torch.float64).deg2rad()
-    return world_from_camera(from_roll_pitch(roll, pitch), yaw).T.contiguous()
+    yaw, pitch, roll = np.deg2rad([yaw_deg, pitch_deg, roll_deg])
+    return np.ascontiguousarray(world_from_camera(from_roll_pitch(roll, pitch), yaw).T)
 
 
-def parse_rotation(value: object, where: str) -> Tensor:
+def parse_rotation(value: object, where: str) -> Array:
     """(3, 3) rotation of what a file has: a quaternion w, x, y, z, or the rows of a rotation, or of
     a pose, whose translation is left out."""
     try:
@@ -90,14 +89,14 @@ def parse_rotation(value: object, where: str) -> Tensor:
         numbers = np.full(0, np.nan)
     if numbers.shape == (4,):
         if has_direction(numbers):
-            return torch.from_numpy(from_quaternion(numbers))
+            return from_quaternion(numbers)
     elif numbers.shape in ((3, 3), (3, 4), (4, 4)) and has_direction(numbers[:3, :3]):
         rows = numbers[:3, :3]
         fault = np.abs(rows @ rows.T - np.eye(3)).max()
         if fault <= LARGEST_FAULT and np.linalg.det(rows) > 0:
             # The nearest rotation makes up for rounding.
             left, _, right = np.linalg.svd(rows)
-            return torch.from_numpy(left @ right)
+            return left @ right
     raise FormatError(
         f"{where} is no rotation; give a quaternion w, x, y, z or the rows of a rotation matrix"
     )
@@ -110,7 +109,7 @@ def text(value: object, where: str) -> str:
     return str(value)
 
 
-def simple_rig(cameras: Sequence[tuple[str, Tensor]], source: str) -> RigDescription:
+def simple_rig(cameras: Sequence[tuple[str, Array]], source: str) -> RigDescription:
     """The rig of named rotations; each camera has its own folder and its own lens."""
     return RigDescription(
         tuple(RigCamera(name, rotation, folder_pattern(name), name) for name, rotation in cameras),

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-import torch
+import numpy as np
 
 from geocalib.errors import FormatError
 from geocalib.rig.description import RigDescription, parse_rotation, simple_rig
@@ -26,7 +26,7 @@ def read_camchain(content: Mapping[Any, Any], source: str) -> RigDescription:
     Keys that are no cameras are passed over.
     """
     numbers = {int(m[1]): str(key) for key in content if (m := CAMERA.fullmatch(str(key)))}
-    rotation = torch.eye(3, dtype=torch.float64)
+    rotation = np.eye(3)
     cameras = []
     for expected, (number, name) in enumerate(sorted(numbers.items())):
         if number != expected:

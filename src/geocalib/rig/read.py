@@ -17,8 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
-
+from geocalib.arrays import Array
 from geocalib.errors import FormatError
 from geocalib.formats.yaml_text import UNREADABLE, load_yaml
 from geocalib.rig import colmap, kalibr
@@ -112,7 +111,7 @@ def _read_own(cameras: Mapping[Any, Any], source: str) -> RigDescription:
     return RigDescription(tuple(found), source)
 
 
-def _own_rotation(entry: Mapping[Any, Any], where: str) -> Tensor:
+def _own_rotation(entry: Mapping[Any, Any], where: str) -> Array:
     given = [name for name in ANGLES if name in entry]
     if ROTATION not in entry:
         return from_angles(**{name: _degrees(entry[name], f"{where}: {name}") for name in given})

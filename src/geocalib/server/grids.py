@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from geocalib.arrays import to_numpy
 from geocalib.geometry.fields import Fields
 from geocalib.geometry.view import View
 from geocalib.imaging import Metadata
-from geocalib.pipeline.onnx_engine import as_the_fit_takes_it
 from geocalib.pipeline.predict import Seen
 from geocalib.priors.enabled import File
 from geocalib.result.lines import Traces
@@ -32,7 +32,7 @@ def grid_of(sight: Seen, traces: Traces | None) -> dict[str, Any]:
     Directions and latitudes are means by confidence over a cell, confidences plain ones.
     """
     up, latitude, up_confidence, latitude_confidence = (
-        np.asarray(plane, np.float64)[0]
+        np.asarray(to_numpy(plane), np.float64)[0]
         for plane in (
             sight.fields.up,
             sight.fields.latitude,
@@ -93,7 +93,7 @@ def whole_of(sight: Seen) -> dict[str, Any]:
     """All of the fields, as ``SentFields`` takes them; half as many bytes as they have here."""
 
     def packed(values: Any) -> str:
-        return base64.b64encode(np.asarray(values, np.float16).tobytes()).decode("ascii")
+        return base64.b64encode(np.asarray(to_numpy(values), np.float16).tobytes()).decode("ascii")
 
     fields, view = sight.fields, sight.view
     return {
@@ -121,8 +121,7 @@ def sight_of(sent: SentFields) -> Seen:
             raise RefusedError(
                 422, f"fields.{name}: {len(data)} bytes, but the size asks for {wanted}"
             )
-        values = np.frombuffer(data, sent.dtype).astype(np.float32).reshape(1, *shape, *size)
-        return as_the_fit_takes_it(values)
+        return np.frombuffer(data, sent.dtype).astype(np.float32).reshape(1, *shape, *size)
 
     fields = Fields(
         plane("up", 2), plane("latitude", 1), plane("up_confidence"), plane("latitude_confidence")

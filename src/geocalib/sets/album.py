@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-import torch
-from torch import Tensor
+import numpy as np
 
+from geocalib.arrays import Array, double, to_numpy
 from geocalib.cameras.base import CameraModel
 from geocalib.geometry.fields import LOG_F, Fields
 from geocalib.geometry.segments import Segments
@@ -55,7 +55,7 @@ class Sight(Protocol):
     @property
     def fields(self) -> Fields: ...
     @property
-    def down(self) -> Tensor | None: ...
+    def down(self) -> Array | None: ...
     @property
     def notes(self) -> tuple[str, ...]: ...
     @property
@@ -83,7 +83,7 @@ class Page:
     index: int
     """Among all pictures of the set."""
     file: File
-    down: Tensor | None
+    down: Array | None
     """(3,) where to look for gravity first, where any side may be up."""
     notes: tuple[str, ...]
     segments: Segments | None
@@ -100,19 +100,19 @@ class Album:
         self.method = method
         self._cells = CELLS if expected <= MANY else FEWER_CELLS
         # Wide models need double precision, as their parameters can nearly replace each other.
-        self._store = Store(file, torch.float64 if method.model.wide else torch.float32)
+        self._store = Store(file, np.float64 if method.model.wide else np.float32)
         self.pages: list[Page] = []
         self._planes: list[Plane] = []
 
-    def add(self, index: int, sight: Sight, centre: Tensor) -> Leaf | Failure:
+    def add(self, index: int, sight: Sight, centre: Array) -> Leaf | Failure:
         """Add a picture with its principal point (1, 2); why not, if its fields are unusable."""
         file = sight.file
-        (fields,), (fault,) = clean_fields([sight.fields.to("cpu")])
+        (fields,), (fault,) = clean_fields([sight.fields.map(to_numpy)])
         if fault is not None:
             return Failure(file.path, *file.size, f"{file.name}: {fault}")
         mapping = PixelMapping.create([sight.view], [sight.fields.size])
         plane = Plane.create(mapping, [file.size], centre)
-        seen = plane.place(observe(fields.to(torch.float64), self._cells))
+        seen = plane.place(observe(fields.map(double), self._cells))
         leaf = Leaf(file, plane, seen, sight.down, sight.notes, sight.segments)
         self.bind(index, leaf, fields if self.method.keep_fields else None)
         return leaf
@@ -174,11 +174,11 @@ class Album:
                 )
         return self._sharpened(answers, known.told_log_f) if lines else answers
 
-    def _mute(self, silent_ones: Collection[int]) -> Tensor:
+    def _mute(self, silent_ones: Collection[int]) -> Array:
         """(B,) who is silent beside the others of this camera, or of all where these are few."""
         if len(self.pages) < FEWEST:
-            return torch.tensor([page.index in silent_ones for page in self.pages])
-        return silent(torch.tensor([page.confidence for page in self.pages]))
+            return np.array([page.index in silent_ones for page in self.pages])
+        return silent(np.array([page.confidence for page in self.pages]))
 
     def _joint(self, evidence: Evidence, said: Opinions, verdict: Verdict) -> FitResult:
         result = fit_from(evidence, said.gravity, verdict.consensus)
@@ -202,18 +202,18 @@ class Album:
         return sharpened(answers, segments, [0] * len(answers), told=told)
 
 
-def _misshapen(sizes: Sequence[tuple[int, int]]) -> tuple[Tensor, tuple[int, int]]:
+def _misshapen(sizes: Sequence[tuple[int, int]]) -> tuple[Array, tuple[int, int]]:
     """Which pictures (B,) are not of the shape that most have, and the most frequent size."""
     counts = Counter(max(size, size[::-1]) for size in sizes)
     usual = counts.most_common(1)[0][0]
-    return torch.tensor([not alike(size, usual) for size in sizes]), usual
+    return np.array([not alike(size, usual) for size in sizes]), usual
 
 
-def _scaled(said: Opinions, scale: Mapping[str, float], unheard: Tensor) -> tuple[Tensor, Tensor]:
+def _scaled(said: Opinions, scale: Mapping[str, float], unheard: Array) -> tuple[Array, Array]:
     """Opinions (B, P) and their covariances (B, P, P) with calibrated sigmas; NaN if unheard."""
     kinds = ["focal" if name == LOG_F else "distortion" for name in said.parameters]
-    factor = torch.tensor([scale.get(kind, 1.0) for kind in kinds], dtype=torch.float64)
-    opinion = torch.where(unheard[:, None], torch.nan, said.intrinsics)
+    factor = np.array([scale.get(kind, 1.0) for kind in kinds])
+    opinion = np.where(unheard[:, None], np.nan, said.intrinsics)
     return opinion, factor[:, None] * said.covariance * factor
 
 

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import torch
-from torch import Tensor
+import numpy as np
 
 from geocalib.priors.enabled import EnabledPriors, started
 from geocalib.priors.inform import informed
@@ -54,7 +53,7 @@ def fit_set(
                 albums[camera].bind(index, sight)
                 continue
             centre = enabled[[index]].placed(given[[index]], [file]).principal_point
-            assert isinstance(centre, Tensor)  # Nothing frees it.
+            assert isinstance(centre, np.ndarray)  # Nothing frees it.
             leaf = albums[camera].add(index, sight, centre)
             if isinstance(leaf, Failure):
                 outcomes[index] = leaf
@@ -73,7 +72,7 @@ def _silent(albums: Iterable[Album]) -> set[int]:
     pages = [page for album in albums for page in album.pages]
     if not pages:
         return set()
-    mute = silent(torch.tensor([page.confidence for page in pages]))
+    mute = silent(np.array([page.confidence for page in pages]))
     return {page.index for page, one in zip(pages, mute.tolist(), strict=True) if one}
 
 

@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from torch import Tensor
-
+from geocalib.arrays import Array
 from geocalib.errors import FormatError
 from geocalib.geometry.segments import Curves, Segments
 from geocalib.geometry.tensors import named_tensors
@@ -31,14 +30,14 @@ class Leaf:
     plane: Plane
     observations: Observations
     """Of one picture, in the plane of its camera."""
-    down: Tensor | None
+    down: Array | None
     """(3,) where to look for gravity first, where any side may be up."""
     notes: tuple[str, ...]
     segments: Segments | None
 
     def to_bytes(self) -> bytes:
         """A safetensors file, with all that is no tensor as JSON in its metadata."""
-        from safetensors.torch import save
+        from safetensors.numpy import save
 
         plane, segments, metadata = self.plane, self.segments, self.file.metadata
         tensors = {
@@ -68,15 +67,15 @@ class Leaf:
             "notes": self.notes,
             "noise": None if segments is None else segments.noise,
         }
-        # Tensors may be views of one another, which the format does not know.
-        own = {name: value.detach().cpu().clone() for name, value in tensors.items()}
+        # Arrays may be views of one another, which the format does not know.
+        own = {name: value.copy() for name, value in tensors.items()}
         return save(own, metadata={HEADER: json.dumps(header)})
 
     @classmethod
     def from_bytes(cls, data: bytes, source: str) -> Leaf:
         """The inverse; errors name the source."""
         from safetensors import SafetensorError
-        from safetensors.torch import load
+        from safetensors.numpy import load
 
         try:
             tensors = load(data)
@@ -87,7 +86,7 @@ class Leaf:
             raise FormatError(f"{source} is damaged ({type(error).__name__})") from error
 
     @classmethod
-    def _gathered(cls, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Leaf:
+    def _gathered(cls, header: Mapping[str, Any], tensors: Mapping[str, Array]) -> Leaf:
         tags = {int(tag): value for tag, value in header["tags"].items()}
         xmp = None if header["xmp"] is None else header["xmp"].encode("latin-1")
         width, height = header["size"]
@@ -107,7 +106,7 @@ class Leaf:
         )
 
 
-def _under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def _under(prefix: str, tensors: Mapping[str, Array]) -> dict[str, Array]:
     """Those whose names begin with a prefix and a dot, by the rest of their names."""
     parts = {name.partition(".")[::2]: value for name, value in tensors.items()}
     return {rest: value for (first, rest), value in parts.items() if first == prefix}

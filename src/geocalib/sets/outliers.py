@@ -11,8 +11,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import torch
-from torch import Tensor
+import numpy as np
+
+from geocalib.arrays import Array, diagonal, inverse_root
+from geocalib.chances import beyond
 
 FALSE_ALARM = 1e-4
 """Probability that an image of the same camera is called an outlier."""
@@ -41,83 +43,83 @@ least that one counts: so that it has a tenth of what is usual, or less."""
 class Verdict:
     """What B opinions of P intrinsics amount to."""
 
-    consensus: Tensor
+    consensus: Array
     """(P,)."""
     spread: float
     """By how much opinions scatter more than their sigmas say (less if below 1)."""
-    distance: Tensor
+    distance: Array
     """(B,) from the consensus, in sigmas of the scatter; NaN without an opinion."""
-    outlier: Tensor
+    outlier: Array
     """(B,)."""
 
 
-def judge(opinion: Tensor, covariance: Tensor) -> Verdict:
+def judge(opinion: Array, covariance: Array) -> Verdict:
     """The verdict on opinions (B, P) with covariances (B, P, P); NaN rows have none."""
     images, unknowns = opinion.shape
-    heard = torch.isfinite(opinion).all(1) & torch.isfinite(covariance).flatten(1).all(1)
-    distance = torch.full((images,), torch.nan, dtype=opinion.dtype)
-    nobody = torch.zeros(images, dtype=torch.bool)
+    heard = np.isfinite(opinion).all(1) & np.isfinite(covariance).all((1, 2))
+    distance = np.full(images, np.nan)
+    nobody = np.zeros(images, np.bool_)
     x, C = opinion[heard], covariance[heard]
     if unknowns == 0 or len(x) == 0:
-        empty = opinion.new_full((unknowns,), torch.nan)
-        return Verdict(empty, 1.0, torch.where(heard, 0.0, distance), nobody)
+        return Verdict(np.full(unknowns, np.nan), 1.0, np.where(heard, 0.0, distance), nobody)
     consensus, spread = _medians(x, C), 1.0
     for _ in range(ROUNDS):
         spread = _spread(_squared(x - consensus, C), unknowns)
         whole = _with_changes(spread**2 * C)
         before, consensus = consensus, _centre(x, whole, consensus)
-        if bool(((consensus - before).abs() < 1e-9).all()):
+        if (np.abs(consensus - before) < 1e-9).all():
             break
     squared = _squared(x - consensus, _with_changes(spread**2 * C))
-    distance[heard] = squared.sqrt()
+    distance[heard] = np.sqrt(squared)
     if len(x) >= FEWEST:
-        chance = torch.special.gammaincc(torch.full_like(squared, 0.5 * unknowns), 0.5 * squared)
-        nobody[heard] = chance < FALSE_ALARM
+        nobody[heard] = beyond(squared, unknowns) < FALSE_ALARM
     return Verdict(consensus, spread, distance, nobody)
 
 
-def silent(confidence: Tensor) -> Tensor:
+def silent(confidence: Array) -> Array:
     """Which images (B,) the network is hardly confident of at all, compared with the others, as of
     pictures that no camera took. Each has a sum of confidences (B,); 0 counts as none."""
-    level = confidence.double().clamp(min=torch.finfo(torch.float64).tiny).log()
-    middle = level.median()
-    spread = max(1.4826 * (level - middle).abs().median().item(), LEAST_SPREAD)
+    level = np.log(np.maximum(confidence, np.finfo(np.float64).tiny))
+    middle = _median(level)
+    spread = max(1.4826 * _median(np.abs(level - middle)), LEAST_SPREAD)
     return (level < middle - SILENCE * spread) & (len(level) >= FEWEST)
 
 
-def _with_changes(covariance: Tensor) -> Tensor:
-    own = torch.full_like(covariance[:, 0], SAME_CAMERA**2)
-    return covariance + torch.diag_embed(own)
+def _with_changes(covariance: Array) -> Array:
+    return covariance + SAME_CAMERA**2 * np.eye(covariance.shape[-1])
 
 
-def _medians(x: Tensor, covariance: Tensor) -> Tensor:
+def _medians(x: Array, covariance: Array) -> Array:
     """(P,) medians, where an opinion weighs as much as it is sure."""
-    weight = _with_changes(covariance).diagonal(dim1=1, dim2=2).rsqrt()
+    weight = inverse_root(diagonal(_with_changes(covariance)))
     order = x.argsort(0)
-    ranked = weight.gather(0, order).cumsum(0)
-    middle = (ranked < 0.5 * ranked[-1:]).sum(0, keepdim=True)
-    return x.gather(0, order).gather(0, middle)[0]
+    ranked = np.take_along_axis(weight, order, 0).cumsum(0)
+    middle = (ranked < 0.5 * ranked[-1:]).sum(0, keepdims=True)
+    return np.take_along_axis(np.take_along_axis(x, order, 0), middle, 0)[0]
 
 
-def _spread(squared: Tensor, unknowns: int) -> float:
+def _median(values: Array) -> float:
+    """The lower one of two in the middle, so that it is one of the values."""
+    return float(np.quantile(values, 0.5, method="lower"))
+
+
+def _spread(squared: Array, unknowns: int) -> float:
     """Scale of the sigmas that squared distances (B,) of P unknowns ask for."""
     # The median of a chi-square variable, to a few percent.
     usual = unknowns * (1 - 2 / (9 * unknowns)) ** 3
-    seen = squared.median().item() / usual
+    seen = _median(squared) / usual
     return math.sqrt((BELIEF + len(squared) * seen) / (BELIEF + len(squared)))
 
 
-def _squared(away: Tensor, covariance: Tensor) -> Tensor:
+def _squared(away: Array, covariance: Array) -> Array:
     """(B,) squared Mahalanobis lengths."""
-    squared: Tensor = (away * torch.linalg.solve(covariance, away)).sum(1)
-    return squared
+    return (away * np.linalg.solve(covariance, away[..., None])[..., 0]).sum(1)
 
 
-def _centre(x: Tensor, covariance: Tensor, at: Tensor) -> Tensor:
+def _centre(x: Array, covariance: Array, at: Array) -> Array:
     """One step to the mean under Student's distribution."""
     freedom = FREEDOM + x.shape[1]
     weight = freedom / (FREEDOM + _squared(x - at, covariance))
-    information = torch.linalg.inv(covariance) * weight[:, None, None]
+    information = np.linalg.inv(covariance) * weight[:, None, None]
     total = information.sum(0)
-    centre: Tensor = torch.linalg.solve(total, (information @ x[:, :, None]).sum(0)[:, 0])
-    return centre
+    return np.linalg.solve(total, (information @ x[:, :, None]).sum(0)[:, 0])

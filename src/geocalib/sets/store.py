@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
+from geocalib.arrays import unstack
 from geocalib.geometry.tensors import named_tensors
 from geocalib.solver.observations import Observations
 
@@ -26,10 +26,10 @@ ROWS_AT_ONCE = 256
 class Store:
     """A file of observations, one row of N places per image; wider ones make all rows wider."""
 
-    def __init__(self, path: Path, dtype: torch.dtype = torch.float32) -> None:
+    def __init__(self, path: Path, dtype: npt.DTypeLike = np.float32) -> None:
         """dtype: float32 or float64, of the file and of what is computed from it."""
         self.path = path
-        self.kind: npt.DTypeLike = np.float64 if dtype == torch.float64 else np.float32
+        self.kind = dtype
         self.images = 0
         self.places = 0
         path.write_bytes(b"")
@@ -41,8 +41,8 @@ class Store:
         """Add the rows of B images at the end."""
         if observations.count > self.places:
             self._widen(observations.count)
-        o = observations.padded(self.places).map(lambda value: value.detach().cpu())
-        rows = torch.cat(list(named_tensors(o).values()), 1).numpy().astype(self.kind, copy=False)
+        o = observations.padded(self.places)
+        rows = np.concatenate(list(named_tensors(o).values()), 1).astype(self.kind, copy=False)
         with self.path.open("ab") as file:
             rows.tofile(file)
         self.images += len(rows)
@@ -51,10 +51,10 @@ class Store:
         """All of them. They hold on to the file, but may be changed without changing it."""
         if self.images == 0:
             raise ValueError(f"{self.path} holds no observations")
-        rows = torch.from_numpy(self._mapped(self.path, self.places, "c"))
+        rows = self._mapped(self.path, self.places, "c")
         n = self.places
         at_x, at_y = (rows[:, i : i + 2].reshape(len(rows), 2 * n) for i in (0, 2))
-        return Observations(at_x, at_y, *rows[:, 4:].unbind(1))
+        return Observations(at_x, at_y, *unstack(rows[:, 4:], 1))
 
     def _mapped(self, path: Path, places: int, mode: Any) -> npt.NDArray[Any]:
         shape = (self.images, PLANES, places)

@@ -129,9 +129,10 @@ class Coupling:
 
 
 def couple(
-    images: int, groups: Sequence[int] | Array | None, rig: Rig | None, device: Device
+    images: int, groups: Sequence[int] | Array | None, rig: Rig | None, device: Device = "cpu"
 ) -> Coupling:
-    """The coupling that the arguments of ``fit`` describe, in the library of the device."""
+    """The coupling that the arguments of ``fit`` describe, in the library of the device; by
+    default, NumPy's."""
     xp = namespace(device)
     own = xp.arange(images, dtype=xp.int64, device=device)
     if groups is None and rig is None:

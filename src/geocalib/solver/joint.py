@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from array_api_compat import to_device
-
 from geocalib.arrays import Array, double, inference, namespace, quiet, unstack, zeros
 from geocalib.cameras.base import CameraModel
 from geocalib.geometry.fields import ALONG_PITCH, LOG_F, Fields
@@ -129,8 +127,7 @@ def fit_turned(
 ) -> FitResult:
     """As ``geocalib.fit`` of fields of single images, some of them turned against others of their
     camera, in pixels of the fields; what is given is in pixels of the originals."""
-    held = [part.map(lambda value: to_device(double(value), "cpu")) for part in fields]
-    cleaned, faults = clean_fields(held)
+    cleaned, faults = clean_fields([part.map(double) for part in fields])
     seen = [plane[[row]].place(observe(part, options.cells)) for row, part in enumerate(cleaned)]
     evidence = Evidence(concatenate(seen), plane.shape, plane.known(given), model, options)
     result = fit_together(evidence, cameras, faults)

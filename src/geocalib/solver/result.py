@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from geocalib.arrays import Array, as_array, degrees
+from geocalib.arrays import Array, as_array, degrees, to_numpy
 from geocalib.cameras.camera import Camera
 from geocalib.geometry import gravity as sphere
 from geocalib.geometry.fields import ALONG_PITCH, ALONG_ROLL, LOG_F
@@ -37,6 +37,18 @@ class FitResult:
 
     def __len__(self) -> int:
         return len(self.gravity)
+
+    def in_numpy(self) -> FitResult:
+        """The same in NumPy, wherever it was found."""
+        return replace(
+            self,
+            camera=self.camera.map(to_numpy),
+            gravity=to_numpy(self.gravity),
+            covariance=to_numpy(self.covariance),
+            cost=to_numpy(self.cost),
+            confidence_scale=to_numpy(self.confidence_scale),
+            iterations=to_numpy(self.iterations),
+        )
 
     def with_sigmas_scaled(
         self, gravity: float = 1.0, focal: float = 1.0, distortion: float = 1.0

@@ -16,10 +16,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import torch
-from torch import Tensor
+import numpy as np
 
-from geocalib.video.rivals import LEVEL, probability
+from geocalib.arrays import Array
+from geocalib.chances import beyond
+from geocalib.video.rivals import LEVEL
 
 EXPECTED_SHARE = 0.25
 """Of the variance, that is new in each frame; before the frames have told."""
@@ -37,9 +38,9 @@ shutters skew is taken for a stretched picture."""
 class Lens:
     """What one frame, or many together, say about the lens."""
 
-    mean: Tensor
+    mean: Array
     """(D,)."""
-    covariance: Tensor
+    covariance: Array
     """(D, D)."""
 
 
@@ -47,30 +48,29 @@ class Lens:
 class LensFilter:
     """Frames summed up, one after the other. Make it with ``start``."""
 
-    information: Tensor
+    information: Array
     """(D, D) sum of the frames' inverse covariances."""
-    weighted: Tensor
+    weighted: Array
     """(D,) sum of information times measurement."""
     count: int
     scatter: float
     """Sum of the squared, normalised innovations, per dimension."""
     together: float
     """Sum of the products of successive ones."""
-    last: Tensor = field(repr=False)
+    last: Array = field(repr=False)
     """(D,) the normalised innovation of the last frame."""
 
     @classmethod
     def start(cls, lens: Lens) -> LensFilter:
         """From the first frame."""
-        information = torch.linalg.inv(lens.covariance)
-        zero = torch.zeros_like(lens.mean)
+        information = np.linalg.inv(lens.covariance)
+        zero = np.zeros_like(lens.mean)
         return cls(information, information @ lens.mean, 1, 0.0, 0.0, zero)
 
     @property
-    def mean(self) -> Tensor:
+    def mean(self) -> Array:
         """(D,)."""
-        mean: Tensor = torch.linalg.solve(self.information, self.weighted)
-        return mean
+        return np.linalg.solve(self.information, self.weighted)
 
     @property
     def share(self) -> float:
@@ -89,35 +89,34 @@ class LensFilter:
     @property
     def lens(self) -> Lens:
         """The estimate."""
-        typical = self.count * torch.linalg.inv(self.information)
+        typical = self.count * np.linalg.inv(self.information)
         factor = max(1 - self.share, 0.0) + self.share / self.independent
         return Lens(self.mean, factor * typical)
 
     def accepts(self, lens: Lens) -> bool:
         """Whether a frame is no outlier, by the chi-square of its innovation."""
-        square = self._normalised(lens).square().sum() / self.share
-        return float(probability(square, len(lens.mean))) >= LEVEL
+        off = self._normalised(lens)
+        square = (off @ off) / self.share
+        return float(beyond(square, len(lens.mean))) >= LEVEL
 
     def updated(self, lens: Lens) -> LensFilter:
         """With one frame more."""
-        information = torch.linalg.inv(lens.covariance)
+        information = np.linalg.inv(lens.covariance)
         normalised, dimensions = self._normalised(lens), len(lens.mean)
         return LensFilter(
             self.information + information,
             self.weighted + information @ lens.mean,
             self.count + 1,
-            self.scatter + float(normalised.square().sum()) / dimensions,
+            self.scatter + float(normalised @ normalised) / dimensions,
             self.together + float(normalised @ self.last) / dimensions,
             normalised,
         )
 
-    def _normalised(self, lens: Lens) -> Tensor:
+    def _normalised(self, lens: Lens) -> Array:
         """(D,) innovation, of variance w where nothing is wrong."""
-        mean_variance = torch.linalg.inv(self.information) * (self.count / self.independent)
-        root = torch.linalg.cholesky(lens.covariance + mean_variance)
-        innovation = (lens.mean - self.mean).unsqueeze(-1)
-        normalised: Tensor = torch.linalg.solve_triangular(root, innovation, upper=False)
-        return normalised.squeeze(-1)
+        mean_variance = np.linalg.inv(self.information) * (self.count / self.independent)
+        root = np.linalg.cholesky(lens.covariance + mean_variance)
+        return np.linalg.solve(root, lens.mean - self.mean)
 
 
 @dataclass(frozen=True)
@@ -141,5 +140,5 @@ class Stretch:
         variance = 1 / self.information + LEAST_SIGMA**2
         gain = lens.covariance[:, 0] / (lens.covariance[0, 0] + variance)
         ahead = self.weighted / self.information - lens.mean[0]
-        covariance = lens.covariance - torch.outer(gain, lens.covariance[0])
+        covariance = lens.covariance - np.outer(gain, lens.covariance[0])
         return Lens(lens.mean + gain * ahead, 0.5 * (covariance + covariance.T))

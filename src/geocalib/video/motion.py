@@ -26,14 +26,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-import torch
-from torch import Tensor
+import numpy as np
 
+from geocalib.arrays import Array
+from geocalib.chances import beyond
 from geocalib.geometry import gravity as sphere
 from geocalib.localize.rotation import cross_matrix
 from geocalib.video.heading import Heading
 from geocalib.video.noise import START, WHITE, Noise
-from geocalib.video.rivals import LEVEL, probability
+from geocalib.video.rivals import LEVEL
 
 SHAKEN_DEG = 1000.0
 """Square root of q that any camera may have for a moment."""
@@ -47,12 +48,11 @@ class Moment:
     """Seconds."""
     heading: Heading | None = None
 
-    def since(self, earlier: Moment) -> tuple[Tensor, Tensor] | None:
+    def since(self, earlier: Moment) -> tuple[Array, Array] | None:
         """The turn and its covariance (3, 3), where they are known."""
         if self.heading is None or earlier.heading is None:
             return None
-        turn = self.heading.since(earlier.heading)
-        return None if turn is None else (torch.from_numpy(turn[0]), torch.from_numpy(turn[1]))
+        return self.heading.since(earlier.heading)
 
 
 @dataclass(frozen=True)
@@ -60,9 +60,9 @@ class Sight:
     """Gravity as one frame shows it."""
 
     moment: Moment
-    gravity: Tensor
+    gravity: Array
     """(3,) unit vector."""
-    covariance: Tensor
+    covariance: Array
     """(2, 2) in ``gravity.tangent_basis``, radians^2."""
 
 
@@ -70,13 +70,13 @@ class Sight:
 class State:
     """Where M filters think that gravity is, and where it goes."""
 
-    gravity: Tensor
+    gravity: Array
     """(M, 3)."""
-    basis: Tensor
+    basis: Array
     """(M, 3, 2) of the tangent plane there."""
-    rest: Tensor
+    rest: Array
     """(M, 6) velocity and acceleration, radians and seconds, and e, in sigmas of the frame."""
-    covariance: Tensor
+    covariance: Array
     """(M, 8, 8) of a tangent step and the rest."""
 
     def __getitem__(self, index: int) -> State:
@@ -84,69 +84,69 @@ class State:
         at = slice(index, index + 1)
         return State(self.gravity[at], self.basis[at], self.rest[at], self.covariance[at])
 
-    def moved(self, step: Tensor, covariance: Tensor) -> State:
+    def moved(self, step: Array, covariance: Array) -> State:
         """After a step (M, 8)."""
         gravity = sphere.move(self.gravity, step[:, :2], self.basis)
         basis = _carried(self.gravity, gravity, self.basis)
-        symmetric = 0.5 * (covariance + covariance.transpose(1, 2))
+        symmetric = 0.5 * (covariance + covariance.mT)
         return State(gravity, basis, self.rest + step[:, 2:], symmetric)
 
-    def step_to(self, other: State) -> Tensor:
+    def step_to(self, other: State) -> Array:
         """(M, 8) that ``moved`` takes to another state nearby."""
         step = sphere.difference(self.gravity, other.gravity, self.basis)
-        return torch.cat([step, other.rest - self.rest], -1)
+        return np.concatenate([step, other.rest - self.rest], -1)
 
-    def predicted(self, start: Moment, end: Moment, noise: Noise) -> tuple[State, Tensor]:
+    def predicted(self, start: Moment, end: Moment, noise: Noise) -> tuple[State, Array]:
         """From one moment to another, and how (M, 8, 8) it depends on this state."""
         seconds, turn = end.time - start.time, end.since(start)
         if turn is not None:
             return self._turned(seconds, *turn, noise)
         F = noise.transition(seconds)
-        values = torch.cat([torch.zeros_like(self.rest[:, :2]), self.rest], -1)
+        values = np.concatenate([np.zeros_like(self.rest[:, :2]), self.rest], -1)
         step = _apply(F, values) - values
-        covariance = F @ self.covariance @ F.transpose(1, 2) + noise.random(seconds)
+        covariance = F @ self.covariance @ F.mT + noise.random(seconds)
         return self.moved(step, covariance), F
 
     def _turned(
-        self, seconds: float, rotation: Tensor, unsure: Tensor, noise: Noise
-    ) -> tuple[State, Tensor]:
+        self, seconds: float, rotation: Array, unsure: Array, noise: Noise
+    ) -> tuple[State, Array]:
         """After a known turn (3, 3) with a covariance (3, 3)."""
         gravity = self.gravity @ rotation.T
         basis = _carried(self.gravity, gravity, self.basis)
-        F = noise.turned_transition(seconds, basis.transpose(1, 2) @ rotation @ self.basis)
+        F = noise.turned_transition(seconds, basis.mT @ rotation @ self.basis)
         # A small rotation w moves gravity by w x g.
-        moves = -basis.transpose(1, 2) @ torch.from_numpy(cross_matrix(gravity.numpy()))
-        Q = noise.turned_random(seconds, moves @ unsure @ moves.transpose(1, 2))
+        moves = -basis.mT @ cross_matrix(gravity)
+        Q = noise.turned_random(seconds, moves @ unsure @ moves.mT)
         velocity = sphere.difference(self.gravity, gravity, self.basis) / seconds
-        error = _apply(F, torch.cat([torch.zeros_like(self.rest[:, :2]), self.rest], -1))[:, 6:]
-        rest = torch.cat([velocity, torch.zeros_like(velocity), error], -1)
-        return State(gravity, basis, rest, F @ self.covariance @ F.transpose(1, 2) + Q), F
+        error = _apply(F, np.concatenate([np.zeros_like(self.rest[:, :2]), self.rest], -1))[:, 6:]
+        rest = np.concatenate([velocity, np.zeros_like(velocity), error], -1)
+        return State(gravity, basis, rest, F @ self.covariance @ F.mT + Q), F
 
-    def corrected(self, sight: Sight, noise: Noise) -> tuple[State, Tensor]:
+    def corrected(self, sight: Sight, noise: Noise) -> tuple[State, Array]:
         """After a measurement, and the logarithms (M,) of how likely that was."""
         innovation, H, R = self.innovation(sight)
-        PH = self.covariance @ H.transpose(1, 2)
+        PH = self.covariance @ H.mT
         S = H @ PH + WHITE * noise.share[:, None, None] * R
-        K = torch.linalg.solve(S, PH.transpose(1, 2)).transpose(1, 2)
-        likelihood = -0.5 * (_square(innovation, S) + torch.logdet(S))
-        covariance = self.covariance - K @ PH.transpose(1, 2)
+        K = np.linalg.solve(S, PH.mT).mT
+        likelihood = -0.5 * (_square(innovation, S) + np.linalg.slogdet(S)[1])
+        covariance = self.covariance - K @ PH.mT
         return self.moved(_apply(K, innovation), covariance), likelihood
 
-    def innovation(self, sight: Sight) -> tuple[Tensor, Tensor, Tensor]:
+    def innovation(self, sight: Sight) -> tuple[Array, Array, Array]:
         """What a frame says beyond the state (M, 2), how it depends on it (M, 2, 8), and its
         covariance (M, 2, 2), in the basis of the state."""
-        there = sight.gravity.expand_as(self.gravity)
+        there = np.broadcast_to(sight.gravity, self.gravity.shape)
         basis = _carried(there, self.gravity, sphere.tangent_basis(there))
-        turn = self.basis.transpose(1, 2) @ basis
-        R = turn @ sight.covariance @ turn.transpose(1, 2)
-        L = torch.linalg.cholesky(R)
-        eye = torch.eye(2, dtype=torch.float64).expand_as(L)
-        zero = torch.zeros_like(L)
-        H = torch.cat([eye, zero, zero, L], -1)
+        turn = self.basis.mT @ basis
+        R = turn @ sight.covariance @ turn.mT
+        L = np.linalg.cholesky(R)
+        eye = np.broadcast_to(np.eye(2), L.shape)
+        zero = np.zeros_like(L)
+        H = np.concatenate([eye, zero, zero, L], -1)
         ahead = sphere.difference(self.gravity, there, self.basis)
         return ahead - _apply(L, self.rest[:, 4:]), H, R
 
-    def pose(self, lasting: Tensor) -> Pose:
+    def pose(self, lasting: Array) -> Pose:
         """Of the first filter; lasting: (2, 2) covariance of b, in ``gravity.tangent_basis``."""
         turn = sphere.tangent_basis(self.gravity[0]).T @ self.basis[0]
         return Pose(self.gravity[0], turn @ self.covariance[0, :2, :2] @ turn.T + lasting)
@@ -156,9 +156,9 @@ class State:
 class Pose:
     """Gravity at a time, as many frames together have it."""
 
-    gravity: Tensor
+    gravity: Array
     """(3,) unit vector."""
-    covariance: Tensor
+    covariance: Array
     """(2, 2) in ``gravity.tangent_basis``, radians^2."""
 
 
@@ -171,9 +171,9 @@ class MotionFilter:
     """Of the last frame."""
     state: State
     """After it."""
-    likelihood: Tensor
+    likelihood: Array
     """(M,) logarithms."""
-    claimed: Tensor
+    claimed: Array
     """(2, 2) covariance that the last frame came with."""
 
     @classmethod
@@ -185,7 +185,7 @@ class MotionFilter:
             noise,
             sight.moment,
             first_state(sight, noise),
-            1e-3 * (noise.share.log() - noise.memory),
+            1e-3 * (np.log(noise.share) - noise.memory),
             sight.covariance,
         )
 
@@ -207,11 +207,11 @@ class MotionFilter:
         A steady camera that is suddenly shaken, and a frame that errs as it claims, are none.
         """
         noise = self.noise[self.best]
-        noise = replace(noise, agility=noise.agility.clamp(min=math.radians(SHAKEN_DEG) ** 2))
+        noise = replace(noise, agility=noise.agility.clip(min=math.radians(SHAKEN_DEG) ** 2))
         state, _ = self.state[self.best].predicted(self.moment, sight.moment, noise)
         innovation, H, R = state.innovation(sight)
-        square = _square(innovation, H @ state.covariance @ H.transpose(1, 2) + R)
-        return float(probability(square, 2)) >= LEVEL
+        square = _square(innovation, H @ state.covariance @ H.mT + R)
+        return float(beyond(square, 2)[0]) >= LEVEL
 
     def updated(self, sight: Sight) -> MotionFilter:
         """With one frame more."""
@@ -224,17 +224,17 @@ class MotionFilter:
 def first_state(sight: Sight, noise: Noise) -> State:
     """What M filters make of the first frame."""
     count = len(noise.share)
-    gravity = sight.gravity.expand(count, 3)
-    common = noise.common[:, None, None] * torch.eye(2, dtype=torch.float64)
-    shift = torch.linalg.cholesky(sight.covariance) @ common
-    covariance = torch.zeros(count, 8, 8, dtype=torch.float64)
+    gravity = np.broadcast_to(sight.gravity, (count, 3))
+    common = noise.common[:, None, None] * np.eye(2)
+    shift = np.linalg.cholesky(sight.covariance) @ common
+    covariance = np.zeros((count, 8, 8))
     covariance[:, :2, :2] = noise.share[:, None, None] * sight.covariance
-    covariance[:, 2:4, 2:4] = START[0] ** 2 * torch.eye(2, dtype=torch.float64)
-    covariance[:, 4:6, 4:6] = START[1] ** 2 * torch.eye(2, dtype=torch.float64)
+    covariance[:, 2:4, 2:4] = START[0] ** 2 * np.eye(2)
+    covariance[:, 4:6, 4:6] = START[1] ** 2 * np.eye(2)
     covariance[:, 6:, 6:] = common
     # Where the error points one way, gravity is off the other way.
-    covariance[:, :2, 6:], covariance[:, 6:, :2] = -shift, -shift.transpose(1, 2)
-    rest = torch.zeros(count, 6, dtype=torch.float64)
+    covariance[:, :2, 6:], covariance[:, 6:, :2] = -shift, -shift.mT
+    rest = np.zeros((count, 6))
     return State(gravity, sphere.tangent_basis(gravity), rest, covariance)
 
 
@@ -251,7 +251,7 @@ def smooth(sights: Sequence[Sight], moments: Sequence[Moment]) -> list[Pose]:
     first = sights[0].moment
     wanted = [moment if moment.time > first.time else first for moment in moments]
     states = _smoothed(sights, wanted, noise)
-    claimed = torch.stack([sight.covariance for sight in sights]).mean(0)
+    claimed = np.stack([sight.covariance for sight in sights]).mean(0)
     return [states[moment.time].pose((1 - noise.share) * claimed) for moment in wanted]
 
 
@@ -273,28 +273,27 @@ def _smoothed(
     states = [filtered[-1]]
     for k in range(len(way) - 2, -1, -1):
         P, P_next = filtered[k].covariance, predicted[k].covariance
-        gain = torch.linalg.solve(P_next, passed[k] @ P).transpose(1, 2)
+        gain = np.linalg.solve(P_next, passed[k] @ P).mT
         step = _apply(gain, predicted[k].step_to(states[-1]))
-        change = gain @ (states[-1].covariance - P_next) @ gain.transpose(1, 2)
+        change = gain @ (states[-1].covariance - P_next) @ gain.mT
         states.append(filtered[k].moved(step, P + change))
     return dict(zip([moment.time for moment in way], reversed(states), strict=True))
 
 
-def _apply(matrix: Tensor, vector: Tensor) -> Tensor:
+def _apply(matrix: Array, vector: Array) -> Array:
     """(M, n, m) times (M, m)."""
-    return (matrix @ vector.unsqueeze(-1)).squeeze(-1)
+    return (matrix @ vector[..., None])[..., 0]
 
 
-def _square(vector: Tensor, covariance: Tensor) -> Tensor:
+def _square(vector: Array, covariance: Array) -> Array:
     """(M,) chi-squares of (M, n)."""
-    solved: Tensor = torch.linalg.solve(covariance, vector)
-    return (vector * solved).sum(-1)
+    return (vector * np.linalg.solve(covariance, vector[..., None])[..., 0]).sum(-1)
 
 
-def _carried(start: Tensor, end: Tensor, basis: Tensor) -> Tensor:
+def _carried(start: Array, end: Array, basis: Array) -> Array:
     """A tangent basis (M, 3, 2) at start (M, 3), carried to end along the great circle."""
     middle = start + end
     # Towards the opposite point there are many ways; any will do.
-    length = (1 + (start * end).sum(-1)).clamp(min=1e-12)
-    along = (middle.unsqueeze(-2) @ basis) / length[:, None, None]
-    return basis - middle.unsqueeze(-1) * along
+    length = (1 + (start * end).sum(-1)).clip(min=1e-12)
+    along = (middle[..., None, :] @ basis) / length[:, None, None]
+    return basis - middle[..., None] * along

@@ -10,8 +10,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import torch
-from torch import Tensor
+import numpy as np
+
+from geocalib.arrays import Array
 
 START = (math.radians(30.0), math.radians(60.0))
 """One sigma of the velocity and the acceleration that nothing is known about, in seconds."""
@@ -35,21 +36,19 @@ WHITE = 0.05
 class Noise:
     """What M filters of a bank believe."""
 
-    agility: Tensor
+    agility: Array
     """(M,) q, radians^2 / s^5."""
-    share: Tensor
+    share: Array
     """(M,) s."""
-    memory: Tensor
+    memory: Array
     """(M,) t, seconds."""
 
     @classmethod
     def candidates(cls) -> Noise:
         """Cameras held still to shaken, frames alike to independent."""
-        grid = torch.cartesian_prod(
-            *(torch.tensor(v, dtype=torch.float64) for v in (AGILITY_DEG, SHARES, MEMORIES))
-        )
-        agility, share, memory = grid.unbind(-1)
-        return cls(agility.deg2rad().square(), share, memory)
+        grid = np.meshgrid(AGILITY_DEG, SHARES, MEMORIES, indexing="ij")
+        agility, share, memory = (part.ravel() for part in grid)
+        return cls(np.deg2rad(agility) ** 2, share, memory)
 
     def __getitem__(self, index: int) -> Noise:
         """One of them."""
@@ -57,61 +56,61 @@ class Noise:
         return Noise(self.agility[at], self.share[at], self.memory[at])
 
     @property
-    def common(self) -> Tensor:
+    def common(self) -> Array:
         """(M,) variance of e."""
         return (1 - WHITE) * self.share
 
-    def transition(self, seconds: float) -> Tensor:
+    def transition(self, seconds: float) -> Array:
         """(M, 8, 8) what becomes of a state after a time."""
-        t, eye = seconds, torch.eye(2, dtype=torch.float64)
-        moves = torch.tensor([[1, t, t**2 / 2], [0, 1, t], [0, 0, 1]], dtype=torch.float64)
-        F = torch.zeros(len(self.share), 8, 8, dtype=torch.float64)
-        F[:, :6, :6] = torch.kron(moves, eye)
+        t, eye = seconds, np.eye(2)
+        moves = np.array([[1, t, t**2 / 2], [0, 1, t], [0, 0, 1]], np.float64)
+        F = np.zeros((len(self.share), 8, 8))
+        F[:, :6, :6] = np.kron(moves, eye)
         F[:, 6:, 6:] = self._kept(seconds, LONGEST_UNTURNED) * eye
         return F
 
-    def random(self, seconds: float) -> Tensor:
+    def random(self, seconds: float) -> Array:
         """(M, 8, 8) covariance of what happens by chance in that time."""
-        t, eye = seconds, torch.eye(2, dtype=torch.float64)
-        walk = torch.tensor(
+        t, eye = seconds, np.eye(2)
+        walk = np.array(
             [
                 [t**5 / 20, t**4 / 8, t**3 / 6],
                 [t**4 / 8, t**3 / 3, t**2 / 2],
                 [t**3 / 6, t**2 / 2, t],
             ],
-            dtype=torch.float64,
+            np.float64,
         )
-        Q = torch.zeros(len(self.share), 8, 8, dtype=torch.float64)
-        Q[:, :6, :6] = self.agility[:, None, None] * torch.kron(walk, eye)
+        Q = np.zeros((len(self.share), 8, 8))
+        Q[:, :6, :6] = self.agility[:, None, None] * np.kron(walk, eye)
         Q[:, 6:, 6:] = self._forgotten(seconds, LONGEST_UNTURNED)
         return Q
 
-    def turned_transition(self, seconds: float, twist: Tensor) -> Tensor:
+    def turned_transition(self, seconds: float, twist: Array) -> Array:
         """As ``transition``, where the turn is known; twist: (M, 2, 2) of the tangent plane.
 
         Velocity and acceleration begin anew.
         """
-        F = torch.zeros(len(self.share), 8, 8, dtype=torch.float64)
+        F = np.zeros((len(self.share), 8, 8))
         F[:, :2, :2] = twist
-        F[:, 6:, 6:] = self._kept(seconds, math.inf) * torch.eye(2, dtype=torch.float64)
+        F[:, 6:, 6:] = self._kept(seconds, math.inf) * np.eye(2)
         return F
 
-    def turned_random(self, seconds: float, turn: Tensor) -> Tensor:
+    def turned_random(self, seconds: float, turn: Array) -> Array:
         """As ``random``, where the turn is known with the covariance (M, 2, 2)."""
-        eye = torch.eye(2, dtype=torch.float64)
+        eye = np.eye(2)
         drift = DRIFT**2 * seconds * self.agility[:, None, None] * eye
-        Q = torch.zeros(len(self.share), 8, 8, dtype=torch.float64)
+        Q = np.zeros((len(self.share), 8, 8))
         Q[:, :2, :2] = turn + drift
         Q[:, 2:4, 2:4] = START[0] ** 2 * eye
         Q[:, 4:6, 4:6] = START[1] ** 2 * eye
         Q[:, 6:, 6:] = self._forgotten(seconds, math.inf)
         return Q
 
-    def _kept(self, seconds: float, longest: float) -> Tensor:
+    def _kept(self, seconds: float, longest: float) -> Array:
         """(M, 1, 1) share of the common error that is left after a time."""
-        return torch.exp(-seconds / self.memory.clamp(max=longest))[:, None, None]
+        return np.exp(-seconds / self.memory.clip(max=longest))[:, None, None]
 
-    def _forgotten(self, seconds: float, longest: float) -> Tensor:
+    def _forgotten(self, seconds: float, longest: float) -> Array:
         """(M, 2, 2) variance of the common error that is new after a time."""
         new = (1 - self._kept(seconds, longest) ** 2) * self.common[:, None, None]
-        return new * torch.eye(2, dtype=torch.float64)
+        return new * np.eye(2)

@@ -10,9 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic, Protocol, Self, TypeVar
 
-import torch
-from torch import Tensor
-
 LEVEL = 1e-4
 """Probability of a measurement that is rejected although nothing is wrong with it."""
 
@@ -73,10 +70,3 @@ class Rivals(Generic[F, Z]):
 
     def _grown(self, filter: F | None, measurement: Z) -> F:
         return self._start(measurement) if filter is None else filter.updated(measurement)
-
-
-def probability(square: Tensor, dimensions: int) -> Tensor:
-    """Of a chi-square variable to be larger than ``square`` (...)."""
-    half = torch.full_like(square, 0.5 * dimensions)
-    larger: Tensor = torch.special.gammaincc(half, 0.5 * square)
-    return larger

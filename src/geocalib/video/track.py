@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Literal
 
-import torch
+import numpy as np
 
 from geocalib.cameras import Camera
 from geocalib.geometry.fields import LOG_F
@@ -156,7 +156,7 @@ def lens_of(calibration: Calibration) -> Lens | None:
         return None
     values = {LOG_F: math.log(calibration.fy)}
     values |= zip(calibration.camera.model.parameters, calibration.distortion, strict=True)
-    mean = torch.tensor([values[name] for name in names], dtype=torch.float64)
+    mean = np.array([values[name] for name in names])
     return Lens(mean, calibration.covariance[2:, 2:])
 
 
@@ -178,15 +178,15 @@ def camera_of(like: Calibration, lens: Lens | None) -> Camera:
     distortion = [values.get(name, k) for name, k in pairs]
     return replace(
         like.camera,
-        f=torch.tensor([values.get(LOG_F, math.log(like.fy))], dtype=torch.float64).exp(),
-        distortion=torch.tensor([distortion], dtype=torch.float64),
+        f=np.exp([values.get(LOG_F, math.log(like.fy))]),
+        distortion=np.array([distortion]).reshape(1, -1),
     )
 
 
 def combined(like: Calibration, lens: Lens | None, pose: Pose, image: str | None) -> Calibration:
     """The calibration of a frame with another lens and gravity; like: one of the same camera."""
     camera = camera_of(like, lens)
-    covariance = torch.zeros_like(like.covariance)
+    covariance = np.zeros_like(like.covariance)
     covariance[:2, :2] = pose.covariance
     if lens is not None:
         covariance[2:, 2:] = lens.covariance

@@ -19,7 +19,6 @@ from typing import Any
 import cv2
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from geocalib.cameras import Camera
 from geocalib.localize.rotation import from_vector
@@ -113,7 +112,7 @@ def _followed(last: npt.NDArray[np.uint8], new: npt.NDArray[np.uint8]) -> Flow |
 
 def turn_of(flow: Flow, camera: Camera) -> Turn | None:
     """The turn that moves points so, as seen by a camera; None if it is too uncertain."""
-    camera = camera.to(torch.float64)
+    camera = camera.cast(np.float64)
     longer = replace(camera, f=camera.f * math.exp(STEP))
     a, there = _rays(flow.before, camera)
     b, here = _rays(flow.after, camera)
@@ -145,15 +144,14 @@ def turn_of(flow: Flow, camera: Camera) -> Turn | None:
 
 def _rays(pixels: Array, camera: Camera) -> tuple[Array, npt.NDArray[np.bool_]]:
     """(N, 3) unit directions of pixels (N, 2), and which of them there are (N,)."""
-    rays, valid = camera.unproject(torch.from_numpy(pixels)[None])
-    return torch.nn.functional.normalize(rays, dim=-1)[0].numpy(), valid[0].numpy()
+    rays, valid = camera.unproject(pixels[None])
+    return rays[0], valid[0]
 
 
 def _pixels(rays: Array, camera: Camera) -> Array:
     """(N, 2) pixels of rays (N, 3)."""
-    pixels, _ = camera.project(torch.from_numpy(rays)[None])
-    array: Array = pixels[0].numpy()
-    return array
+    pixels, _ = camera.project(rays[None])
+    return pixels[0]
 
 
 def _step(

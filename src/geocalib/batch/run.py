@@ -1,0 +1,81 @@
+"""A batch from its plan to its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from geocalib.batch import cluster, local
+from geocalib.batch.inputs import find_parts
+from geocalib.batch.plan import Part, Plan, read_plan
+from geocalib.batch.store import Place
+from geocalib.batch.tables import record_of, table_of
+from geocalib.errors import ConfigError
+from geocalib.files import locked
+from geocalib.pipeline.answers import asked_of
+from geocalib.pipeline.calibrator import Calibrator
+from geocalib.pipeline.journal import to_text
+from geocalib.pipeline.kept import question
+from geocalib.pipeline.request import Lines, Network, Request
+from geocalib.result.calibration import Failure
+
+Engine = Literal["local", "ray"]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What to calibrate, where the answers go, and who works."""
+
+    source: str
+    output: str
+    request: Request
+    network: Network
+    engine: Engine = "local"
+    workers: int | None = None
+    """Processes of the engine local."""
+
+    def __post_init__(self) -> None:
+        if self.request.shared:
+            raise ConfigError("photos of a batch share nothing; calibrate --shared takes sets")
+        if self.engine == "ray" and self.request.lines is Lines.ONLY:
+            raise ConfigError("lines alone need no cluster: use the engine local")
+
+    @property
+    def place(self) -> Place:
+        """The folder of the tables."""
+        return Place(self.output)
+
+    def plan(self) -> Plan:
+        """What was planned when it was first run, or what there is now."""
+        asked, output = question(self.request, self.network), self.place
+        output.sweep()
+        plan = read_plan(output, asked)
+        if plan is None:
+            plan = Plan(asked, find_parts(self.source))
+            plan.write(output)
+        return plan
+
+    def alone(self) -> AbstractContextManager[object]:
+        """Keeps other processes of this machine from the same output."""
+        place = self.place
+        return locked(Path(place.path)) if place.local else nullcontext()
+
+    def run(self, plan: Plan, load: Callable[[], Calibrator]) -> Iterator[tuple[Part, int]]:
+        """Work on the parts that are not done; each as its table is there, with how many of its
+        photos failed."""
+        output, request = self.place, to_text(plan.question)
+        parts = plan.left(output)
+        if not parts:
+            return
+        asked, calibrator = asked_of(self.request), load()
+        if self.engine == "ray":
+            answers = cluster.answers(parts, calibrator.stages(**asked))
+        else:
+            answers = local.answers(parts, calibrator, asked, self.workers)
+        for part, named in answers:
+            rows = [record_of(outcome, name, request) for name, outcome in named]
+            (output / part.file).write(table_of(rows))
+            yield part, sum(isinstance(outcome, Failure) for _, outcome in named)

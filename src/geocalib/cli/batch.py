@@ -1,0 +1,79 @@
+"""``geocalib batch``: photos by the million to tables of Parquet."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from functools import partial
+from typing import Annotated
+
+import typer
+
+from geocalib.cli.options import Device, LinesOption, Model, Weights, Workers
+from geocalib.cli.prior_options import Exif, Sensors, Switch
+from geocalib.pipeline.request import CameraModel, Lines, Network, Request
+
+SOME_FAILED = 1
+"""Exit code: some photos have no answer; the others do."""
+
+
+class Where(StrEnum):
+    """Who works."""
+
+    LOCAL = "local"
+    RAY = "ray"
+
+
+def command(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="INPUT",
+            help="A folder, a pattern, .tar or .parquet; also s3://... and the like.",
+            show_default=False,
+        ),
+    ],
+    output: Annotated[
+        str,
+        typer.Argument(
+            metavar="OUTPUT", help="Folder of tables. Run it again to resume.", show_default=False
+        ),
+    ],
+    engine: Annotated[Where, typer.Option(help="This machine, or a cluster.")] = Where.LOCAL,
+    camera_model: Model = CameraModel.PINHOLE,
+    lines: LinesOption = Lines.AUTO,
+    exif: Exif = Switch.ON,
+    sensors: Sensors = False,
+    weights: Weights = "lean",
+    device: Device = "auto",
+    workers: Workers = None,
+) -> None:
+    """Find the cameras of any number of photos.
+
+    One row of Parquet for each photo, failures too.
+    """
+    from geocalib import console
+    from geocalib.batch.run import Batch
+    from geocalib.cli.network import load
+
+    request = Request(camera_model, lines=lines, exif=exif is Switch.ON, sensors=sensors)
+    network = Network(weights, device)
+    batch = Batch(source, output, request, network, engine.value, workers)
+    failed = 0
+    try:
+        with batch.alone():
+            plan = batch.plan()
+            parts = plan.left(batch.place)
+            left = sum(map(len, parts))
+            count = sum(map(len, plan.parts))
+            if left < count:
+                console.note(f"{count - left} of {count} photos are done: going on with {left}")
+            with console.progress(len(parts), "tables") as advance:
+                for _, without in batch.run(plan, partial(load, network)):
+                    failed += without
+                    advance()
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt("run the same command again to go on") from None
+    told = f", {failed} failed" if failed else ""
+    console.note(f"{console.count(left, 'photo')} calibrated{told}; see {output}")
+    if failed:
+        raise typer.Exit(SOME_FAILED)

@@ -1,0 +1,107 @@
+"""Where torch is not installed: everything but training and panoramas works, and answers alike."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from geocalib import Calibrator
+
+ROOT = Path(__file__).parents[1]
+PHOTO = ROOT / "examples" / "town.jpg"
+
+BLOCKED = "import sys; sys.modules['torch'] = None\n"
+"""What makes torch as good as not installed."""
+
+COMMAND = BLOCKED + "from geocalib.cli.app import main; main()"
+
+
+def run(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """A program of its own, with one thread."""
+    return subprocess.run(
+        [sys.executable, "-c", script, *arguments],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+
+
+def numbers(record: dict[str, Any]) -> list[float]:
+    names = ("roll_deg", "pitch_deg", "vfov_deg", "fx")
+    return [record[name] for name in names] + [record["sigma"][name] for name in names[:3]]
+
+
+def test_answers_are_those_with_torch(tmp_path: Path) -> None:
+    photos = [tmp_path / name for name in ("a.jpg", "b.jpg")]
+    for photo in photos:
+        photo.write_bytes(PHOTO.read_bytes())
+    out = tmp_path / "out"
+    out.mkdir()
+    kept = out / "one.jsonl"
+    for arguments in (
+        ["calibrate", PHOTO, "--json", "-o", kept],
+        ["calibrate", *photos, "--shared", "--json", "-o", out / "set.jsonl"],
+        ["calibrate", PHOTO, "--lines", "only", "--json", "-o", out / "lines.jsonl"],
+        ["show", PHOTO, "-o", out / "shown.png"],
+        ["rectify", PHOTO, "--calibration", kept, "-o", out / "rectified.png"],
+        ["info"],
+        ["info", PHOTO],
+    ):
+        done = run(COMMAND, *map(str, arguments))
+        assert done.returncode == 0, done.stderr
+    calibrator = Calibrator(device="cpu", engine="torch")
+    records = {
+        name: [json.loads(line) for line in (out / f"{name}.jsonl").read_text().splitlines()]
+        for name in ("one", "set", "lines")
+    }
+    alone = calibrator.calibrate(PHOTO)
+    assert numbers(records["one"][0]) == pytest.approx(numbers(alone.to_dict()), abs=0.01)
+    several = calibrator.calibrate_set(photos)
+    for record, outcome in zip(records["set"], several, strict=True):
+        assert numbers(record) == pytest.approx(numbers(outcome.to_dict()), abs=0.01)
+    by_lines = calibrator.calibrate(PHOTO, lines="only")
+    assert numbers(records["lines"][0]) == pytest.approx(numbers(by_lines.to_dict()), rel=1e-9)
+    assert (out / "shown.png").is_file()
+    assert (out / "rectified.png").is_file()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["calibrate", str(PHOTO), "--engine", "torch"], "this engine needs torch"),
+        (["calibrate", str(PHOTO), "--weights", "published-pinhole"], "published-pinhole needs"),
+        (["export", "onnx", "-o", "lean.onnx"], "export needs torch"),
+    ],
+)
+def test_what_needs_torch_says_so_in_one_line(
+    arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = run(COMMAND, *arguments)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: ")
+    assert message in done.stderr
+    assert "pip install 'geocalib[torch]'" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_the_published_interface_says_so_too() -> None:
+    done = run(BLOCKED + "from geocalib import GeoCalib")
+    last = done.stderr.splitlines()[-1]
+    assert last.endswith("GeoCalib needs torch: pip install 'geocalib[torch]'")
+
+
+def test_a_calibrator_starts_with_nothing_heavy() -> None:
+    heavy = "torch", "array_api_compat", "matplotlib", "typer", "rich", "scipy", "yaml"
+    done = run(
+        "import sys; from geocalib import Calibrator; Calibrator(device='cpu');"
+        f"print(*sorted(set({heavy}) & set(sys.modules)))"
+    )
+    assert done.stderr == ""
+    assert done.stdout.split() == []
