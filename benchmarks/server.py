@@ -39,7 +39,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 from geocalib.pipeline.stream import AHEAD, TOGETHER  # noqa: E402
 from geocalib.pipeline.threads import threads  # noqa: E402
 from served import Served  # noqa: E402
-from server_fuzz import resident_megabytes  # noqa: E402
+from server_fuzz import processor_seconds, resident_megabytes  # noqa: E402
 
 TOWN = ROOT / "examples" / "town.jpg"
 COMPARED = {"fy": 1e-3, "roll_deg": 0.02, "pitch_deg": 0.02}
@@ -83,11 +83,12 @@ outcomes = Calibrator().calibrate_many(cycle(data), workers={cores})
 print(json.dumps([outcome.to_dict() for outcome in islice(outcomes, {count})]), flush=True)
 for line in sys.stdin:
     list(islice(outcomes, {ahead}))
+    print("now", flush=True)
     began, done = time.perf_counter(), 0
     while time.perf_counter() - began < float(line):
         next(outcomes)
         done += 1
-    print(done / (time.perf_counter() - began), flush=True)
+    print(done / (time.perf_counter() - began), done, flush=True)
 """
 
 
@@ -106,11 +107,14 @@ class Bare:
         )
         self.records: list[dict[str, Any]] = json.loads(self._read())
 
-    def run(self, seconds: float) -> float:
-        """Images a second."""
+    def run(self, seconds: float) -> tuple[float, float]:
+        """Images a second, and the processor's seconds for each."""
         assert self._process.stdin is not None
         print(seconds, file=self._process.stdin, flush=True)
-        return float(self._read())
+        self._read()
+        before = processor_seconds(self._process.pid)
+        pace, count = map(float, self._read().split())
+        return pace, (processor_seconds(self._process.pid) - before) / count
 
     def _read(self) -> str:
         assert self._process.stdout is not None
@@ -181,19 +185,30 @@ def throughput(served: Served, owned: Sequence[Own], seconds: float) -> float:
     bare = Bare(len(owned))
     truths = bare.records
     asyncio.run(drive(served.address, owned, truths, 3))
-    ratios, paces, answers, faults = [], [], 0, []
+    ratios, costs, paces, answers, faults = [], [], [], 0, []
+    before = bare.run(seconds / ROUNDS)
     for _ in range(ROUNDS):
-        before = bare.run(seconds / ROUNDS)
+        busy = processor_seconds(served.process.pid)
         count, pace, found = asyncio.run(drive(served.address, owned, truths, seconds / ROUNDS))
+        cost = (processor_seconds(served.process.pid) - busy) / count
         after = bare.run(seconds / ROUNDS)
-        alone = 0.5 * (before + after)
-        print(f"  bare {before:.2f} and {after:.2f}, server {pace:.2f} images/s", flush=True)
+        alone, alone_cost = (0.5 * (one + other) for one, other in zip(before, after, strict=True))
+        print(
+            f"  bare {alone:.2f} images/s at {alone_cost:.3f} s of a core each, "
+            f"server {pace:.2f} at {cost:.3f}",
+            flush=True,
+        )
         ratios.append(pace / alone)
+        costs.append(alone_cost / cost)
         paces.append(pace)
+        before = after
         answers += count
         faults += found
     bare.close()
-    print(f"throughput: {statistics.median(ratios):.2f} of the bare pipeline's (at least 0.85)")
+    print(
+        f"throughput: {statistics.median(ratios):.2f} of the bare pipeline's (at least 0.85); by "
+        f"what the cores computed for an image, {statistics.median(costs):.2f}"
+    )
     print(f"  {answers} answers, {len(faults)} lost, mixed up or wrong", *faults[:5], sep="\n  ")
     return statistics.median(paces)
 

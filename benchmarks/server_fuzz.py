@@ -12,6 +12,7 @@ and the server must be as ready and hardly larger afterwards.
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import sys
 import time
@@ -37,6 +38,16 @@ def resident_megabytes(process: int) -> float:
     children = (folder / "task" / str(process) / "children").read_text().split()
     own = int(line[1]) / 1024 if line is not None else 0
     return own + sum(resident_megabytes(int(child)) for child in children)
+
+
+def processor_seconds(process: int) -> float:
+    """What a process and its workers have computed."""
+    folder = Path("/proc", str(process))
+    # The name before them may hold spaces.
+    fields = (folder / "stat").read_text().rpartition(")")[2].split()
+    children = (folder / "task" / str(process) / "children").read_text().split()
+    own = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return own + sum(processor_seconds(int(child)) for child in children)
 
 
 def main() -> None:

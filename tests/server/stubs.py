@@ -17,8 +17,8 @@ class Held:
         self._calibrator = calibrator
         self.free, self.looking = threading.Event(), threading.Event()
         self.batches: list[int] = []
-        self.hated: set[tuple[int, int]] = set()
-        """Sizes of images that make a batch fail."""
+        self.hated: dict[tuple[int, int], type[Exception]] = {}
+        """Sizes of images that make a batch fail, and how."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._calibrator, name)
@@ -27,6 +27,7 @@ class Held:
         self.looking.set()
         assert self.free.wait(30)
         self.batches.append(len(images))
-        if any(not isinstance(i, Failure) and i.file.size in self.hated for i in images):
-            raise RuntimeError("what nobody expects")
+        for image in images:
+            if not isinstance(image, Failure) and image.file.size in self.hated:
+                raise self.hated[image.file.size]("what nobody expects")
         return self._calibrator.look(images, **options)

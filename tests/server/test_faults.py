@@ -4,6 +4,7 @@ docs/server.md."""
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import signal
@@ -29,7 +30,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "server.md"
 
 @pytest.fixture(scope="module")
 def served() -> Iterator[Served]:
-    with Served("--seconds", "20", "--queue", "2") as served:
+    with Served("--seconds", "120", "--queue", "2") as served:
         yield served
 
 
@@ -44,7 +45,7 @@ def post(served: Served, body: bytes) -> tuple[int, bytes]:
         f"{served.address}/v1/calibrate", body, {"content-type": FORM}, method="POST"
     )
     try:
-        with urllib.request.urlopen(asked, timeout=60) as answer:
+        with urllib.request.urlopen(asked, timeout=150) as answer:
             return answer.status, answer.read()
     except urllib.error.HTTPError as error:
         return error.code, error.read()
@@ -88,7 +89,7 @@ def test_slow_clients_are_in_nobodys_way(served: Served, body: bytes) -> None:
 
 
 def test_a_client_that_vanishes_frees_its_place(served: Served, photo: bytes) -> None:
-    large = form(*[part(b"image", photo, b"a.jpg")] * 24)
+    large = form(*[part(b"image", photo, b"a.jpg")] * 24, part(b"request", NO_LINES))
     gone = begun(served, large, len(large))
     until(lambda: waiting(served) == 24)
     assert post(served, large)[0] == 429
@@ -105,6 +106,16 @@ def test_what_is_no_http(served: Served, body: bytes) -> None:
     with socket.create_connection((served.host, served.port), timeout=10) as connection:
         connection.sendall(b"GET /v1/health HTTP/1.1\r\nHost: a\r\nX: " + b"a" * 200_000)
         assert connection.recv(100).startswith(b"HTTP/1.1 400")
+    assert post(served, body)[0] == 200
+
+
+def test_a_worker_that_dies_is_replaced(served: Served, body: bytes) -> None:
+    process = served.process.pid
+    children = Path(f"/proc/{process}/task/{process}/children")
+    if not children.exists():
+        pytest.skip("this system does not tell the children of a process")
+    for child in children.read_text().split():
+        os.kill(int(child), signal.SIGKILL)
     assert post(served, body)[0] == 200
 
 

@@ -16,12 +16,14 @@ from geocalib.pipeline.workers import WorkerLostError
 from geocalib.result.calibration import Failure
 from geocalib.server.crew import Crew
 from geocalib.server.limits import Limits
+from geocalib.server.log import unexpected
 from geocalib.server.requests import Options
 from geocalib.server.stages import Answer, answers
 from geocalib.server.uploads import Upload
 
 WINDOW_SECONDS = 0.004
 """How long the first of a batch waits for others."""
+UNEXPECTED = "image: something went wrong with it here, which is in the server's log"
 RECENT = 0.2
 """Weight of the last batch in what is said of late ones."""
 
@@ -43,6 +45,7 @@ class Batcher:
         self._crew, self._limits, self._note = crew, limits, note
         self.seconds_each = 0.0
         """Between two images of late, when there is no lack of them."""
+        self._idle, self._lock = 0, threading.Lock()
         self._items: queue.SimpleQueue[Item | None] = queue.SimpleQueue()
         self._threads = [
             threading.Thread(target=self._work, name="batches", daemon=True)
@@ -81,12 +84,17 @@ class Batcher:
 
     def _next(self) -> list[Item] | None:
         """The next images; None if there will be no more."""
+        with self._lock:
+            self._idle += 1
         first = self._items.get()
+        with self._lock:
+            self._idle -= 1
         if first is None:
             return None
         time.sleep(WINDOW_SECONDS)
-        # What waits is shared with the other threads, who are about to be done.
-        share = min(self._crew.most, 1 + math.ceil(self._items.qsize() / self._crew.count))
+        # What waits is shared with those who have nothing to do.
+        share = math.ceil((1 + self._items.qsize()) / (1 + self._idle))
+        share = min(self._crew.most, share)
         batch = [first]
         while len(batch) < share:
             try:
@@ -99,22 +107,26 @@ class Batcher:
             batch.append(item)
         return batch
 
-    def _answer(self, items: Sequence[Item]) -> None:
+    def _answer(self, items: Sequence[Item], tries: int = 2) -> None:
         """Answers to images of which the same is asked. Where something goes wrong with several,
-        each is tried alone: one must not spoil the others."""
+        each is tried alone: one must not spoil the others. tries: where a process ends, which may
+        have nothing to do with its image."""
         images = [item.image for item in items]
         try:
             found = self._crew.ask(answers, images, items[0].options, self._limits)
+        except GeoCalibError as error:  # What is asked of them cannot be.
+            for item in items:
+                item.answer.set_exception(error)
         except Exception as error:
-            if len(items) > 1 and not isinstance(error, GeoCalibError):
+            if len(items) > 1:
                 for item in items:
                     self._answer([item])
-            elif isinstance(error, WorkerLostError):
-                failure = Failure(images[0].name or None, None, None, f"image: {error}")
-                items[0].answer.set_result(Answer(failure, failure))
+            elif isinstance(error, WorkerLostError) and tries > 1:
+                self._answer(items, tries - 1)
             else:
-                for item in items:
-                    item.answer.set_exception(error)
-            return
-        for item, answer in zip(items, found, strict=True):
-            item.answer.set_result(answer)
+                unexpected(error)
+                failure = Failure(images[0].name or None, None, None, UNEXPECTED)
+                items[0].answer.set_result(Answer(failure, failure))
+        else:
+            for item, answer in zip(items, found, strict=True):
+                item.answer.set_result(answer)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import hmac
-import logging
 import time
-import traceback
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from geocalib.server.log import log, unexpected
 from geocalib.server.metrics import Metrics
 
 OPEN = ("/v1/health", "/v1/ready")
@@ -30,8 +29,6 @@ HEADERS = {
 
 GONE = 499
 """How a request is counted whose client went away."""
-
-log = logging.getLogger("geocalib.server")
 
 
 class Gate:
@@ -65,9 +62,7 @@ class Gate:
         except ClientDisconnect:
             status = GONE
         except Exception as error:
-            # Messages may hold what users sent; the places in the code do not.
-            places = "".join(traceback.format_tb(error.__traceback__))
-            log.error("unexpected %s\n%s", type(error).__name__, places)
+            unexpected(error)
             if status:  # Half an answer is none: the connection is dropped.
                 raise
             await _BROKEN(scope, receive, noted)

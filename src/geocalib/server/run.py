@@ -12,8 +12,8 @@ from fastapi import FastAPI
 
 from geocalib import console
 from geocalib.errors import ConfigError
-from geocalib.server.gate import log
 from geocalib.server.limits import Limits
+from geocalib.server.log import log
 
 CONNECTIONS = 1024
 """At a time; further ones get 503."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from geocalib.arrays import copied
 from geocalib.errors import ImageError
 from geocalib.imaging import read_size
 from geocalib.pipeline.calibrator import Calibrator
@@ -36,7 +37,7 @@ def answers(
     prepared = [_prepared(calibrator, image, lines, limits) for image in images]
     knowns = options.knowns
     mode = rotation_of("auto", knowns.get("gravity"), knowns.get("roll_deg"))
-    sights = calibrator.look(prepared, any_rotation=mode)
+    sights = [_alone(sight) for sight in calibrator.look(prepared, any_rotation=mode)]
     if options.shared:
         return [Answer(sight, None) for sight in sights]
     outcomes = calibrator.fit(
@@ -52,6 +53,13 @@ def picture(
     if (failure := _refused(image, limits)) is not None:
         raise ImageError(failure.error)
     return rendered(image.data, calibration, asked.kind, asked.border, asked.format)
+
+
+def _alone(sight: Seen | Failure) -> Seen | Failure:
+    """With fields of its own: those of a whole batch would travel, and be kept, along with them."""
+    if isinstance(sight, Failure):
+        return sight
+    return replace(sight, fields=sight.fields.map(copied))
 
 
 def _prepared(
