@@ -16,7 +16,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 
@@ -41,7 +41,7 @@ def is_array(thing: object) -> bool:
     return isinstance(thing, NUMPY) or (is_tensor(thing) and hasattr(thing, "ndim"))
 
 
-def is_tensor(thing: object) -> bool:
+def is_tensor(thing: object) -> TypeGuard[Any]:
     """Whether it is torch's: a tensor, a dtype, a device."""
     return namespace(thing) is not np
 

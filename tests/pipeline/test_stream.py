@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import subprocess
@@ -90,6 +91,14 @@ class TestStream:
         few = list(islice(calibrator.calibrate_many(endless, workers=1), 3))
         assert len(few) == 3
         assert next(taken) == stream.TOGETHER
+
+    def test_it_may_be_left_in_the_middle(self, calibrator: Calibrator, sources: list[str]) -> None:
+        """Also by who presses Ctrl-C; what is under way is not waited for."""
+        answers = calibrator.calibrate_many(itertools.cycle(sources), workers=2, lines="off")
+        next(answers)
+        start = time.monotonic()
+        answers.close()  # type: ignore[attr-defined]
+        assert time.monotonic() - start < 5
 
     def test_bad_calls(self, calibrator: Calibrator) -> None:
         with pytest.raises(ConfigError, match="go to calibrate, or to a set"):

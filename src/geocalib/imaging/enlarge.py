@@ -36,7 +36,7 @@ def enlarge(fields: Fields, view: View, size: tuple[int, int]) -> Fields:
     )
 
 
-def _between(values: Array, places: npt.NDArray[np.float64], axis: int) -> Array:
+def _between(values: Array, places: npt.NDArray[np.floating], axis: int) -> Array:
     """Values along an axis interpolated at places, in pixels, of which the first ends at 1; beyond
     the first and the last centre, the values there."""
     at = np.clip(places - 0.5, 0, values.shape[axis] - 1)

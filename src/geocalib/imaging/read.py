@@ -98,10 +98,10 @@ def _read(source: ImageSource, short_side: int | None) -> Photo:
         _load(source, name)
         return _photo(source, name, short_side)
     if is_tensor(source):
-        shape, source = tuple(source.shape), to_numpy(source)
+        shape = tuple(source.shape)
         if len(shape) != 3 or shape[0] not in (1, 3):
             raise ImageError(f"an image tensor must be (3, H, W) or (1, H, W), got {shape}")
-        source = source.transpose(1, 2, 0)
+        return _photo(_from_array(to_numpy(source).transpose(1, 2, 0)), "image", short_side)
     if isinstance(source, np.ndarray):
         return _photo(_from_array(source), "image", short_side)
     raise ImageError(

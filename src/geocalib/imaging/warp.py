@@ -287,7 +287,7 @@ def _resample(
     rows = max(1, PIXELS_AT_ONCE // width)
     for top in range(0, height, rows):
         count = min(rows, height - top)
-        grid = pixel_grid(width, count, size).reshape(-1, 2) + (0, top)
+        grid = pixel_grid(width, count, size).reshape(-1, 2) + np.array([0, top])
         old = to_old(grid)
         seen = _inside(old, camera).reshape(count, width)
         # OpenCV counts from the centre of the first pixel.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from geocalib.arrays import Array, is_tensor, namespace
+from geocalib.arrays import Array, namespace, to_numpy
 from geocalib.geometry.fields import Fields
 from geocalib.imaging import InputSpec
 from geocalib.pipeline.predict import Engine
@@ -49,7 +49,7 @@ class FullBatches:
     def predict(self, images: Array) -> Fields:
         """The fields of (B, 3, H, W) images, in the memory of this process: moved there at once,
         which is much quicker than image by image."""
-        return self._filled_up(self._engine.predict, images).map(_here)
+        return self._filled_up(self._engine.predict, images).map(to_numpy)
 
     def glance(self, images: Array) -> Array:
         """(B, 4) log probability of each side to be up."""
@@ -61,7 +61,3 @@ class FullBatches:
             again = [images[-1:]] * (self.batch - count)
             images = namespace(images).concat([images, *again])
         return see(images)[:count]
-
-
-def _here(values: Array) -> Array:
-    return values.cpu() if is_tensor(values) else values

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from geocalib.arrays import to_numpy
 from geocalib.imaging import ImageSource, InputSpec
 from geocalib.pipeline.chunks import Chunk, apart, in_order
 from geocalib.pipeline.engines import Recipe
@@ -50,8 +49,8 @@ def by_stages(engine: Engine, batches: Iterable[Photos], pool: Workers) -> Itera
 
     def look(batch: Photos, parts: list[Inputs]) -> list[Outcomes]:
         images = [_unpacked(image) for part in parts for image in part.result()]
-        sights = map(_sent, predict(full, images, batch.any_rotation))
-        seen = Chunk(list(sights), batch.task, batch.with_lines, batch.any_rotation)
+        sights = predict(full, images, batch.any_rotation)
+        seen = Chunk(sights, batch.task, batch.with_lines, batch.any_rotation)
         return [pool.submit(apart, outcomes, piece) for piece in seen.split(PIECE)]
 
     def start(batch: Photos) -> Future[list[Outcomes]]:
@@ -81,7 +80,7 @@ class Stages:
     def see(self, engine: Engine, inputs: Sequence[Prepared | Failure]) -> list[Seen | Failure]:
         """Where the engine is."""
         images = list(map(_unpacked, inputs))
-        return list(map(_sent, predict(engine, images, self.question.any_rotation)))
+        return predict(engine, images, self.question.any_rotation)
 
     def solve(self, sights: Sequence[Seen | Failure]) -> list[Outcome]:
         """Where there are processors."""
@@ -114,10 +113,3 @@ def _unpacked(image: Prepared | Failure) -> Prepared | Failure:
     if isinstance(image, Failure):
         return image
     return replace(image, image=np.asarray(image.image, np.float32) / np.float32(WHITE))
-
-
-def _sent(sight: Seen | Failure) -> Seen | Failure:
-    """With its fields as arrays that travel well."""
-    if isinstance(sight, Failure):
-        return sight
-    return replace(sight, fields=sight.fields.map(to_numpy))

@@ -27,6 +27,10 @@ class WorkerLostError(RuntimeError):
     """A worker process ended in the middle of its work."""
 
 
+class WorkersEnded(BaseException):
+    """There are no workers any more: who asks them is to end as well."""
+
+
 class Workers:
     """So many worker processes, with one thread in each of their pools.
 
@@ -36,7 +40,7 @@ class Workers:
     def __init__(self, count: int) -> None:
         self.count = count
         self._callers = ThreadPoolExecutor(count, "geocalib-worker")
-        self._idle: queue.SimpleQueue[_Process] = queue.SimpleQueue()
+        self._idle: queue.SimpleQueue[_Process | None] = queue.SimpleQueue()
         self._all: list[_Process] = []
         self._closed = False
         for _ in range(count):
@@ -55,14 +59,17 @@ class Workers:
         # First, so that what cannot be pickled costs no worker.
         question = packed((function, arguments))
         process = self._idle.get()
+        if process is None:
+            raise WorkersEnded
         try:
             done, value = process.ask(question)
         except BaseException:
             # Between question and answer nothing else can be asked.
             process.end()
             self._all.remove(process)
-            if not self._closed:
-                self._start()
+            if self._closed:
+                raise WorkersEnded from None
+            self._start()
             raise
         self._idle.put(process)
         if not done:
@@ -84,6 +91,8 @@ class Workers:
         # Callers that wait for an answer learn that there will be none.
         for process in tuple(self._all):
             process.kill()
+        for _number in range(self.count):
+            self._idle.put(None)
         self._callers.shutdown(wait=True)
         for process in tuple(self._all):
             process.end()
