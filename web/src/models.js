@@ -9,6 +9,7 @@
  */
 
 const STEPS = 80;
+const PRECISION = 1e-12; // far below a pixel's, and quicker than all digits
 
 /** Where a function that rises through 0 on [0, end] does so; end may be infinite. */
 function root(rises, end) {
@@ -18,7 +19,7 @@ function root(rises, end) {
     high = 1;
     while (rises(high) < 0 && high < 1e9) high *= 2;
   }
-  for (let step = 0; step < STEPS && high - low > 1e-14 * high; step++) {
+  for (let step = 0; step < STEPS && high - low > PRECISION * high; step++) {
     const middle = 0.5 * (low + high);
     if (rises(middle) < 0) low = middle;
     else high = middle;
@@ -117,7 +118,7 @@ const division2 = {
     const end = Math.sqrt(this.end(k));
     const length = Math.hypot(r, z);
     const [R, Z] = [r / length, z / length];
-    const profile = (rho) => polynomial([1, ...k], rho * rho);
+    const profile = (rho) => 1 + rho * rho * (k[0] + k[1] * rho * rho);
     const open = k[0] < 0 || k[1] < 0 ? Math.PI : Math.PI / 2;
     const limit = Number.isFinite(end) ? Math.atan2(end, profile(end)) : open;
     if (Math.atan2(r, z) > limit) return NaN;
