@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 import calibrations
 from fake_calibrator import Run
@@ -145,11 +144,11 @@ def test_bad_lines_are_named_and_left_out(run: Run, view: View) -> None:
 def test_camera_and_gravity_of_a_calibration(run: Run, view: View) -> None:
     """Gravity in the world comes from the calibrated photo of the model, whose pose is trivial."""
     down = calibrations.one().gravity
-    camera = Camera.create("pinhole", f=800.0, size=(1000, 800), dtype=torch.float64)
+    camera = Camera.create("pinhole", f=800.0, size=(1000, 800), dtype=np.float64)
     query = replace(
         calibrations.one("pinhole", image="photos/a.jpg"),
         camera=camera,
-        gravity=torch.from_numpy(view.rotation @ down.numpy()),
+        gravity=view.rotation @ down,
     )
     mapped = replace(query, image="photos/db/1.jpg", gravity=down)
     json_lines.write([query, mapped, calibrations.FAILURE], "calibrations.jsonl")

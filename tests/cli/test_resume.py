@@ -20,13 +20,6 @@ def images(path: str) -> list[str | None]:
     return [Path(record["image"]).name for record in json_lines.read_records(path)]
 
 
-@pytest.fixture(autouse=True)
-def one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    from geocalib.pipeline import answers as engine
-
-    monkeypatch.setattr(engine, "CHUNK", {"cpu": 1})
-
-
 @pytest.mark.usefixtures("photos")
 class TestInterrupted:
     def test_goes_on(self, run: Run, calibrator: FakeCalibrator) -> None:

@@ -343,9 +343,9 @@ def test_bad_input_is_named() -> None:
         draw.draw_latitude(axes, latitude, np.ones((3, 4)))
     with pytest.raises(FieldError, match=r"up must be \(2, H, W\)"):
         draw.draw_up(axes, up[None])
-    with pytest.raises(FieldError, match="confidence must be an"):
+    with pytest.raises(FieldError, match=r"confidence must be \(H, W\)"):
         draw.draw_confidence(axes, up)
-    with pytest.raises(FieldError, match=r"image must be an \(H, W, 3\)"):
+    with pytest.raises(FieldError, match=r"image must be \(H, W, 3\)"):
         draw.draw_image(axes, up)
     with pytest.raises(FieldError, match="uint8"):
         draw.draw_image(axes, np.zeros((4, 4, 3), np.uint8))
