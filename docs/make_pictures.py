@@ -61,7 +61,7 @@ def photograph(folder: Path = EXAMPLES) -> None:
     width, height = PHOTO_SIZE
     f = 0.5 * height / math.tan(math.radians(0.5 * PHOTO_CAMERA["vfov_deg"]))
     angles = torch.tensor([[PHOTO_CAMERA["roll_deg"]], [PHOTO_CAMERA["pitch_deg"]]])
-    camera = Camera.create("pinhole", f=f, size=(width, height))
+    camera = Camera.create("pinhole", f=f, size=(width, height), dtype=torch.float32)
     colours = render_scene(camera, from_roll_pitch(*angles.deg2rad()), PHOTO_TOWN, subpixels=3)[0]
     pixels = (255 * colours).round().to(torch.uint8).numpy()
     Image.fromarray(pixels).save(folder / "town.jpg", quality=92)
@@ -152,7 +152,7 @@ def field() -> Figure:
 
 
 def _view(f: float, roll: float, pitch: float, k1: float) -> tuple[Camera, Tensor]:
-    camera = Camera.create("simple_radial", f=f, size=SIZE, distortion=[k1])
+    camera = Camera.create("simple_radial", f=f, size=SIZE, distortion=[k1], dtype=torch.float32)
     return camera, from_roll_pitch(*torch.deg2rad(torch.tensor([[roll], [pitch]])))
 
 

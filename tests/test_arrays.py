@@ -73,7 +73,7 @@ class TestLibraries:
         assert arrays.common_namespace(1.0, array, VALUES) is arrays.namespace(VALUES)
         assert arrays.common_namespace(1.0, array) is arrays.namespace(array)
         assert arrays.common_namespace(1.0, np.float32) is arrays.namespace(array)
-        assert arrays.common_namespace(1.0, None) is arrays.namespace(VALUES)
+        assert arrays.common_namespace(1.0, None) is arrays.namespace(array)
 
 
 class TestDerivatives:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any, cast
@@ -49,6 +50,12 @@ async def served(app: FastAPI) -> AsyncIterator[httpx2.AsyncClient]:
         httpx2.AsyncClient(transport=transport, base_url="http://here") as client,
     ):
         yield client
+
+
+def run(work: Coroutine[Any, Any, None]) -> None:
+    """To its end, in a thread: the one of the tests may have a loop running, that of a browser."""
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(asyncio.run, work).result()
 
 
 def app_of(held: Held, limits: Limits, key: str | None = None) -> FastAPI:
@@ -137,7 +144,7 @@ class TestQueue:
                     await client.post("/v1/calibrate", files=files, data=NO_LINES)
                 ).status_code == 200
 
-        asyncio.run(main())
+        run(main())
 
     def test_clients_share_batches(self, held: Held, photo: bytes, taller: bytes) -> None:
         """And get their own answers."""
@@ -165,7 +172,7 @@ class TestQueue:
             assert sum(held.batches) == len(photos)
             assert len(held.batches) < len(photos)
 
-        asyncio.run(main())
+        run(main())
 
     @pytest.mark.parametrize("error", [RuntimeError, WorkerLostError])
     def test_one_does_not_spoil_the_others(
@@ -187,7 +194,7 @@ class TestQueue:
             assert first.status_code == last.status_code == 200
             assert "in the server's log" in sentence(bad, 422)
 
-        asyncio.run(main())
+        run(main())
 
     def test_too_slow(self, held: Held, photo: bytes) -> None:
         async def main() -> None:
@@ -198,7 +205,7 @@ class TestQueue:
                 assert "geocalib_waiting_images 0.0" in (await client.get("/metrics")).text
                 held.free.set()
 
-        asyncio.run(main())
+        run(main())
 
     def test_a_stop_finishes_what_was_accepted(self, held: Held, photo: bytes) -> None:
         async def main() -> None:
@@ -213,7 +220,7 @@ class TestQueue:
                 answer = await asked
             assert [record["error"] for record in answer.json()["results"]] == [None, None]
 
-        asyncio.run(main())
+        run(main())
 
 
 def test_slow_uploads(calibrator: Calibrator, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -232,7 +239,7 @@ def test_slow_uploads(calibrator: Calibrator, monkeypatch: pytest.MonkeyPatch) -
             assert "the upload took longer than 0.2 s" in sentence(answer, 408)
             assert time.monotonic() - began < 3
 
-    asyncio.run(main())
+    run(main())
 
 
 class TestGate:

@@ -35,7 +35,7 @@ import sys
 sys.modules["torch"] = None  # as if it were not installed
 import numpy as np
 from geocalib import Camera, Fields, fit, horizon, perspective_field
-camera = Camera.create("simple_radial", 30, (32, 24), [-0.1], dtype=torch.float32)
+camera = Camera.create("simple_radial", 30, (32, 24), [-0.1])
 gravity = np.array([[0.1, 0.9, 0.2]])
 gravity /= np.linalg.norm(gravity)
 up, latitude, valid = perspective_field(camera, gravity)
