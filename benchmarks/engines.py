@@ -46,7 +46,7 @@ def compare(one: Calibration, two: Calibration) -> dict[str, float]:
     found = {}
     for field in fields(one.fields):
         a, b = (getattr(seen.fields, field.name) for seen in (one, two))
-        found[f"field {field.name}"] = float((a - b).abs().max())
+        found[f"field {field.name}"] = float(abs(a - b).max())
     for name in ANGLES:
         found[name] = abs(getattr(one, name) - getattr(two, name))
         found[f"{name}, in sigmas"] = found[name] / getattr(one.sigma, name)

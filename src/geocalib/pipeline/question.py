@@ -40,14 +40,6 @@ class Question:
         errors: FieldErrors,
         warnings: tuple[str, ...],
         *,
-        focal: Known = None,
-        gravity: Known = None,
-        distortion: Known = None,
-        principal_point: Known = None,
-        aspect: Known = None,
-        vfov_deg: Known = None,
-        roll_deg: Known = None,
-        pitch_deg: Known = None,
         shared_intrinsics: bool | Sequence[int] = False,
         rig: Rig | None = None,
         exif: bool = True,
@@ -58,24 +50,16 @@ class Question:
         free_principal_point: float | None = None,
         crop: CropLike = None,
         prior: UsualPrior = "none",
+        **known: Known,
     ) -> Question:
-        """From the arguments of ``Calibrator.calibrate``."""
+        """From the arguments of ``Calibrator.calibrate``. known: those of ``Given.create``."""
         count = len(models)
         coupling = couple(count, groups_of(shared_intrinsics, count), rig)
-        check_models(models, coupling, distortion is not None)
-        given = Given.create(
-            next((model for model in models if model.wide), models[0]),
-            coupling,
-            focal=focal,
-            gravity=gravity,
-            distortion=distortion,
-            principal_point=principal_point,
-            aspect=aspect,
-            vfov_deg=vfov_deg,
-            roll_deg=roll_deg,
-            pitch_deg=pitch_deg,
-        )
-        if principal_point is not None and (crop is not None or free_principal_point is not None):
+        check_models(models, coupling, known.get("distortion") is not None)
+        wide = next((model for model in models if model.wide), models[0])
+        given = Given.create(wide, coupling, **known)
+        placed = crop is not None or free_principal_point is not None
+        if known.get("principal_point") is not None and placed:
             raise ConfigError(
                 "principal_point already says where it is; drop crop and free_principal_point"
             )
@@ -83,7 +67,7 @@ class Question:
             raise ConfigError("a rig takes no photographs as people do; drop prior")
         enabled = EnabledPriors.create(count, exif, sensors, crop, free_principal_point, prior)
         task = Task(models[0], given, coupling.camera, rig, enabled, errors, warnings, keep_fields)
-        rotation = rotation_of(any_rotation, gravity, roll_deg)
+        rotation = rotation_of(any_rotation, known.get("gravity"), known.get("roll_deg"))
         return cls(models, task, coupling, lines == "auto", rotation)
 
     def chunks(
