@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import errno
-import os
 import sys
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from typer.core import TyperGroup
 
 from geocalib.cli import (
     batch,
@@ -24,6 +21,7 @@ from geocalib.cli import (
     train,
     video,
 )
+from geocalib.cli.exits import SOME_FAILED, UNUSABLE, Plain
 from geocalib.cli.options import (
     Borders,
     Device,
@@ -52,10 +50,9 @@ from geocalib.cli.prior_options import (
     Switch,
     UsualPrior,
     Window,
-    spelt_out,
     window,
 )
-from geocalib.errors import GET_TORCH, ConfigError, GeoCalibError
+from geocalib.errors import ConfigError
 from geocalib.pipeline.request import (
     CameraModel,
     Engine,
@@ -70,50 +67,6 @@ from geocalib.pipeline.request import (
 if TYPE_CHECKING:
     from geocalib.cli.inputs import Found
     from geocalib.cli.warps import Warp
-
-SOME_FAILED = 1
-"""Exit code: some images have no answer; the others do."""
-UNUSABLE = 2
-"""Exit code: nothing was done, as the command asks for what there is not."""
-INTERRUPTED = 130
-BROKEN_PIPE = 141
-"""Exit codes: what shells expect of programs ended by Ctrl-C, or by their reader."""
-
-
-class Plain(TyperGroup):
-    """Turns every expected error of a command into one line and an exit code."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, spelt_out(args))
-
-    def invoke(self, ctx: Any) -> Any:
-        try:
-            return super().invoke(ctx)
-        except BrokenPipeError:
-            # Python would complain once more when it closes what nobody reads.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise typer.Exit(BROKEN_PIPE) from None
-        except KeyboardInterrupt as error:
-            _fail("; ".join(("interrupted", *error.args)))
-            raise typer.Exit(INTERRUPTED) from None
-        except GeoCalibError as error:
-            _fail(str(error))
-        except ModuleNotFoundError as error:
-            if error.name != "torch":
-                raise
-            _fail(f"{ctx.invoked_subcommand} needs torch: {GET_TORCH}")
-        except OSError as error:
-            # All other files are named where they are written.
-            full = error.filename is None and error.errno == errno.ENOSPC
-            name = "standard output" if full else error.filename
-            _fail(f"{name}: {error.strerror}" if name else str(error))
-        raise typer.Exit(UNUSABLE)
-
-
-def _fail(line: str) -> None:
-    from geocalib import console
-
-    console.fail(line)
 
 
 def _find(paths: list[str], recursive: bool = False) -> Found:

@@ -8,12 +8,10 @@ from typing import Annotated
 
 import typer
 
+from geocalib.cli.exits import SOME_FAILED
 from geocalib.cli.options import Device, LinesOption, Model, Weights, Workers
 from geocalib.cli.prior_options import Exif, Sensors, Switch
 from geocalib.pipeline.request import CameraModel, Lines, Network, Request
-
-SOME_FAILED = 1
-"""Exit code: some photos have no answer; the others do."""
 
 
 class Where(StrEnum):

@@ -8,11 +8,9 @@ from typing import Annotated
 
 import typer
 
+from geocalib.cli.exits import SOME_FAILED
 from geocalib.cli.options import Overwrite
 from geocalib.cli.poses import PoseFormat, Sources
-
-SOME_FAILED = 1
-"""Exit code: some photos have no pose, or some lines were left out."""
 
 
 def command(

@@ -47,8 +47,8 @@ def row(outcome: Outcome) -> Row:
     distortion = zip(names, outcome.distortion, sigma.distortion, strict=True)
     return (
         name,
-        Text(_value(outcome.roll_deg, sigma.roll_deg, "+.2f")),
-        Text(_value(outcome.pitch_deg, sigma.pitch_deg, "+.2f")),
+        Text(_value(outcome.roll_deg, sigma.roll_deg, "+z.2f")),
+        Text(_value(outcome.pitch_deg, sigma.pitch_deg, "+z.2f")),
         Text(_value(outcome.vfov_deg, sigma.vfov_deg, ".1f")),
         Text(_value(outcome.fy, sigma.focal, ".0f")),
         Text("\n".join(f"{name} {_value(value, s, '+.4f')}" for name, value, s in distortion)),

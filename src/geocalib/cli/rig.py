@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from geocalib.cli.exits import SOME_FAILED
 from geocalib.cli.options import Device, Overwrite, Weights, chosen_format
 from geocalib.cli.prior_options import Exif, Switch
 from geocalib.errors import ConfigError
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
 
     from geocalib.result.calibration import Outcome
     from geocalib.rig import RigDescription, Shots
-
-SOME_FAILED = 1
-"""Exit code: some photos have no answer; the others do."""
 
 
 def command(

@@ -10,6 +10,7 @@ import typer
 from geocalib.cli.options import Device, Weights
 from geocalib.errors import ConfigError, MissingPackageError
 from geocalib.pipeline.request import Engine, Network
+from geocalib.server.limits import Limits
 
 KEY = "GEOCALIB_API_KEY"
 
@@ -26,24 +27,26 @@ def command(
     ] = None,
     megabytes: Annotated[
         float, typer.Option(min=0.001, help="Most in the body of a request.")
-    ] = 64.0,
-    megapixels: Annotated[float, typer.Option(min=0.001, help="Most in an image.")] = 50.0,
-    images: Annotated[int, typer.Option(min=1, help="Most in a request.")] = 64,
+    ] = Limits.megabytes,
+    megapixels: Annotated[
+        float, typer.Option(min=0.001, help="Most in an image.")
+    ] = Limits.megapixels,
+    images: Annotated[int, typer.Option(min=1, help="Most in a request.")] = Limits.images,
     seconds: Annotated[
         float, typer.Option(min=0.1, help="Most for an upload, and for its answer.")
-    ] = 60.0,
+    ] = Limits.seconds,
     queue: Annotated[
         int, typer.Option(min=1, help="Most images that wait; further ones get 429.")
-    ] = 256,
+    ] = Limits.queue,
     upload_megabytes: Annotated[
         float, typer.Option(min=0.001, help="Most of all requests together.")
-    ] = 1024.0,
+    ] = Limits.upload_megabytes,
     kept: Annotated[
         int, typer.Option(min=0, help="Photos whose fields are kept for refits, some 0.2 MB each.")
-    ] = 256,
+    ] = Limits.kept,
     kept_minutes: Annotated[
         float, typer.Option(min=0, help="For how long after they were last asked for.")
-    ] = 15.0,
+    ] = Limits.kept_minutes,
     workers: Annotated[
         int | None,
         typer.Option(
@@ -78,7 +81,6 @@ def command(
         os.environ.update(environment(1))
     from geocalib.cli.network import load
     from geocalib.server.app import create_app
-    from geocalib.server.limits import Limits
     from geocalib.server.run import run
 
     limits = Limits(

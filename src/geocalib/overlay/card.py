@@ -112,8 +112,7 @@ def numbers(calibration: Calibration) -> list[tuple[str, str, str]]:
             rows.append((f"{name}, px", value, error, ""))
     told = []
     for name, value, error, unit in rows:
-        # Adding 0 takes the sign off a 0.
-        text = with_sigma(value + 0.0, error, unit) if math.isfinite(value) else "undefined"
+        text = with_sigma(value, error, unit) if math.isfinite(value) else "undefined"
         # The value and what is said about it stand in columns of their own.
         value_text, _, sigma_text = text.replace("-", "−").partition(" ")
         told.append((name, value_text, sigma_text))

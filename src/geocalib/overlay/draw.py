@@ -236,16 +236,18 @@ def with_sigma(value: float, sigma: float, unit: str = "") -> str:
 
     >>> with_sigma(12.3456, 0.0812, "°")
     '12.35° ± 0.08°'
+    >>> with_sigma(-0.04, 0.1)
+    '0.0 ± 0.1'
     >>> with_sigma(-0.5, 0.0)
     '-0.5 (fixed)'
     """
     if sigma == 0:
-        return f"{value:.4g}{unit} (fixed)"
+        return f"{value:z.4g}{unit} (fixed)"
     if not math.isfinite(sigma):
-        return f"{value:.1f}{unit} ± ?"
+        return f"{value:z.1f}{unit} ± ?"
     exponent = int(f"{sigma:.0e}".partition("e")[2])
     digits = min(max(1, -exponent), 5)
-    return f"{value:.{digits}f}{unit} ± {sigma:.{digits}f}{unit}"
+    return f"{value:z.{digits}f}{unit} ± {sigma:.{digits}f}{unit}"
 
 
 def fit_figure(

@@ -11,12 +11,13 @@ import numpy as np
 from geocalib.arrays import is_tensor
 from geocalib.cameras.base import CameraModel
 from geocalib.cameras.registry import get_model
-from geocalib.errors import ConfigError, CouplingError
+from geocalib.errors import ConfigError, CouplingError, ImageError
 from geocalib.imaging import ImageSource
 from geocalib.pipeline.rotation import AnyRotation
 from geocalib.pipeline.solve import KeepFields
 from geocalib.priors.crop import CropLike
 from geocalib.priors.enabled import UsualPrior
+from geocalib.result.calibration import Calibration, Failure, Outcome
 from geocalib.solver import Rig
 from geocalib.solver.coupling import Coupling
 from geocalib.solver.priors import Known
@@ -65,6 +66,13 @@ def listed(
     if isinstance(images, Sequence) and not isinstance(images, str | bytes):
         return images, False
     return [images], True
+
+
+def alone_of(outcomes: Sequence[Outcome]) -> Calibration:
+    """The answer for a single image, or an error."""
+    if isinstance(outcomes[0], Failure):
+        raise ImageError(outcomes[0].error)
+    return outcomes[0]
 
 
 def models_of(camera_model: CameraModels, count: int) -> list[CameraModel]:

@@ -14,7 +14,7 @@ from typing import Literal, Unpack, overload
 
 from geocalib.cameras import get_model
 from geocalib.cameras.base import CameraModel
-from geocalib.errors import ConfigError, ImageError
+from geocalib.errors import ConfigError
 from geocalib.imaging import ImageSource
 from geocalib.nets.card import WeightCard
 from geocalib.pipeline.arguments import (
@@ -22,6 +22,7 @@ from geocalib.pipeline.arguments import (
     Knowns,
     LinesMode,
     Options,
+    alone_of,
     listed,
     models_of,
 )
@@ -204,7 +205,7 @@ class Calibrator:
         if lines == "only":
             check_nothing_told(known, rotation)
             outcomes = list(map(lines_of_image, sources, models))
-            return _alone(outcomes) if alone else outcomes
+            return alone_of(outcomes) if alone else outcomes
         # What is wrong with the call is said before the network has seen the images.
         question = self._question(models, lines, any_rotation, **known)
         rows, chunks = zip(*question.chunks(sources, size_of_chunks(self._engine)), strict=True)
@@ -215,7 +216,7 @@ class Calibrator:
             answers = stream(self._engine, self.recipe, chunks, None)
         by_row = dict(zip(chain.from_iterable(rows), answers, strict=True))
         outcomes = [by_row[index] for index in range(count)]
-        return _alone(outcomes) if alone else outcomes
+        return alone_of(outcomes) if alone else outcomes
 
     def calibrate_many(
         self,
@@ -393,10 +394,3 @@ class Calibrator:
         self, sources: Sequence[ImageSource], with_lines: bool, any_rotation: Mode
     ) -> Iterator[Seen | Failure]:
         return see(self._engine, sources, with_lines, any_rotation)
-
-
-def _alone(outcomes: Sequence[Outcome]) -> Calibration:
-    """The answer for a single image."""
-    if isinstance(outcomes[0], Failure):
-        raise ImageError(outcomes[0].error)
-    return outcomes[0]

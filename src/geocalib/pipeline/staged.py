@@ -1,7 +1,7 @@
 """The stages apart: workers prepare and solve, and an accelerator in this process sees in between.
 
-Each chunk is one batch. Which photos are seen together depends on their order alone, and as every
-batch has one size, an answer does not depend on the others in its own.
+Each chunk is one batch, filled up to one size. Which photos are seen together depends on their
+order alone, so that the same photos in the same order get the same answers.
 """
 
 from __future__ import annotations
