@@ -27,6 +27,7 @@ from geocalib.training.config import TrainingConfig, WorldConfig, read_config
 from geocalib.training.loop import LIGHT, TABLES, Budget, Places, train
 from geocalib.training.processes import Process, join
 from geocalib.training.trainer import Trainer
+from geocalib.training.widen import widened
 from geocalib.training.worlds import panoramas
 
 SHARP = "sharp"
@@ -57,7 +58,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--minutes", type=float, help="stop in time to be done by then")
     parser.add_argument("--steps", type=int, help="stop at this step")
     parser.add_argument("--encoder", type=Path, help="pretrained weights of the encoder")
-    parser.add_argument("--init", type=Path, help="exported weights to start from, as DIR/raw")
+    parser.add_argument(
+        "--init",
+        type=Path,
+        help="exported weights to start from, as DIR/raw; also of a narrower network",
+    )
     parser.add_argument(
         "--levels", type=Path, help="table of tilted panoramas; made with --init if missing"
     )
@@ -94,7 +99,9 @@ def _run(options: argparse.Namespace, start: float) -> None:
             assert isinstance(encoder, Encoder)
             load_pretrained(encoder, options.encoder)
         if options.init is not None:
-            network.load_state_dict(checkpoint.import_shards(options.init))
+            given = checkpoint.import_shards(options.init)
+            generator = torch.Generator().manual_seed(config.seed)
+            network.load_state_dict(widened(given, network.state_dict(), generator))
         if options.levels is not None:
             bank = level_bank(bank, options.levels, network.to(process.device), config)
         rendered = worlds.result()

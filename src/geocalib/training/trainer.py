@@ -101,9 +101,21 @@ class Trainer:
                 self.average.update(config.optimiser.average)
             else:
                 self.skipped += 1
+                self._tell_skipped()
             self.optimiser.zero_grad(set_to_none=True)
         self.steps += 1
         return StepReport(losses.parts, norm, factor * config.optimiser.rate, len(batch.images))
+
+    def _tell_skipped(self) -> None:
+        broken = [
+            name
+            for name, value in self.network.named_parameters()
+            if value.grad is not None and not bool(torch.isfinite(value.grad).all())
+        ]
+        print(
+            f"step {self.steps} skipped: {len(broken)} bad gradients, from {broken[-1]} back",
+            flush=True,
+        )
 
     def _seed(self) -> None:
         seed = (self.config.seed * 1_000_003 + self.steps) * 1009 + self.process.rank
