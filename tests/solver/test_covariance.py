@@ -11,7 +11,7 @@ from torch import Tensor
 from geocalib.cameras import MODELS, Camera
 from geocalib.geometry.fields import Fields
 from geocalib.solver import FitOptions, Prior, fit
-from samples import ALL_MODELS
+from lenses import ALL_MODELS
 from views import random_cameras, random_gravity, see, with_noise, with_outliers
 
 IMAGES = 150

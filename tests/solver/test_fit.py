@@ -11,7 +11,7 @@ from geocalib.cameras import MODELS
 from geocalib.errors import CameraError, FieldError
 from geocalib.geometry.fields import Fields
 from geocalib.solver import FitOptions, Prior, Status, fit
-from samples import ALL_MODELS
+from lenses import ALL_MODELS
 from views import (
     gravity_error_deg,
     random_cameras,
