@@ -21,6 +21,17 @@ BLOCKED = "import sys; sys.modules['torch'] = None\n"
 
 COMMAND = BLOCKED + "from geocalib.cli.app import main; main()"
 
+COMMANDS = (
+    BLOCKED
+    + """
+import json
+from geocalib.cli.app import app
+for words in json.loads(sys.argv[1]):
+    app(words, standalone_mode=False)
+"""
+)
+"""Several of them, given as JSON, in one process."""
+
 
 def run(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     """A program of its own, with one thread."""
@@ -44,7 +55,7 @@ def test_answers_are_those_with_torch(tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()
     kept = out / "one.jsonl"
-    for arguments in (
+    commands = (
         ["calibrate", PHOTO, "--json", "-o", kept],
         ["calibrate", *photos, "--shared", "--json", "-o", out / "set.jsonl"],
         ["calibrate", PHOTO, "--lines", "only", "--json", "-o", out / "lines.jsonl"],
@@ -52,9 +63,9 @@ def test_answers_are_those_with_torch(tmp_path: Path) -> None:
         ["rectify", PHOTO, "--calibration", kept, "-o", out / "rectified.png"],
         ["info"],
         ["info", PHOTO],
-    ):
-        done = run(COMMAND, *map(str, arguments))
-        assert done.returncode == 0, done.stderr
+    )
+    done = run(COMMANDS, json.dumps(commands, default=str))
+    assert done.returncode == 0, done.stderr
     calibrator = Calibrator(device="cpu", engine="torch")
     records = {
         name: [json.loads(line) for line in (out / f"{name}.jsonl").read_text().splitlines()]
