@@ -10,7 +10,8 @@ throughput  so many clients, each with a photo of its own size and content, one 
             which is a checksum of the photo, size and numbers.
 latency     requests that come at random at half that pace: median and 99th percentile.
 refit       one photo again and again with other things known, as a slider does it.
-memory      10,000 requests of all kinds: resident memory after each tenth.
+memory      10,000 requests of all kinds: resident memory after each twentieth, and since the cache
+            of fields was full.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import asyncio
 import hashlib
 import io
 import json
+import re
 import statistics
 import subprocess
 import sys
@@ -46,6 +48,7 @@ COMPARED = {"fy": 1e-3, "roll_deg": 0.02, "pitch_deg": 0.02}
 """Numbers of an answer, and how far apart two may be: fy as a share, angles in degrees. Networks
 round otherwise in batches of another size."""
 ROUNDS = 3
+KEPT = re.compile(r"^geocalib_kept_photos (\d+)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -248,10 +251,12 @@ def refit(served: Served, own: Own, count: int = 60) -> None:
 
 
 def memory(served: Served, own: Own, count: int) -> None:
-    """Of ten requests one calibrates and one fits again; the others are of all kinds."""
+    """Of ten requests one calibrates and one fits again; the others are of all kinds. Until as many
+    photos are kept as may be, memory has to grow; from then on it must not."""
     record: dict[str, Any] = {}
-    readings = []
+    full: list[tuple[int, float]] = []
     with httpx2.Client(base_url=served.address, timeout=120) as client:
+        most = client.get("/v1/models").json()["limits"]["kept"]
         for index in range(count):
             match index % 10:
                 case 0:
@@ -266,11 +271,25 @@ def memory(served: Served, own: Own, count: int) -> None:
                 case _:
                     half = own.data[: index % len(own.data)]
                     client.post("/v1/calibrate", files={"image": half})
-            if (index + 1) % max(1, count // 10) == 0:
-                readings.append(resident_megabytes(served.process.pid))
-                print(f"  {index + 1} requests, {readings[-1]:.0f} MB", flush=True)
-    growth = readings[-1] / readings[len(readings) // 2 - 1] - 1
-    print(f"memory: {100 * growth:+.1f}% over the last half of {count} requests")
+            if (index + 1) % max(1, count // 20) == 0:
+                told = KEPT.search(client.get("/metrics").text)
+                kept = int(told[1]) if told else 0
+                each = resident_megabytes(served.process.pid)
+                print(
+                    f"  {index + 1} requests, {kept} photos kept: {sum(each):.0f} MB, "
+                    f"{each[0]:.0f} of them the server's, the others its workers'",
+                    flush=True,
+                )
+                if kept == most:
+                    full.append((index + 1, sum(each)))
+    if len(full) < 2:
+        print(f"memory: {most} photos were never kept; it has to grow until then")
+        return
+    (first, start), (last, end) = full[0], full[-1]
+    print(
+        f"memory: {start:.0f} MB after {first} requests, when the cache of fields was full, "
+        f"{end:.0f} MB after {last}: {1024 * (end - start) / (last - first):+.1f} kB a request"
+    )
 
 
 def main() -> None:
