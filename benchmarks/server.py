@@ -5,9 +5,9 @@ python benchmarks/server.py --only throughput        or: latency, refit, memory
 python benchmarks/server.py --clients 16 --seconds 20
 
 throughput  so many clients, each with a photo of its own size and content, one request after the
-            other; the same photos through ``Calibrator.calibrate_many`` before and after, in turns,
-            as the machine's pace changes. Every answer is held against the client's own: its name,
-            which is a checksum of the photo, size and numbers.
+            other, for so long; the same photos through ``Calibrator.calibrate_many`` before and
+            after, in turns, as the machine's pace changes. Every answer is held against the
+            client's own: its name, which is a checksum of the photo, size and numbers.
 latency     requests that come at random at half that pace: median and 99th percentile.
 refit       one photo again and again with other things known, as a slider does it.
 memory      10,000 requests of all kinds: resident memory after each twentieth, and since the cache
@@ -21,6 +21,7 @@ import asyncio
 import hashlib
 import io
 import json
+import math
 import re
 import statistics
 import subprocess
@@ -47,7 +48,7 @@ TOWN = ROOT / "examples" / "town.jpg"
 COMPARED = {"fy": 1e-3, "roll_deg": 0.02, "pitch_deg": 0.02}
 """Numbers of an answer, and how far apart two may be: fy as a share, angles in degrees. Networks
 round otherwise in batches of another size."""
-ROUNDS = 3
+ROUNDS = 2
 KEPT = re.compile(r"^geocalib_kept_photos (\d+)", re.MULTILINE)
 
 
@@ -58,6 +59,10 @@ class Own:
     data: bytes
     size: tuple[int, int]
     name: str
+    form: bytes
+    """What is sent; clients do not compute while cores are measured."""
+    kind: str
+    """Its content type."""
 
 
 def photos(count: int) -> list[Own]:
@@ -69,8 +74,10 @@ def photos(count: int) -> list[Own]:
         picture = town.crop((left, top, left + 720, top + 540)).resize(size)
         file = io.BytesIO()
         picture.save(file, "JPEG", quality=90)
-        name = hashlib.sha256(file.getvalue()).hexdigest()
-        owned.append(Own(file.getvalue(), size, name))
+        data = file.getvalue()
+        name = hashlib.sha256(data).hexdigest()
+        sent = httpx2.Request("POST", "http://server", files={"image": (name, data)})
+        owned.append(Own(data, size, name, sent.read(), sent.headers["content-type"]))
     return owned
 
 
@@ -115,9 +122,9 @@ class Bare:
         assert self._process.stdin is not None
         print(seconds, file=self._process.stdin, flush=True)
         self._read()
-        before = processor_seconds(self._process.pid)
+        before = sum(processor_seconds(self._process.pid))
         pace, count = map(float, self._read().split())
-        return pace, (processor_seconds(self._process.pid) - before) / count
+        return pace, (sum(processor_seconds(self._process.pid)) - before) / count
 
     def _read(self) -> str:
         assert self._process.stdout is not None
@@ -142,27 +149,57 @@ def wrong(own: Own, truth: dict[str, Any], answer: httpx2.Response) -> str | Non
 
 
 async def post(client: httpx2.AsyncClient, own: Own) -> httpx2.Response:
-    return await client.post("/v1/calibrate", files={"image": (own.name, own.data)})
+    headers = {"content-type": own.kind}
+    return await client.post("/v1/calibrate", content=own.form, headers=headers)
+
+
+@dataclass(frozen=True)
+class Driven:
+    """What became of the requests of clients."""
+
+    count: int
+    """Answers while all of them asked."""
+    pace: float
+    """Of these a second."""
+    client_cost: float
+    """What this process computed for each, seconds."""
+    answers: int
+    """All of them, before and after included."""
+    faults: list[str]
+    """What was wrong with them."""
 
 
 async def drive(
     address: str, owned: Sequence[Own], truths: Sequence[dict[str, Any]], seconds: float
-) -> tuple[int, float, list[str]]:
-    """Answers, images a second, and what was wrong, of clients that ask one after the other."""
+) -> Driven:
+    """Clients that ask one after the other, for so long once all of them have been answered."""
     limits = httpx2.Limits(max_connections=None)
+    came: list[float] = []
+    verdicts: list[str | None] = []
+    waiting = set(range(len(owned)))
+    settled = asyncio.Event()
     async with httpx2.AsyncClient(base_url=address, timeout=120, limits=limits) as client:
-        began = time.perf_counter()
+        end = math.inf
 
-        async def ask(own: Own, truth: dict[str, Any]) -> list[str | None]:
-            verdicts = []
-            while time.perf_counter() - began < seconds:
-                verdicts.append(wrong(own, truth, await post(client, own)))
-            return verdicts
+        async def ask(number: int) -> None:
+            while time.perf_counter() < end:
+                answer = await post(client, owned[number])
+                came.append(time.perf_counter())
+                verdicts.append(wrong(owned[number], truths[number], answer))
+                waiting.discard(number)
+                if not waiting:
+                    settled.set()
 
-        every = await asyncio.gather(*map(ask, owned, truths))
-        spent = time.perf_counter() - began
-    verdicts = [verdict for some in every for verdict in some]
-    return len(verdicts), len(verdicts) / spent, [verdict for verdict in verdicts if verdict]
+        asking = asyncio.gather(*map(ask, range(len(owned))))
+        await settled.wait()
+        began, busy = time.perf_counter(), time.process_time()
+        end = began + seconds
+        await asyncio.sleep(seconds)
+        busy = time.process_time() - busy
+        # Those who wait still get their answers; nobody asks any more, so they are no measure.
+        await asking
+    count = sum(began <= at < end for at in came)
+    return Driven(count, count / seconds, busy / count, len(came), [v for v in verdicts if v])
 
 
 async def arrive(address: str, owned: Sequence[Own], pace: float, seconds: float) -> list[float]:
@@ -186,27 +223,28 @@ async def arrive(address: str, owned: Sequence[Own], pace: float, seconds: float
 
 def throughput(served: Served, owned: Sequence[Own], seconds: float) -> float:
     bare = Bare(len(owned))
-    truths = bare.records
-    asyncio.run(drive(served.address, owned, truths, 3))
     ratios, costs, paces, answers, faults = [], [], [], 0, []
-    before = bare.run(seconds / ROUNDS)
+    before = bare.run(seconds / 2)
     for _ in range(ROUNDS):
+        idle = processor_seconds(served.process.pid)
+        driven = asyncio.run(drive(served.address, owned, bare.records, seconds))
         busy = processor_seconds(served.process.pid)
-        count, pace, found = asyncio.run(drive(served.address, owned, truths, seconds / ROUNDS))
-        cost = (processor_seconds(served.process.pid) - busy) / count
-        after = bare.run(seconds / ROUNDS)
+        after = bare.run(seconds / 2)
         alone, alone_cost = (0.5 * (one + other) for one, other in zip(before, after, strict=True))
+        cost = (sum(busy) - sum(idle)) / driven.answers
+        own = (busy[0] - idle[0]) / driven.answers
         print(
             f"  bare {alone:.2f} images/s at {alone_cost:.3f} s of a core each, "
-            f"server {pace:.2f} at {cost:.3f}",
+            f"server {driven.pace:.2f} at {cost:.3f}, {own:.3f} of it not its workers'; clients "
+            f"{driven.client_cost:.3f}",
             flush=True,
         )
-        ratios.append(pace / alone)
+        ratios.append(driven.pace / alone)
         costs.append(alone_cost / cost)
-        paces.append(pace)
+        paces.append(driven.pace)
         before = after
-        answers += count
-        faults += found
+        answers += driven.answers
+        faults += driven.faults
     bare.close()
     print(
         f"throughput: {statistics.median(ratios):.2f} of the bare pipeline's (at least 0.85); by "

@@ -46,14 +46,14 @@ def resident_megabytes(process: int) -> list[float]:
     return [int(line) / 1024 for text in texts for line in re.findall(r"VmRSS:\s*(\d+) kB", text)]
 
 
-def processor_seconds(process: int) -> float:
-    """What a process and its workers have computed."""
-    ticks = 0
+def processor_seconds(process: int) -> list[float]:
+    """What a process, and each of its workers, has computed."""
+    seconds = []
     for each in family(process):
         # The name before them may hold spaces.
         fields = Path("/proc", str(each), "stat").read_text().rpartition(")")[2].split()
-        ticks += int(fields[11]) + int(fields[12])
-    return ticks / os.sysconf("SC_CLK_TCK")
+        seconds.append((int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"))
+    return seconds
 
 
 def main() -> None:

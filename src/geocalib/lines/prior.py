@@ -65,7 +65,7 @@ class Prior:
         turn, slope = self._turn(guess, layout), self._slope(guess, layout)
         time = weight[:, None, None] * times(turn, time_force)
         camera = weight[:, None] * times(np.swapaxes(slope, -1, -2), camera_force)
-        arrow = self.stiffness_at(guess, layout)
+        arrow = self._stiffness_along(turn, slope)
         arrow = Arrow(
             weight[:, None, None, None] * arrow.A,
             weight[:, None, None, None] * arrow.B,
@@ -75,7 +75,11 @@ class Prior:
 
     def stiffness_at(self, guess: Guess, layout: Layout) -> Arrow:
         """That against small steps from guesses."""
-        stiff, turn, slope = self.stiffness, self._turn(guess, layout), self._slope(guess, layout)
+        return self._stiffness_along(self._turn(guess, layout), self._slope(guess, layout))
+
+    def _stiffness_along(self, turn: Array, slope: Array) -> Arrow:
+        """That against small steps, which turn (R, T, a, a) and slope (R, Q, Q) lead to."""
+        stiff = self.stiffness
         return Arrow(
             turn @ stiff.A @ np.swapaxes(turn, -1, -2),
             turn @ stiff.B @ slope[:, None],
