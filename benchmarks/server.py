@@ -29,6 +29,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -49,6 +50,8 @@ COMPARED = {"fy": 1e-3, "roll_deg": 0.02, "pitch_deg": 0.02}
 """Numbers of an answer, and how far apart two may be: fy as a share, angles in degrees. Networks
 round otherwise in batches of another size."""
 ROUNDS = 2
+PAUSE_SECONDS = 0.05
+"""Between the answers of one batch and those of the next, at least."""
 KEPT = re.compile(r"^geocalib_kept_photos (\d+)", re.MULTILINE)
 
 
@@ -95,7 +98,8 @@ for line in sys.stdin:
     list(islice(outcomes, {ahead}))
     print("now", flush=True)
     began, done = time.perf_counter(), 0
-    while time.perf_counter() - began < float(line):
+    # They come by the chunk; a part of one would be none of the pace.
+    while time.perf_counter() - began < float(line) or done % {together}:
         next(outcomes)
         done += 1
     print(done / (time.perf_counter() - began), done, flush=True)
@@ -108,9 +112,10 @@ class Bare:
     def __init__(self, count: int) -> None:
         cores = threads()
         # What was finished while nobody asked is no measure of pace.
-        ahead = cores * (1 + AHEAD) * TOGETHER
+        together = cores * TOGETHER
+        ahead = (1 + AHEAD) * together
         paths = [str(ROOT / "benchmarks")]
-        script = BARE.format(paths=paths, count=count, cores=cores, ahead=ahead)
+        script = BARE.format(paths=paths, count=count, cores=cores, ahead=ahead, together=together)
         pipe = subprocess.PIPE
         self._process = subprocess.Popen(
             [sys.executable, "-c", script], stdin=pipe, stdout=pipe, text=True
@@ -157,16 +162,22 @@ async def post(client: httpx2.AsyncClient, own: Own) -> httpx2.Response:
 class Driven:
     """What became of the requests of clients."""
 
-    count: int
-    """Answers while all of them asked."""
     pace: float
-    """Of these a second."""
+    """Answers a second while all of them asked."""
     client_cost: float
     """What this process computed for each, seconds."""
     answers: int
-    """All of them, before and after included."""
     faults: list[str]
     """What was wrong with them."""
+
+
+def pace_of(came: Sequence[float], began: float, end: float) -> float:
+    """Answers a second. They come by the batch: from the end of a batch to that of another."""
+    within = sorted(at for at in came if began <= at < end)
+    ends = [i for i, (at, after) in enumerate(pairwise(within)) if after - at > PAUSE_SECONDS]
+    if len(ends) < 2:  # One after the other, as an accelerator gives them.
+        return len(within) / (end - began)
+    return (ends[-1] - ends[0]) / (within[ends[-1]] - within[ends[0]])
 
 
 async def drive(
@@ -177,8 +188,8 @@ async def drive(
     came: list[float] = []
     verdicts: list[str | None] = []
     waiting = set(range(len(owned)))
-    settled = asyncio.Event()
-    async with httpx2.AsyncClient(base_url=address, timeout=120, limits=limits) as client:
+    settled, busy = asyncio.Event(), time.process_time()
+    async with httpx2.AsyncClient(base_url=address, timeout=600, limits=limits) as client:
         end = math.inf
 
         async def ask(number: int) -> None:
@@ -192,20 +203,18 @@ async def drive(
 
         asking = asyncio.gather(*map(ask, range(len(owned))))
         await settled.wait()
-        began, busy = time.perf_counter(), time.process_time()
+        began = time.perf_counter()
         end = began + seconds
-        await asyncio.sleep(seconds)
-        busy = time.process_time() - busy
-        # Those who wait still get their answers; nobody asks any more, so they are no measure.
+        # Those who wait by then get their answers; nobody asks any more, so they are no measure.
         await asking
-    count = sum(began <= at < end for at in came)
-    return Driven(count, count / seconds, busy / count, len(came), [v for v in verdicts if v])
+    cost = (time.process_time() - busy) / len(came)
+    return Driven(pace_of(came, began, end), cost, len(came), [v for v in verdicts if v])
 
 
 async def arrive(address: str, owned: Sequence[Own], pace: float, seconds: float) -> list[float]:
     """Seconds that each request took; they arrive at random, so many a second."""
     random, took, tasks = Random(0), [], []
-    async with httpx2.AsyncClient(base_url=address, timeout=120) as client:
+    async with httpx2.AsyncClient(base_url=address, timeout=600) as client:
 
         async def ask(own: Own) -> None:
             began = time.perf_counter()
@@ -293,7 +302,7 @@ def memory(served: Served, own: Own, count: int) -> None:
     photos are kept as may be, memory has to grow; from then on it must not."""
     record: dict[str, Any] = {}
     full: list[tuple[int, float]] = []
-    with httpx2.Client(base_url=served.address, timeout=120) as client:
+    with httpx2.Client(base_url=served.address, timeout=600) as client:
         most = client.get("/v1/models").json()["limits"]["kept"]
         for index in range(count):
             match index % 10:
@@ -338,7 +347,7 @@ def main() -> None:
     parser.add_argument("--only", choices=("throughput", "latency", "refit", "memory"))
     asked = parser.parse_args()
     owned = photos(asked.clients)
-    with Served("--queue", "1024") as served:
+    with Served("--queue", "1024", "--seconds", "600") as served:
         pace = 0.0
         if asked.only in (None, "throughput", "latency"):
             pace = throughput(served, owned, asked.seconds)

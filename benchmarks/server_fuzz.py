@@ -18,6 +18,7 @@ import sys
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import httpx2
@@ -34,9 +35,10 @@ SLOWEST_SECONDS = 30.0
 def family(process: int) -> list[int]:
     """A process and those that it started."""
     found = [process]
-    for task in Path("/proc", str(process), "task").iterdir():
-        for child in (task / "children").read_text().split():
-            found += family(int(child))
+    for thread in Path("/proc", str(process), "task").iterdir():
+        with suppress(FileNotFoundError):  # It has ended meanwhile.
+            for child in (thread / "children").read_text().split():
+                found += family(int(child))
     return found
 
 
