@@ -65,7 +65,7 @@ class Prior:
         turn, slope = self._turn(guess, layout), self._slope(guess, layout)
         time = weight[:, None, None] * times(turn, time_force)
         camera = weight[:, None] * times(np.swapaxes(slope, -1, -2), camera_force)
-        arrow = self._stiffness_along(turn, slope)
+        arrow = self._stiffness(turn, slope)
         arrow = Arrow(
             weight[:, None, None, None] * arrow.A,
             weight[:, None, None, None] * arrow.B,
@@ -75,10 +75,13 @@ class Prior:
 
     def stiffness_at(self, guess: Guess, layout: Layout) -> Arrow:
         """That against small steps from guesses."""
-        return self._stiffness_along(self._turn(guess, layout), self._slope(guess, layout))
+        return self._stiffness(self._turn(guess, layout), self._slope(guess, layout))
 
-    def _stiffness_along(self, turn: Array, slope: Array) -> Arrow:
-        """That against small steps, which turn (R, T, a, a) and slope (R, Q, Q) lead to."""
+    def cost(self, guess: Guess, layout: Layout) -> Array:
+        """(R,) of guesses."""
+        return student_cost(self._forces(guess, layout)[2])
+
+    def _stiffness(self, turn: Array, slope: Array) -> Arrow:
         stiff = self.stiffness
         return Arrow(
             turn @ stiff.A @ np.swapaxes(turn, -1, -2),
@@ -114,6 +117,8 @@ class Prior:
     def _slope(self, guess: Guess, layout: Layout) -> Array:
         """(R, Q, Q) how that changes with the intrinsics."""
         rows, cameras, own = len(guess), len(layout.size), layout.intrinsics
+        if not layout.free.distortion:
+            return np.broadcast_to(np.eye(cameras * own), (rows, cameras * own, cameras * own))
         slope = np.zeros((rows, cameras, own, cameras, own))
         each = np.arange(cameras)
         shrunk = self._shrunk(guess, layout)
