@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -32,24 +33,42 @@ class Recipe:
     weights: str | Path
     engine: EngineName
     device: str
-    half: bool = False
     compile: bool = False
+
+    @property
+    def certain(self) -> bool:
+        """Whether nothing can be wrong with it: the packaged weights, where they always run."""
+        usual = self.engine in ("auto", "onnx") and self.device in ("auto", "cpu")
+        return self.weights == "lean" and usual and not self.compile
 
     def load(self) -> OnnxEngine | TorchEngine:
         """Such an engine."""
-        return load_engine(
-            self.weights, self.engine, self.device, half=self.half, compile=self.compile
-        )
+        return load_engine(self.weights, self.engine, self.device, self.compile)
+
+
+class Loading:
+    """An engine in the making, in a thread of its own: meanwhile modules are imported and photos
+    decoded."""
+
+    def __init__(self, recipe: Recipe) -> None:
+        self.recipe = recipe
+        with_one = ThreadPoolExecutor(1, "geocalib-engine")
+        self._engine = with_one.submit(recipe.load)
+        with_one.shutdown(wait=False)
+
+    def engine(self) -> OnnxEngine | TorchEngine:
+        """The engine, when it is ready; an error if there can be none."""
+        return self._engine.result()
 
 
 def load_engine(
-    weights: str | Path, engine: EngineName, device: str, *, half: bool, compile: bool
+    weights: str | Path, engine: EngineName, device: str, compile: bool
 ) -> OnnxEngine | TorchEngine:
     """The engine of a name, with a network on a device. All as ``Calibrator`` takes it."""
     if engine not in get_args(EngineName):
         raise ConfigError(f"engine is {engine!r}; known: {', '.join(get_args(EngineName))}")
     if engine == "auto":
-        engine = "torch" if half or compile else choose(weights, device)
+        engine = "torch" if compile else choose(weights, device)
     if engine == "torch":
         if find_spec("torch") is None:
             wish = "this engine" if weights == "lean" else str(weights)
@@ -58,9 +77,9 @@ def load_engine(
         from geocalib.pipeline.torch_engine import TorchEngine, find_device
 
         place = find_device(device)
-        return TorchEngine(networks.load_network(weights), place, half=half, compile=compile)
-    if half or compile:
-        raise ConfigError("bfloat16 and compile need the engine torch")
+        return TorchEngine(networks.load_network(weights), place, compile)
+    if compile:
+        raise ConfigError("compile needs the engine torch")
     from geocalib.pipeline.onnx_engine import OnnxEngine
 
     return OnnxEngine(weights, device)
