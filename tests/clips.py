@@ -78,7 +78,7 @@ class ClipCalibrator:
     device: str = "cpu"
     card: Any = None
 
-    def __call__(self, weights: str, **options: str) -> ClipCalibrator:
+    def of(self, made: object) -> ClipCalibrator:
         return self
 
     def calibrate(

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from clips import HEIGHT, WIDTH, ClipCalibrator, write_clip
-from fake_calibrator import Run
+from fake_calibrator import NothingToLoad, Run
 from geocalib.cli.app import app
 from geocalib.video import frames, records
 from geocalib.video.frames import open_file
@@ -28,6 +28,7 @@ def calibrator(monkeypatch: pytest.MonkeyPatch) -> ClipCalibrator:
     monkeypatch.setitem(
         sys.modules, "geocalib.pipeline.calibrator", SimpleNamespace(Calibrator=fake)
     )
+    monkeypatch.setattr("geocalib.cli.network.Loading", NothingToLoad)
     return fake
 
 
