@@ -28,7 +28,7 @@ test: $(VENV)/.installed
 
 # The documentation, in site/.
 docs: $(VENV)/.installed
-	$(RUN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(RUN)/mkdocs build --strict --quiet
 
 # The wheel and the source archive, in dist/, checked; the wheel is tried in an empty environment.
 release: $(VENV)/.installed

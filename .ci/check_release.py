@@ -49,7 +49,7 @@ def calibrate(wheel: Path, version: str, place: Path) -> dict[str, float]:
     """The record of the photo, by the wheel alone, run in an empty folder."""
     venv.create(place / "environment", with_pip=True)
     programs = place / "environment" / "bin"
-    quiet = ("--quiet", "--disable-pip-version-check")
+    quiet = ("--quiet", "--disable-pip-version-check", "--no-compile")
     pip = (programs / "pip", "install", *quiet, "-c", ROOT / "constraints.txt")
     subprocess.run([*pip, wheel.resolve()], check=True)
 
