@@ -17,18 +17,29 @@ from geocalib.pipeline.request import CameraModel, Lines, Network
 KNOWN = Literal["gravity", "focal"]
 STARTS = Literal["trivial", "heuristic", "ransac"]
 SPLITS = Literal["magnification", "scene", "vfov"]
+METHODS = Literal["manhattan", "lines", "adam", "network", "ours"]
 
 
 def command(
     dataset: Annotated[
         list[Path],
-        typer.Option(metavar="DIR", help="Folder or table with truth; may be given several times."),
+        typer.Option(
+            metavar="DIR",
+            help="Folder or table with truth, or a folder of such; may be given several times.",
+        ),
     ],
     weights: Weights = "lean",
     camera_model: Annotated[
         CameraModel | None,
         typer.Option(help="What kind of lens; by default what suits the set.", show_default=False),
     ] = None,
+    methods: Annotated[
+        str,
+        typer.Option(
+            metavar="LIST",
+            help=f"Also these ways to an answer, or all: {', '.join(get_args(METHODS))}.",
+        ),
+    ] = "",
     limit: Annotated[
         int | None, typer.Option(metavar="N", help="So many photographs, spread over the set.")
     ] = None,
@@ -73,6 +84,9 @@ def command(
     told: Any = _words("--known", known, get_args(KNOWN))
     starts: Any = _words("--initial", initial, get_args(STARTS))
     splits: Any = _words("--split-by", split_by, get_args(SPLITS))
+    ways = (
+        get_args(METHODS) if methods == "all" else _words("--methods", methods, get_args(METHODS))
+    )
     counts = _numbers("--images-per-fit", images_per_fit)
     from geocalib import console
     from geocalib.cli.network import load
@@ -80,7 +94,7 @@ def command(
     from geocalib.files import Guard, locked
 
     model = None if camera_model is None else str(camera_model)
-    plan = Plan(dataset, model, limit, blur, told, counts, starts, splits, rig, lines.value)
+    plan = Plan(dataset, model, limit, blur, told, counts, starts, splits, rig, lines.value, ways)
     sets = plan.read()
     network = Network(weights, device)
     photos = (sample.image for samples in sets.values() for sample in samples)
