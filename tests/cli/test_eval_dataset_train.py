@@ -79,6 +79,16 @@ class TestEval:
             path.name for path in Path("results").iterdir()
         }
 
+    def test_other_methods(self, run: Run, known: FakeCalibrator, tmp_path: Path) -> None:
+        write_set(tmp_path / "sets" / "town", "gt.csv", HEADER + "a.png,64,48,0,0,60\n")
+        result = run("eval", "--dataset", "sets", "--methods", "manhattan,ours", "--out", "results")
+        assert result.exit_code == 0
+        assert "town: methods" in result.stdout
+        assert result.stdout.index("level, 28 mm") < result.stdout.index("| vanishing points")
+        result = run("eval", "--dataset", "sets", "--methods", "magic", "--out", "results")
+        assert result.exit_code == 2
+        assert "--methods magic: known are manhattan, lines, adam, network, ours" in result.stderr
+
     def test_reports_and_the_truth_stay(
         self, run: Run, known: FakeCalibrator, tmp_path: Path
     ) -> None:
