@@ -18,10 +18,18 @@ from calibrations import one
 from geocalib.errors import GeoCalibError
 from geocalib.imaging import is_blank, read_photo
 from geocalib.pipeline.calibrator import Calibrator
+from geocalib.pipeline.engines import Recipe
 from geocalib.result.calibration import Failure, Outcome
 
 Run = Callable[..., Result]
 """Runs a command, given its words and ``stdin`` as bytes."""
+
+
+@dataclass(frozen=True)
+class NothingToLoad:
+    """In the place of ``Loading``."""
+
+    recipe: Recipe
 
 
 @dataclass
@@ -43,8 +51,11 @@ class FakeCalibrator:
     """Of the last call."""
 
     def __call__(self, weights: str, *, device: str, engine: str = "auto") -> FakeCalibrator:
-        self.opened.append((weights, device))
-        self.engines.append(engine)
+        return self.of(NothingToLoad(Recipe(weights, engine, device)))  # type: ignore[arg-type]
+
+    def of(self, made: NothingToLoad) -> FakeCalibrator:
+        self.opened.append((str(made.recipe.weights), made.recipe.device))
+        self.engines.append(made.recipe.engine)
         return self
 
     @property

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 from typer.testing import CliRunner, Result
 
-from fake_calibrator import FakeCalibrator, Run, picture
+from fake_calibrator import FakeCalibrator, NothingToLoad, Run, picture
 from geocalib.cli.app import app
 
 
@@ -20,6 +20,7 @@ def calibrator(monkeypatch: pytest.MonkeyPatch) -> FakeCalibrator:
     monkeypatch.setitem(
         sys.modules, "geocalib.pipeline.calibrator", SimpleNamespace(Calibrator=fake)
     )
+    monkeypatch.setattr("geocalib.cli.network.Loading", NothingToLoad)
     return fake
 
 

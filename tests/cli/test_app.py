@@ -45,12 +45,14 @@ REAL = textwrap.dedent(
     import sys, time
     from types import SimpleNamespace
     sys.path.insert(0, {str(TESTS)!r})
-    from fake_calibrator import FakeCalibrator
+    from fake_calibrator import FakeCalibrator, NothingToLoad
     class Slow(FakeCalibrator):
         def calibrate(self, *arguments, **known):
             time.sleep(0.05)
             return super().calibrate(*arguments, **known)
     sys.modules["geocalib.pipeline.calibrator"] = SimpleNamespace(Calibrator=Slow())
+    from geocalib.cli import network
+    network.Loading = NothingToLoad
     from geocalib.cli.app import main
     main()
     """

@@ -60,8 +60,8 @@ def loss_of(
 
 def test_the_truth_has_no_loss() -> None:
     camera, gravity, prediction = scene()
-    total, parts = loss_of(prediction, camera, gravity, LossConfig())
-    assert set(parts) == {"up", "latitude", "gravity", "vfov", "distortion", "failed"}
+    total, parts = loss_of(prediction, camera, gravity, LossConfig(drift=0.0))
+    assert set(parts) == {"up", "latitude", "gravity", "vfov", "distortion", "drift", "failed"}
     assert float(total) < 1e-3
     assert int(parts["failed"]) == 0
 
@@ -123,13 +123,24 @@ def test_confidence_falls_where_the_field_is_wrong() -> None:
     latitude = exact.latitude.clone()
     latitude[..., :8, :12] += 0.3
     prediction = leaves(exact._replace(latitude=latitude))
-    loss_of(prediction, camera, gravity, LossConfig())[0].backward()
+    loss_of(prediction, camera, gravity, LossConfig(drift=0.0))[0].backward()
     wrong = prediction.latitude_confidence.grad[:, :8, :12].sum()
     both = prediction.latitude_confidence.grad.sum() + prediction.up_confidence.grad.sum()
     # Steps go against the gradient.
     assert float(wrong) > 1e-3
     # All confidences (they are 1) scaled alike leave the fit where it is.
     assert float(both) == pytest.approx(0, abs=1e-2 * float(wrong))
+
+
+def test_confidences_that_drifted_are_called_back() -> None:
+    camera, gravity, exact = scene()
+    wrong = disturbed(exact)
+    prediction = leaves(wrong._replace(latitude_confidence=1e-20 * wrong.latitude_confidence))
+    silent = LossConfig(up=0, latitude=0, gravity=0, vfov=0, distortion=0)
+    total, parts = loss_of(prediction, camera, gravity, silent)
+    assert float(parts["drift"]) > 40**2
+    total.backward()
+    assert bool((prediction.latitude_confidence.grad < 0).all())
 
 
 @pytest.mark.parametrize("cells", [8, 40])

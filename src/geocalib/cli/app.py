@@ -22,6 +22,7 @@ from geocalib.cli import (
     video,
 )
 from geocalib.cli.exits import SOME_FAILED, UNUSABLE, Plain
+from geocalib.cli.network import begin
 from geocalib.cli.options import (
     Borders,
     Device,
@@ -197,6 +198,8 @@ def calibrate(
         raise ConfigError("--prior-report needs priors to report on: drop --exif off")
     chosen = chosen_format(json, csv, format, output)
     found = _find(paths, recursive)
+    network = Network(weights, device, engine)
+    loads = begin(network)
     from geocalib.cli import calibrate as command
     from geocalib.cli.inputs import DRAWING
     from geocalib.cli.pictures import folder_places
@@ -204,12 +207,11 @@ def calibrate(
     from geocalib.priors.sidecar import sidecar_path
 
     drawings = {} if overlay is None else folder_places(found.images, overlay, DRAWING)
-    network = Network(weights, device, engine)
     sidecars = map(sidecar_path, found.images) if sensors else ()
     read = (*found.images, *sidecars, *_lists(paths), request.file, network.file)
     guard = Guard(read, overwrite)
     job = command.Job(
-        found.images, found.missing, request, network, drawings, guard, prior_report, workers
+        found.images, found.missing, request, network, loads, drawings, guard, prior_report, workers
     )
     complete = command.run(job, chosen, output)
     _finish(complete and not found.problems)

@@ -7,19 +7,18 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from geocalib import console
 from geocalib.cameras import Camera, to_colmap, to_opencv
 from geocalib.cli import prior_report, report
-from geocalib.cli.network import load
 from geocalib.cli.pictures import is_drawn, save
 from geocalib.errors import CameraError, ConfigError, GeoCalibError
 from geocalib.files import Guard, is_special, locked
 from geocalib.formats import json_lines
 from geocalib.pipeline.answers import calibrated
+from geocalib.pipeline.calibrator import Calibrator
 from geocalib.pipeline.journal import Journal
 from geocalib.pipeline.kept import Kept, write_as
 from geocalib.pipeline.request import CameraModel, Format, Network, Request
@@ -39,6 +38,8 @@ class Job:
     """The images that do not exist, and why, in one line."""
     request: Request
     network: Network
+    load: Callable[[], Calibrator]
+    """Of the network."""
     drawings: Mapping[str, Path]
     """Where to draw what was seen in an image; none at all, or one for each."""
     guard: Guard
@@ -101,7 +102,7 @@ def _stream(
         job.images,
         job.missing,
         job.request,
-        partial(load, job.network),
+        job.load,
         bool(job.drawings),
         resume_in,
         job.workers,

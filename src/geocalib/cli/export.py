@@ -26,6 +26,9 @@ def onnx(
         str, typer.Option("--output", "-o", metavar="FILE", help="Write there.", show_default=False)
     ],
     weights: Weights = "lean",
+    refer: Annotated[
+        bool, typer.Option("--refer", help="Leave the numbers in the weights' file, beside it.")
+    ] = False,
     overwrite: Overwrite = False,
 ) -> None:
     """Write a lean network as an ONNX file, with its card inside.
@@ -37,5 +40,5 @@ def onnx(
     from geocalib.nets.onnx_export import export_onnx
 
     Guard([Network(weights, "auto").file], overwrite).check([Path(output)])
-    export_onnx(weights, output)
+    export_onnx(weights, output, refer)
     console.note(f"wrote {output}")

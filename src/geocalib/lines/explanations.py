@@ -133,7 +133,7 @@ def _agreement(problem: Problem, guess: Guess) -> float:
     the ratio of both evidences, by Laplace's approximation."""
     lines = information(replace(problem, repeats=AGREEMENT_REPEATS), guess, WAYWARDNESS)
     network = problem.prior.stiffness_at(guess, problem.layout)
-    pull = float(problem.prior.pull(guess, problem.layout).cost[0])
+    pull = float(problem.prior.cost(guess, problem.layout)[0])
     narrow, wide = (
         _log_determinant(prior) - _log_determinant(lines + prior)
         for prior in (network, _anything(network, problem.layout))

@@ -57,8 +57,8 @@ class Problem:
         """(R,) of guesses, under noise as it is seen from there."""
         sight = self.view(guess).sight
         noise = self.noise(sight, waywardness)
-        pull = self.prior.pull(guess, self.layout)
-        return self._cost(weigh(sight.residual, noise), noise) + pull.cost
+        segments = self._cost(weigh(sight.residual, noise), noise)
+        return segments + self.prior.cost(guess, self.layout)
 
     def _cost(self, weighing: Weighing, noise: Noise) -> Array:
         """(R,) of the segments."""

@@ -65,7 +65,7 @@ class Prior:
         turn, slope = self._turn(guess, layout), self._slope(guess, layout)
         time = weight[:, None, None] * times(turn, time_force)
         camera = weight[:, None] * times(np.swapaxes(slope, -1, -2), camera_force)
-        arrow = self.stiffness_at(guess, layout)
+        arrow = self._stiffness(turn, slope)
         arrow = Arrow(
             weight[:, None, None, None] * arrow.A,
             weight[:, None, None, None] * arrow.B,
@@ -75,7 +75,14 @@ class Prior:
 
     def stiffness_at(self, guess: Guess, layout: Layout) -> Arrow:
         """That against small steps from guesses."""
-        stiff, turn, slope = self.stiffness, self._turn(guess, layout), self._slope(guess, layout)
+        return self._stiffness(self._turn(guess, layout), self._slope(guess, layout))
+
+    def cost(self, guess: Guess, layout: Layout) -> Array:
+        """(R,) of guesses."""
+        return student_cost(self._forces(guess, layout)[2])
+
+    def _stiffness(self, turn: Array, slope: Array) -> Arrow:
+        stiff = self.stiffness
         return Arrow(
             turn @ stiff.A @ np.swapaxes(turn, -1, -2),
             turn @ stiff.B @ slope[:, None],
@@ -110,6 +117,8 @@ class Prior:
     def _slope(self, guess: Guess, layout: Layout) -> Array:
         """(R, Q, Q) how that changes with the intrinsics."""
         rows, cameras, own = len(guess), len(layout.size), layout.intrinsics
+        if not layout.free.distortion:
+            return np.broadcast_to(np.eye(cameras * own), (rows, cameras * own, cameras * own))
         slope = np.zeros((rows, cameras, own, cameras, own))
         each = np.arange(cameras)
         shrunk = self._shrunk(guess, layout)

@@ -3,11 +3,15 @@
 The file keeps numbers as the weights do: in half precision where that loses nothing. What folding
 made of a batch norm, a gain per channel, stands beside them, and is multiplied when the file is
 loaded. So the network in the file is the one in torch, up to the rounding of single precision.
+
+As these numbers are those of the weights' file, byte by byte, it can also leave them there.
 """
 
 from __future__ import annotations
 
+import json
 import logging
+import struct
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -38,6 +42,9 @@ OPSET = 20
 SMALL = 256
 """Numbers of a tensor that is kept as it is."""
 
+HALF = ".half"
+"""Ends the name of a tensor in half precision."""
+
 ROUNDING = 1e-6
 """Of single precision, relative to the largest number of a row."""
 
@@ -47,10 +54,11 @@ EXAMPLE = (2, 3, 256, 320)
 Array = npt.NDArray[Any]
 
 
-def export_onnx(weights: str | Path, output: str | Path) -> None:
+def export_onnx(weights: str | Path, output: str | Path, refer: bool = False) -> None:
     """Write the lean network of a name or a file, and its classifier of which side is up.
 
-    The file takes any number of images of any size at once.
+    The file takes any number of images of any size at once. refer: leave the numbers in the file of
+    the weights, which is in the same folder and has to stay there.
     """
     # Nothing is fetched to be refused.
     loaded = None if weights in PUBLISHED else load_network(weights)
@@ -59,8 +67,12 @@ def export_onnx(weights: str | Path, output: str | Path) -> None:
         raise WeightsError(f"{weights} cannot be exported; give lean, or a file of a lean network")
     with weights_file(weights) as path:
         stored = read_weights(path)[0].state_dict()
+        if refer and path.resolve().parent != Path(output).resolve().parent:
+            raise WeightsError(f"{output} cannot refer to {path}, which is in another folder")
     model = _traced(loaded.network, find_upright(loaded))
-    _compact(model.graph, stored)
+    _compact(model.graph, {name: value.float().numpy() for name, value in stored.items()})
+    if refer:
+        _refer(model.graph, path)
     _spell_out_sigmoid(model.graph)
     _tidy(model)
     if any(output.name == STANDING for output in model.graph.output):
@@ -127,21 +139,24 @@ def _silent() -> Iterator[None]:
         logger.setLevel(level)
 
 
-def _compact(graph: GraphProto, stored: Mapping[str, Tensor]) -> None:
+def _compact(graph: GraphProto, stored: Mapping[str, Array]) -> None:
     """Large tensors in half precision, where that is what they were made from."""
     from onnx import numpy_helper
 
+    matrices = {value.T.tobytes(): name for name, value in stored.items() if value.ndim == 2}
     makers: list[NodeProto] = []
     for tensor in list(graph.initializer):
         numbers = numpy_helper.to_array(tensor)
         if numbers.dtype != np.float32 or numbers.size < SMALL:
             continue
-        source = stored.get(tensor.name.removeprefix("network."))
-        parts = _parts(numbers, None if source is None else source.float().numpy())
+        # The exporter has matrices multiply from the other side.
+        turned = matrices.get(numbers.tobytes())
+        source = tensor.name.removeprefix("network.") if turned is None else turned
+        parts = _parts(numbers if turned is None else numbers.T, stored.get(source))
         if parts is not None:
-            if parts.half.shape != numbers.shape:
+            if parts.half.ndim == 4 and parts.half.shape != numbers.shape:
                 _pad_unevenly(graph, tensor.name)
-            makers.extend(_makers(graph, tensor, parts))
+            makers.extend(_makers(graph, tensor, parts, source, turned is not None))
     # Nodes come in the order of their use.
     _replace(graph.node, [*makers, *graph.node])
 
@@ -180,17 +195,44 @@ def _halved(numbers: Array) -> npt.NDArray[np.float16] | None:
     return half if bool((half == numbers).all()) else None
 
 
-def _makers(graph: GraphProto, tensor: TensorProto, parts: _Parts) -> Iterator[NodeProto]:
-    """The nodes that make a tensor of its parts, which take its place."""
+def _makers(
+    graph: GraphProto, tensor: TensorProto, parts: _Parts, source: str, turned: bool
+) -> Iterator[NodeProto]:
+    """The nodes that make a tensor of its parts, which take its place. source: what they are called
+    in the weights."""
     from onnx import TensorProto, helper, numpy_helper
 
     name = tensor.name
-    cast = name if parts.gain is None else f"{name}.single"
-    tensor.CopyFrom(numpy_helper.from_array(parts.half, f"{name}.half"))
+    whole = parts.gain is None and not turned
+    cast = name if whole else f"{source}.single"
+    tensor.CopyFrom(numpy_helper.from_array(parts.half, f"{source}{HALF}"))
     yield helper.make_node("Cast", [tensor.name], [cast], to=TensorProto.FLOAT)
     if parts.gain is not None:
-        graph.initializer.append(numpy_helper.from_array(parts.gain, f"{name}.gain"))
-        yield helper.make_node("Mul", [cast, f"{name}.gain"], [name])
+        graph.initializer.append(numpy_helper.from_array(parts.gain, f"{source}.gain"))
+        yield helper.make_node("Mul", [cast, f"{source}.gain"], [name])
+    elif turned:
+        yield helper.make_node("Transpose", [cast], [name], perm=[1, 0])
+
+
+def _refer(graph: GraphProto, weights: Path) -> None:
+    """Tensors that the weights' file holds as they are, in its place."""
+    from onnx import TensorProto, numpy_helper
+
+    data = weights.read_bytes()
+    (length,) = struct.unpack("<Q", data[:8])
+    start = 8 + length
+    table = json.loads(data[8:start])
+    for tensor in graph.initializer:
+        entry = table.get(tensor.name.removesuffix(HALF))
+        if entry is None or not tensor.name.endswith(HALF):
+            continue
+        first, last = (start + offset for offset in entry["data_offsets"])
+        if data[first:last] == numpy_helper.to_array(tensor).tobytes():
+            tensor.ClearField("raw_data")
+            tensor.data_location = TensorProto.EXTERNAL
+            place = {"location": weights.name, "offset": first, "length": last - first}
+            for key, value in place.items():
+                tensor.external_data.add(key=key, value=str(value))
 
 
 def _pad_unevenly(graph: GraphProto, weight: str) -> None:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import Literal, Unpack, overload
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from geocalib.cameras import get_model
 from geocalib.cameras.base import CameraModel
@@ -26,7 +26,7 @@ from geocalib.pipeline.arguments import (
     listed,
     models_of,
 )
-from geocalib.pipeline.engines import EngineName, Recipe
+from geocalib.pipeline.engines import EngineName, Loading, Recipe
 from geocalib.pipeline.lines_alone import (
     check_lines,
     check_nothing_told,
@@ -49,6 +49,10 @@ from geocalib.solver.coupling import couple
 from geocalib.solver.field_errors import FieldErrors
 from geocalib.solver.given import Given
 from geocalib.solver.priors import Known
+
+if TYPE_CHECKING:
+    from geocalib.pipeline.onnx_engine import OnnxEngine
+    from geocalib.pipeline.torch_engine import TorchEngine
 
 Precision = Literal["float32", "bfloat16"]
 
@@ -79,25 +83,44 @@ class Calibrator:
         if precision not in ("float32", "bfloat16"):
             raise ConfigError(f"precision is {precision!r}; known: float32, bfloat16")
         half = precision == "bfloat16"
-        self.recipe = Recipe(weights, engine, device, half, compile)
-        self._engine = self.recipe.load()
-        self.card: WeightCard = self._engine.card
-        self.device = str(self._engine.device)
-        self._errors = FieldErrors(
-            self.card.confidence_scale, self.card.sigma_scale, self.card.legacy_up_field
-        )
-        self._warnings = () if self.card.trained else (UNTRAINED,)
+        self._load(Loading(Recipe(weights, engine, device, half, compile)))
+
+    def _load(self, loading: Loading) -> None:
+        self.recipe, self._loading = loading.recipe, loading
+        if not self.recipe.certain:
+            # Who asks for what there is not hears of it here, not at the first photo.
+            loading.engine()
 
     @classmethod
-    def of(cls, recipe: Recipe) -> Calibrator:
-        """The same as another, in another process: ``recipe`` travels."""
-        return cls(
-            recipe.weights,
-            device=recipe.device,
-            precision="bfloat16" if recipe.half else "float32",
-            compile=recipe.compile,
-            engine=recipe.engine,
-        )
+    def of(cls, made: Recipe | Loading) -> Calibrator:
+        """The same as another, in another process: ``recipe`` travels. Or with an engine that is
+        being loaded."""
+        calibrator = cls.__new__(cls)
+        calibrator._load(made if isinstance(made, Loading) else Loading(made))
+        return calibrator
+
+    @cached_property
+    def _engine(self) -> OnnxEngine | TorchEngine:
+        return self._loading.engine()
+
+    @property
+    def card(self) -> WeightCard:
+        """What the weights are, and how they were made."""
+        return self._engine.card
+
+    @property
+    def device(self) -> str:
+        """Where the network runs."""
+        return str(self._engine.device)
+
+    @property
+    def _errors(self) -> FieldErrors:
+        card = self.card
+        return FieldErrors(card.confidence_scale, card.sigma_scale, card.legacy_up_field)
+
+    @property
+    def _warnings(self) -> tuple[str, ...]:
+        return () if self.card.trained else (UNTRAINED,)
 
     @property
     def on_processor(self) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -35,11 +36,36 @@ class Recipe:
     half: bool = False
     compile: bool = False
 
+    @property
+    def certain(self) -> bool:
+        """Whether nothing can be wrong with it: the packaged weights, where they always run."""
+        wish = self.weights, self.engine, self.device, self.half, self.compile
+        return wish[0] == "lean" and wish[1:] in (
+            (engine, device, False, False)
+            for engine in ("auto", "onnx")
+            for device in ("auto", "cpu")
+        )
+
     def load(self) -> OnnxEngine | TorchEngine:
         """Such an engine."""
         return load_engine(
             self.weights, self.engine, self.device, half=self.half, compile=self.compile
         )
+
+
+class Loading:
+    """An engine in the making, in a thread of its own: meanwhile modules are imported and photos
+    decoded."""
+
+    def __init__(self, recipe: Recipe) -> None:
+        self.recipe = recipe
+        with_one = ThreadPoolExecutor(1, "geocalib-engine")
+        self._engine = with_one.submit(recipe.load)
+        with_one.shutdown(wait=False)
+
+    def engine(self) -> OnnxEngine | TorchEngine:
+        """The engine, when it is ready; an error if there can be none."""
+        return self._engine.result()
 
 
 def load_engine(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 import queue
-import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -102,6 +101,8 @@ class _Process:
     """One worker."""
 
     def __init__(self) -> None:
+        import subprocess  # Not at the top: one photo needs no workers, and it is slow to import.
+
         self._process = subprocess.Popen(
             [sys.executable, "-c", START],
             stdin=subprocess.PIPE,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from statistics import NormalDist
 
 import numpy as np
 
@@ -70,6 +69,8 @@ def _gravity(hint: GravityReading, alone: Calibration) -> PriorCheck:
     tension = math.nan
     if math.isfinite(squared):
         chance = max(math.exp(-0.5 * squared), LEAST_CHANCE)
+        from statistics import NormalDist  # Takes long to import, and is seldom needed.
+
         tension = -NormalDist().inv_cdf(0.5 * chance)
     return PriorCheck(
         "gravity",

@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-LOSSES = ("up", "latitude", "gravity", "vfov", "distortion", "failed")
+LOSSES = ("up", "latitude", "gravity", "vfov", "distortion", "drift", "failed")
 PARTS = ("render", "augment", "forward", "loss", "backward", "optimiser")
 TRAIN_COLUMNS = (
     *("step", "seconds", "rate", "images_per_second", "gradient_norm", "skipped"),

@@ -22,6 +22,9 @@ SMALLEST_TRUST = 1e-30
 """Mean confidence that still counts in full. The fit does not care how large confidences are
 together, so they drift; a larger limit would pay for letting them drift towards zero."""
 
+LEVEL = -5.0
+"""Mean log-confidence that both fields are held near."""
+
 
 @dataclass(frozen=True)
 class LossConfig:
@@ -49,6 +52,10 @@ class LossConfig:
     """Cells along the shorter side that the fields are pooled to for the fit."""
     iterations: int = 5
     """Of the fit, which starts at the true camera."""
+    drift: float = 3e-4
+    """Weight of the squared distance of each field's mean log-confidence from ``LEVEL``. The fit
+    sees ratios of confidences alone: without this they drift, until one field outweighs the other
+    by ten orders of magnitude, which then falls silent and learns no more."""
     huber: float | None = None
     """Residual norm beyond which the fit's cost grows linearly; none: plain squares."""
 
@@ -90,8 +97,17 @@ def training_loss(
             parts[name] = (weight * getattr(losses, name)).sum()
         per_image = losses.combined(config)
         total = total + (weight * config.doubt * torch.log1p(per_image / config.doubt)).sum()
+        parts["drift"] = (weight * _drift(prediction)).sum()
+        total = total + config.drift * parts["drift"]
         parts["failed"] = (~losses.found).sum()
     return Losses(total, {name: value.detach() for name, value in parts.items()})
+
+
+def _drift(prediction: Prediction) -> Tensor:
+    """(B,) squared distance of mean log-confidences from their level, summed over both fields."""
+    both = torch.stack([prediction.up_confidence, prediction.latitude_confidence])
+    means = torch.log(both.clamp(min=SMALLEST_TRUST)).flatten(2).mean(2)
+    return ((means - LEVEL) ** 2).sum(0)
 
 
 def field_losses(

@@ -49,7 +49,7 @@ def _written(value: Tensor, name: str, after: int) -> Tensor:
     """The channels that a layer writes, copied in turn until there are enough."""
     # Queries, keys and values stay apart.
     groups = 3 if ".qkv." in name else 1
-    grouped = value.unflatten(0, (groups, -1))
+    grouped = value.reshape(groups, -1, *value.shape[1:])
     return grouped[:, torch.arange(after // groups) % grouped.shape[1]].flatten(0, 1)
 
 
