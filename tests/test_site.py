@@ -13,14 +13,18 @@ import yaml
 DOCS = Path(__file__).parents[1] / "docs"
 
 
-@pytest.fixture(scope="module")
-def hooks() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("site_hooks", DOCS / "site_hooks.py")
+def _script(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="module")
+def hooks() -> ModuleType:
+    return _script("site_hooks")
 
 
 @pytest.mark.parametrize(
@@ -53,6 +57,18 @@ def test_nothing_is_fetched_from_elsewhere() -> None:
     for page in DOCS.rglob("*.md"):
         text = page.read_text(encoding="utf-8")
         assert not re.search(r'(?:!\[[^\]]*\]\(|src=")https?:', text), page
+
+
+def test_tables_on_pages_are_those_that_were_measured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = _script("include_tables")
+    (tmp_path / "table.md").write_text("| new |\n")
+    text = "before\n<!-- include table.md -->\n| old |\n<!-- end -->\nafter"
+    new = script.included(text, tmp_path)
+    assert new == "before\n<!-- include table.md -->\n\n| new |\n\n<!-- end -->\nafter"
+    assert script.included(new, tmp_path) == new
+    assert script.main(check=True) == 0, capsys.readouterr().out
 
 
 def test_gallery_has_its_pictures() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -73,6 +74,10 @@ def command(
     out: Annotated[
         Path, typer.Option(metavar="DIR", help="Report, tables, plots. Run it again to resume.")
     ] = Path("evaluation"),
+    report: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Also pages in Markdown, for a site.", show_default=False),
+    ] = None,
     device: Device = "auto",
     overwrite: Overwrite = False,
 ) -> None:
@@ -91,18 +96,21 @@ def command(
     from geocalib import console
     from geocalib.cli.network import load
     from geocalib.evaluation.commands import PAGE, Plan, files_of, run
+    from geocalib.evaluation.site_pages import SiteReport
     from geocalib.files import Guard, locked
 
     model = None if camera_model is None else str(camera_model)
     plan = Plan(dataset, model, limit, blur, told, counts, starts, splits, rig, lines.value, ways)
     sets = plan.read()
+    words = [word for word in sys.argv[1:] if word != "--overwrite"]
+    site = None if report is None else SiteReport(report, shlex.join(["geocalib", *words]))
     network = Network(weights, device)
     photos = (sample.image for samples in sets.values() for sample in samples)
     guard = Guard((*plan.tables.values(), *photos, network.file), overwrite)
     try:
         with locked(out / PAGE):
-            guard.check(files_of(out, sets))
-            evaluation = run(load(network), plan, out, overwrite)
+            guard.check([*files_of(out, sets), *(site.files(sets) if site else ())])
+            evaluation = run(load(network), plan, out, overwrite, site)
     except KeyboardInterrupt:
         raise KeyboardInterrupt("run the same command again to go on") from None
     typer.echo(console.legible(evaluation.markdown, sys.stdout))

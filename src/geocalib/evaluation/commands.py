@@ -20,6 +20,7 @@ from geocalib.evaluation.quoted import quoted
 from geocalib.evaluation.report import Report, Split, leak
 from geocalib.evaluation.rig_study import mounted, rig_study
 from geocalib.evaluation.run import PLAIN, Calibrates, Setting, Told, evaluate
+from geocalib.evaluation.site_pages import SiteReport
 from geocalib.evaluation.starts import starts_study
 from geocalib.evaluation.studies import Study, joint_study, partial_study, same_camera
 from geocalib.evaluation.table import Table
@@ -118,14 +119,18 @@ class Evaluation:
 
 
 def run(
-    calibrator: Calibrates, plan: Plan, out: Path | None = None, overwrite: bool = False
+    calibrator: Calibrates,
+    plan: Plan,
+    out: Path | None = None,
+    overwrite: bool = False,
+    site: SiteReport | None = None,
 ) -> Evaluation:
     """Evaluate; photographs that failed are told to people, a line each.
 
     out: a folder for the tables (report.md), a page with plots and the worst photographs
     (report.html) and, of every set, JSON, CSV and plots. The folder also keeps the answers of a
     run that is interrupted, for the next one to go on from if it asks the same; overwrite: or else
-    to begin anew.
+    to begin anew. site: also pages for a site.
     """
     sets = plan.read()
     # What cannot be done is said before the work begins.
@@ -146,6 +151,8 @@ def run(
         moved = [(a, plan.blur, leak(a, b)) for a, b in zip(reports, soft, strict=True)]
         shown.append(tables.leak_table(moved))
     studies = {name: _studies(asked, name, samples, plan) for name, samples in sets.items()}
+    if site is not None:
+        site.write(shown, reports, studies)
     shown += [tables.study_table(study) for part in studies.values() for study in part]
     if out is not None:
         _write(out, reports, studies, shown, plan)
