@@ -223,8 +223,7 @@ def _enlarged(fields: Fields, size: torch.Size) -> Fields:
 
 def time_engines(photo: Path, repeat: int) -> dict[str, Spent]:
     """The network, a glance, and the Calibrator's answer, by engine, in turns."""
-    options = {"half": False, "compile": False}
-    engines = {name: load_engine("lean", name, "cpu", **options) for name in ENGINES}
+    engines = {name: load_engine("lean", name, "cpu", compile=False) for name in ENGINES}
     calibrators = {name: Calibrator(device="cpu", engine=name) for name in ENGINES}
     spec = engines["torch"].spec
     image = torch.from_numpy(prepare(read_photo(photo, spec.short_side), spec).image)[None]

@@ -5,12 +5,13 @@ python benchmarks/server.py --only throughput        or: latency, refit, memory
 python benchmarks/server.py --clients 16 --seconds 20
 
 throughput  so many clients, each with a photo of its own size and content, one request after the
-            other; the same photos through ``Calibrator.calibrate_many`` before and after, in turns,
-            as the machine's pace changes. Every answer is held against the client's own: its name,
-            which is a checksum of the photo, size and numbers.
+            other, for so long; the same photos through ``Calibrator.calibrate_many`` before and
+            after, in turns, as the machine's pace changes. Every answer is held against the
+            client's own: its name, which is a checksum of the photo, size and numbers.
 latency     requests that come at random at half that pace: median and 99th percentile.
 refit       one photo again and again with other things known, as a slider does it.
-memory      10,000 requests of all kinds: resident memory after each tenth.
+memory      10,000 requests of all kinds: resident memory after each twentieth, and since the cache
+            of fields was full.
 """
 
 from __future__ import annotations
@@ -20,12 +21,15 @@ import asyncio
 import hashlib
 import io
 import json
+import math
+import re
 import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -45,7 +49,10 @@ TOWN = ROOT / "examples" / "town.jpg"
 COMPARED = {"fy": 1e-3, "roll_deg": 0.02, "pitch_deg": 0.02}
 """Numbers of an answer, and how far apart two may be: fy as a share, angles in degrees. Networks
 round otherwise in batches of another size."""
-ROUNDS = 3
+ROUNDS = 2
+PAUSE_SECONDS = 0.05
+"""Between the answers of one batch and those of the next, at least."""
+KEPT = re.compile(r"^geocalib_kept_photos (\d+)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -55,6 +62,10 @@ class Own:
     data: bytes
     size: tuple[int, int]
     name: str
+    form: bytes
+    """What is sent; clients do not compute while cores are measured."""
+    kind: str
+    """Its content type."""
 
 
 def photos(count: int) -> list[Own]:
@@ -66,8 +77,10 @@ def photos(count: int) -> list[Own]:
         picture = town.crop((left, top, left + 720, top + 540)).resize(size)
         file = io.BytesIO()
         picture.save(file, "JPEG", quality=90)
-        name = hashlib.sha256(file.getvalue()).hexdigest()
-        owned.append(Own(file.getvalue(), size, name))
+        data = file.getvalue()
+        name = hashlib.sha256(data).hexdigest()
+        sent = httpx2.Request("POST", "http://server", files={"image": (name, data)})
+        owned.append(Own(data, size, name, sent.read(), sent.headers["content-type"]))
     return owned
 
 
@@ -85,7 +98,8 @@ for line in sys.stdin:
     list(islice(outcomes, {ahead}))
     print("now", flush=True)
     began, done = time.perf_counter(), 0
-    while time.perf_counter() - began < float(line):
+    # They come by the chunk; a part of one would be none of the pace.
+    while time.perf_counter() - began < float(line) or done % {together}:
         next(outcomes)
         done += 1
     print(done / (time.perf_counter() - began), done, flush=True)
@@ -98,9 +112,10 @@ class Bare:
     def __init__(self, count: int) -> None:
         cores = threads()
         # What was finished while nobody asked is no measure of pace.
-        ahead = cores * (1 + AHEAD) * TOGETHER
+        together = cores * TOGETHER
+        ahead = (1 + AHEAD) * together
         paths = [str(ROOT / "benchmarks")]
-        script = BARE.format(paths=paths, count=count, cores=cores, ahead=ahead)
+        script = BARE.format(paths=paths, count=count, cores=cores, ahead=ahead, together=together)
         pipe = subprocess.PIPE
         self._process = subprocess.Popen(
             [sys.executable, "-c", script], stdin=pipe, stdout=pipe, text=True
@@ -112,9 +127,9 @@ class Bare:
         assert self._process.stdin is not None
         print(seconds, file=self._process.stdin, flush=True)
         self._read()
-        before = processor_seconds(self._process.pid)
+        before = sum(processor_seconds(self._process.pid))
         pace, count = map(float, self._read().split())
-        return pace, (processor_seconds(self._process.pid) - before) / count
+        return pace, (sum(processor_seconds(self._process.pid)) - before) / count
 
     def _read(self) -> str:
         assert self._process.stdout is not None
@@ -139,33 +154,67 @@ def wrong(own: Own, truth: dict[str, Any], answer: httpx2.Response) -> str | Non
 
 
 async def post(client: httpx2.AsyncClient, own: Own) -> httpx2.Response:
-    return await client.post("/v1/calibrate", files={"image": (own.name, own.data)})
+    headers = {"content-type": own.kind}
+    return await client.post("/v1/calibrate", content=own.form, headers=headers)
+
+
+@dataclass(frozen=True)
+class Driven:
+    """What became of the requests of clients."""
+
+    pace: float
+    """Answers a second while all of them asked."""
+    client_cost: float
+    """What this process computed for each, seconds."""
+    answers: int
+    faults: list[str]
+    """What was wrong with them."""
+
+
+def pace_of(came: Sequence[float], began: float, end: float) -> float:
+    """Answers a second. They come by the batch: from the end of a batch to that of another."""
+    within = sorted(at for at in came if began <= at < end)
+    ends = [i for i, (at, after) in enumerate(pairwise(within)) if after - at > PAUSE_SECONDS]
+    if len(ends) < 2:  # One after the other, as an accelerator gives them.
+        return len(within) / (end - began)
+    return (ends[-1] - ends[0]) / (within[ends[-1]] - within[ends[0]])
 
 
 async def drive(
     address: str, owned: Sequence[Own], truths: Sequence[dict[str, Any]], seconds: float
-) -> tuple[int, float, list[str]]:
-    """Answers, images a second, and what was wrong, of clients that ask one after the other."""
+) -> Driven:
+    """Clients that ask one after the other, for so long once all of them have been answered."""
     limits = httpx2.Limits(max_connections=None)
-    async with httpx2.AsyncClient(base_url=address, timeout=120, limits=limits) as client:
+    came: list[float] = []
+    verdicts: list[str | None] = []
+    waiting = set(range(len(owned)))
+    settled, busy = asyncio.Event(), time.process_time()
+    async with httpx2.AsyncClient(base_url=address, timeout=600, limits=limits) as client:
+        end = math.inf
+
+        async def ask(number: int) -> None:
+            while time.perf_counter() < end:
+                answer = await post(client, owned[number])
+                came.append(time.perf_counter())
+                verdicts.append(wrong(owned[number], truths[number], answer))
+                waiting.discard(number)
+                if not waiting:
+                    settled.set()
+
+        asking = asyncio.gather(*map(ask, range(len(owned))))
+        await settled.wait()
         began = time.perf_counter()
-
-        async def ask(own: Own, truth: dict[str, Any]) -> list[str | None]:
-            verdicts = []
-            while time.perf_counter() - began < seconds:
-                verdicts.append(wrong(own, truth, await post(client, own)))
-            return verdicts
-
-        every = await asyncio.gather(*map(ask, owned, truths))
-        spent = time.perf_counter() - began
-    verdicts = [verdict for some in every for verdict in some]
-    return len(verdicts), len(verdicts) / spent, [verdict for verdict in verdicts if verdict]
+        end = began + seconds
+        # Those who wait by then get their answers; nobody asks any more, so they are no measure.
+        await asking
+    cost = (time.process_time() - busy) / len(came)
+    return Driven(pace_of(came, began, end), cost, len(came), [v for v in verdicts if v])
 
 
 async def arrive(address: str, owned: Sequence[Own], pace: float, seconds: float) -> list[float]:
     """Seconds that each request took; they arrive at random, so many a second."""
     random, took, tasks = Random(0), [], []
-    async with httpx2.AsyncClient(base_url=address, timeout=120) as client:
+    async with httpx2.AsyncClient(base_url=address, timeout=600) as client:
 
         async def ask(own: Own) -> None:
             began = time.perf_counter()
@@ -183,27 +232,28 @@ async def arrive(address: str, owned: Sequence[Own], pace: float, seconds: float
 
 def throughput(served: Served, owned: Sequence[Own], seconds: float) -> float:
     bare = Bare(len(owned))
-    truths = bare.records
-    asyncio.run(drive(served.address, owned, truths, 3))
     ratios, costs, paces, answers, faults = [], [], [], 0, []
-    before = bare.run(seconds / ROUNDS)
+    before = bare.run(seconds / 2)
     for _ in range(ROUNDS):
+        idle = processor_seconds(served.process.pid)
+        driven = asyncio.run(drive(served.address, owned, bare.records, seconds))
         busy = processor_seconds(served.process.pid)
-        count, pace, found = asyncio.run(drive(served.address, owned, truths, seconds / ROUNDS))
-        cost = (processor_seconds(served.process.pid) - busy) / count
-        after = bare.run(seconds / ROUNDS)
+        after = bare.run(seconds / 2)
         alone, alone_cost = (0.5 * (one + other) for one, other in zip(before, after, strict=True))
+        cost = (sum(busy) - sum(idle)) / driven.answers
+        own = (busy[0] - idle[0]) / driven.answers
         print(
             f"  bare {alone:.2f} images/s at {alone_cost:.3f} s of a core each, "
-            f"server {pace:.2f} at {cost:.3f}",
+            f"server {driven.pace:.2f} at {cost:.3f}, {own:.3f} of it not its workers'; clients "
+            f"{driven.client_cost:.3f}",
             flush=True,
         )
-        ratios.append(pace / alone)
+        ratios.append(driven.pace / alone)
         costs.append(alone_cost / cost)
-        paces.append(pace)
+        paces.append(driven.pace)
         before = after
-        answers += count
-        faults += found
+        answers += driven.answers
+        faults += driven.faults
     bare.close()
     print(
         f"throughput: {statistics.median(ratios):.2f} of the bare pipeline's (at least 0.85); by "
@@ -248,10 +298,12 @@ def refit(served: Served, own: Own, count: int = 60) -> None:
 
 
 def memory(served: Served, own: Own, count: int) -> None:
-    """Of ten requests one calibrates and one fits again; the others are of all kinds."""
+    """Of ten requests one calibrates and one fits again; the others are of all kinds. Until as many
+    photos are kept as may be, memory has to grow; from then on it must not."""
     record: dict[str, Any] = {}
-    readings = []
-    with httpx2.Client(base_url=served.address, timeout=120) as client:
+    full: list[tuple[int, float]] = []
+    with httpx2.Client(base_url=served.address, timeout=600) as client:
+        most = client.get("/v1/models").json()["limits"]["kept"]
         for index in range(count):
             match index % 10:
                 case 0:
@@ -266,11 +318,25 @@ def memory(served: Served, own: Own, count: int) -> None:
                 case _:
                     half = own.data[: index % len(own.data)]
                     client.post("/v1/calibrate", files={"image": half})
-            if (index + 1) % max(1, count // 10) == 0:
-                readings.append(resident_megabytes(served.process.pid))
-                print(f"  {index + 1} requests, {readings[-1]:.0f} MB", flush=True)
-    growth = readings[-1] / readings[len(readings) // 2 - 1] - 1
-    print(f"memory: {100 * growth:+.1f}% over the last half of {count} requests")
+            if (index + 1) % max(1, count // 20) == 0:
+                told = KEPT.search(client.get("/metrics").text)
+                kept = int(told[1]) if told else 0
+                each = resident_megabytes(served.process.pid)
+                print(
+                    f"  {index + 1} requests, {kept} photos kept: {sum(each):.0f} MB, "
+                    f"{each[0]:.0f} of them the server's, the others its workers'",
+                    flush=True,
+                )
+                if kept == most:
+                    full.append((index + 1, sum(each)))
+    if len(full) < 2:
+        print(f"memory: {most} photos were never kept; it has to grow until then")
+        return
+    (first, start), (last, end) = full[0], full[-1]
+    print(
+        f"memory: {start:.0f} MB after {first} requests, when the cache of fields was full, "
+        f"{end:.0f} MB after {last}: {1024 * (end - start) / (last - first):+.1f} kB a request"
+    )
 
 
 def main() -> None:
@@ -281,7 +347,7 @@ def main() -> None:
     parser.add_argument("--only", choices=("throughput", "latency", "refit", "memory"))
     asked = parser.parse_args()
     owned = photos(asked.clients)
-    with Served("--queue", "1024") as served:
+    with Served("--queue", "1024", "--seconds", "600") as served:
         pace = 0.0
         if asked.only in (None, "throughput", "latency"):
             pace = throughput(served, owned, asked.seconds)

@@ -18,6 +18,7 @@ import sys
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import httpx2
@@ -31,23 +32,30 @@ from served import Served  # noqa: E402
 SLOWEST_SECONDS = 30.0
 
 
-def resident_megabytes(process: int) -> float:
-    """Memory of a process and of its workers."""
-    folder = Path("/proc", str(process))
-    line = re.search(r"VmRSS:\s*(\d+) kB", (folder / "status").read_text())
-    children = (folder / "task" / str(process) / "children").read_text().split()
-    own = int(line[1]) / 1024 if line is not None else 0
-    return own + sum(resident_megabytes(int(child)) for child in children)
+def family(process: int) -> list[int]:
+    """A process and those that it started."""
+    found = [process]
+    for thread in Path("/proc", str(process), "task").iterdir():
+        with suppress(FileNotFoundError):  # It has ended meanwhile.
+            for child in (thread / "children").read_text().split():
+                found += family(int(child))
+    return found
 
 
-def processor_seconds(process: int) -> float:
-    """What a process and its workers have computed."""
-    folder = Path("/proc", str(process))
-    # The name before them may hold spaces.
-    fields = (folder / "stat").read_text().rpartition(")")[2].split()
-    children = (folder / "task" / str(process) / "children").read_text().split()
-    own = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-    return own + sum(processor_seconds(int(child)) for child in children)
+def resident_megabytes(process: int) -> list[float]:
+    """Memory of a process, and of each of its workers."""
+    texts = [Path("/proc", str(each), "status").read_text() for each in family(process)]
+    return [int(line) / 1024 for text in texts for line in re.findall(r"VmRSS:\s*(\d+) kB", text)]
+
+
+def processor_seconds(process: int) -> list[float]:
+    """What a process, and each of its workers, has computed."""
+    seconds = []
+    for each in family(process):
+        # The name before them may hold spaces.
+        fields = Path("/proc", str(each), "stat").read_text().rpartition(")")[2].split()
+        seconds.append((int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"))
+    return seconds
 
 
 def main() -> None:
@@ -72,12 +80,12 @@ def main() -> None:
             return sent.kind, answer.status_code, seconds, wrong
 
         tenth = max(1, len(every) // 10)
-        memory = [resident_megabytes(served.process.pid)]
+        memory = [sum(resident_megabytes(served.process.pid))]
         answers = []
         with ThreadPoolExecutor(asked.clients) as pool:
             for start in range(0, len(every), tenth):
                 answers += pool.map(send, every[start : start + tenth])
-                memory.append(resident_megabytes(served.process.pid))
+                memory.append(sum(resident_megabytes(served.process.pid)))
                 print(f"{len(answers)} of {len(every)}, {memory[-1]:.0f} MB", flush=True)
         ready = client.get("/v1/ready").status_code
         logged = served.logged

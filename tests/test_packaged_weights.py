@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 
 import pytest
 import torch
@@ -11,10 +10,8 @@ from PIL import Image
 
 from geocalib import Calibration, Calibrator, Camera
 from geocalib.geometry.gravity import from_roll_pitch
-from geocalib.nets.weights import load_network
 from geocalib.pipeline.engines import EngineName
 from geocalib.synthetic import render_scene
-from views import gravity_error_deg
 
 ANGLES = ((0.0, 0.0), (15.0, 0.0), (-15.0, 0.0), (0.0, 15.0))
 """Roll and pitch of the photos, degrees."""
@@ -67,25 +64,6 @@ def test_the_same_call_gives_the_same_bits(calibrator: Calibrator, photos: torch
     assert mates.vfov_deg == pytest.approx(alone.vfov_deg, abs=1e-2)
     with ThreadPoolExecutor(2) as pool:
         assert list(pool.map(calibrator.calibrate, [photos[1]] * 2)) == [alone] * 2
-
-
-@pytest.mark.skipif(
-    not torch.ops.mkldnn._is_mkldnn_bf16_supported(), reason="the processor has no bfloat16"
-)
-def test_bfloat16(photos: torch.Tensor, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of small inputs, as most processors are slow at it, and of the network alone."""
-    lean = load_network("lean")
-    small = replace(lean, card=replace(lean.card, short_side=96, detail=96))
-    monkeypatch.setattr("geocalib.nets.weights.load_network", lambda weights: small)
-    full, half = (
-        Calibrator(device="cpu", precision=precision, engine="torch").calibrate(
-            photos[1], lines="off"
-        )
-        for precision in ("float32", "bfloat16")
-    )
-    assert half != full
-    assert gravity_error_deg(half.gravity, full.gravity).item() < 1
-    assert half.vfov_deg == pytest.approx(full.vfov_deg, abs=3)
 
 
 def test_the_number_of_threads_is_not_seen(

@@ -3,7 +3,7 @@
  *
  *   npm ci && npm run build           or, to another folder: node build.mjs FOLDER
  *
- * sources.sha256 tells what it was built of; tests/page/test_build.py compares it with what is here.
+ * sources.sha256 tells what it was built of; tests/page/test_page_build.py compares it with what is here.
  */
 
 import { createHash } from "node:crypto";

@@ -190,7 +190,7 @@ def test_another_version_or_other_weights_are_another_question(
     Path("mine").write_bytes(b"more weights")
     assert "answers another question (--weights" in run(*words).stderr
     Path("mine").write_bytes(b"weights")
-    monkeypatch.setattr("geocalib.pipeline.journal.version", lambda name: "99")
+    monkeypatch.setattr("importlib.metadata.version", lambda name: "99")
     result = run(*words)
     assert result.stderr.endswith(
         "there, geocalib 99 here); choose another name or add --overwrite\n"

@@ -111,7 +111,32 @@ def test_numbers_are_kept_as_they_are_in_the_weights(folder: Path) -> None:
     folded = network.get_submodule("encoder.trunk.stages.3.spread.conv.weight".rpartition(".")[0])
     assert isinstance(folded, nn.Conv2d)
     assert folded.kernel_size == (6, 6)
-    assert numbers["network.encoder.trunk.stages.3.spread.conv.weight.half"].shape[-2:] == (5, 5)
+    assert numbers["encoder.trunk.stages.3.spread.conv.weight.half"].shape[-2:] == (5, 5)
+
+
+def test_numbers_left_in_the_weights(folder: Path) -> None:
+    import onnx
+
+    from geocalib.nets.onnx_export import _refer, export_onnx
+
+    model = onnx.load(str(folder / "little.onnx"))
+    _refer(model.graph, folder / "little.safetensors")
+    stored = load_network(folder / "little.safetensors").network.state_dict()
+    matrices = {f"{name}.half" for name, value in stored.items() if "qkv.weight" in name}
+    outside = {t.name for t in model.graph.initializer if t.external_data and not t.raw_data}
+    assert matrices <= outside
+    assert len(outside) > 10
+    (folder / "slim.onnx").write_bytes(model.SerializeToString())
+    images = np.random.default_rng(0).random((1, 3, 64, 96), np.float32)
+    whole, slim = (
+        OnnxEngine(folder / name).predict(images) for name in ("little.onnx", "slim.onnx")
+    )
+    for name in ("up", "latitude", "up_confidence", "latitude_confidence"):
+        np.testing.assert_array_equal(getattr(whole, name), getattr(slim, name))
+    with pytest.raises(
+        WeightsError, match=r"cannot refer to .*little\.safetensors, which is in anot"
+    ):
+        export_onnx(folder / "little.safetensors", folder.parent / "slim.onnx", refer=True)
 
 
 def test_nothing_of_where_it_was_made(folder: Path) -> None:

@@ -9,10 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from page_driving import TOWN, answered, drop, reset
-
-FLAGS = ["--enable-unsafe-swiftshader"]
-"""WebGL without a graphics card."""
+from page_driving import FLAGS, TOWN, answered, drop, reset
 
 NO_WEBGL = """
     const own = HTMLCanvasElement.prototype.getContext;

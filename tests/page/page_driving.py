@@ -16,6 +16,8 @@ from PIL import Image
 
 ROOT = Path(__file__).parents[2]
 TOWN = ROOT / "examples/town.jpg"
+FLAGS = ["--enable-unsafe-swiftshader"]
+"""Of Chromium: WebGL without a graphics card."""
 
 Pixels = npt.NDArray[np.uint8]
 

@@ -353,10 +353,6 @@ class TestDevices:
         with pytest.raises(ConfigError, match=f"no device {name!r} here; use auto or one of: cpu"):
             Calibrator(device=name)
 
-    def test_an_unknown_precision(self) -> None:
-        with pytest.raises(ConfigError, match="precision is 'int8'; known: float32, bfloat16"):
-            Calibrator(device="cpu", precision="int8")  # type: ignore[arg-type]
-
 
 def test_threads_share_a_calibrator() -> None:
     shapes = [(480, 360), (360, 480), (401, 300)]

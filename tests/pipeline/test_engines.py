@@ -59,11 +59,12 @@ def test_without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     assert choose("lean", "cuda") == "onnx"
 
 
-def test_what_only_torch_can() -> None:
+def test_what_only_torch_can(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch, "compile", lambda network: network)
     assert type(Calibrator(device="cpu")._engine).__name__ == "OnnxEngine"
-    half = Calibrator(device="cpu", precision="bfloat16")
-    assert type(half._engine).__name__ == "TorchEngine"
-    with pytest.raises(ConfigError, match="bfloat16 and compile need the engine torch"):
-        Calibrator(precision="bfloat16", engine="onnx")
+    compiled = Calibrator(device="cpu", compile=True)
+    assert type(compiled._engine).__name__ == "TorchEngine"
+    with pytest.raises(ConfigError, match="compile needs the engine torch"):
+        Calibrator(compile=True, engine="onnx")
     with pytest.raises(ConfigError, match="engine is 'jax'; known: auto, onnx, torch"):
         Calibrator(engine="jax")  # type: ignore[arg-type]

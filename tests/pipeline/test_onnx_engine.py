@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -30,7 +31,7 @@ def engine() -> OnnxEngine:
 
 @pytest.fixture(scope="module")
 def in_torch() -> TorchEngine:
-    return TorchEngine(load_network("lean"), torch.device("cpu"), half=False, compile=False)
+    return TorchEngine(load_network("lean"), torch.device("cpu"), compile=False)
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +50,8 @@ def towns(width: int, height: int) -> Floats:
 
 def test_it_was_made_from_the_packaged_weights(engine: OnnxEngine) -> None:
     assert engine.card == load_network("lean").card, (
-        "the weights have changed: run geocalib export onnx -o src/geocalib/weights/lean.onnx"
+        "the weights have changed: run geocalib export onnx --refer "
+        "-o src/geocalib/weights/lean.onnx"
     )
 
 
@@ -155,6 +157,8 @@ class TestFiles:
         content = packaged.read_bytes()
         assert content.count(b'"short_side": ') == 1
         (tmp_path / "a.onnx").write_bytes(content.replace(b'"short_side"', b'"shirt_side"'))
+        # Where its numbers are.
+        shutil.copy(packaged.with_suffix(".safetensors"), tmp_path)
         with pytest.raises(WeightsError, match=r"a\.onnx: its weight card has an unknown 'shirt_s"):
             OnnxEngine(tmp_path / "a.onnx")
 

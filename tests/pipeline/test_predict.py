@@ -31,7 +31,7 @@ def oracle() -> Oracle:
 @pytest.fixture
 def engine(oracle: Oracle) -> TorchEngine:
     loaded = LoadedNetwork(oracle, CARD)  # type: ignore[arg-type]
-    return TorchEngine(loaded, torch.device("cpu"), half=False, compile=False)
+    return TorchEngine(loaded, torch.device("cpu"), compile=False)
 
 
 @pytest.fixture
@@ -103,13 +103,3 @@ def test_sources_that_have_a_path() -> None:
     assert path_of("a.jpg") == path_of(Path("a.jpg")) == "a.jpg"
     assert path_of(b"bytes") is None
     assert path_of(np.zeros((4, 4))) is None
-
-
-def test_a_processor_without_bfloat16_stays_at_full_precision(
-    oracle: Oracle, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", lambda: False)
-    loaded = LoadedNetwork(oracle, CARD)  # type: ignore[arg-type]
-    engine = TorchEngine(loaded, torch.device("cpu"), half=True, compile=False)
-    with engine._running():
-        assert not torch.is_autocast_enabled("cpu")

@@ -134,7 +134,9 @@ def test_fields_to_draw(client: TestClient, record: dict[str, Any]) -> None:
     used = record["lines"]
     kinds = [segment["kind"] for segment in grid["segments"]]
     assert kinds.count("vertical") == used["vertical"]
-    assert kinds.count("level") == sum(used["level"])
+    headings = [segment["heading"] for segment in grid["segments"] if segment["kind"] == "level"]
+    assert [headings.count(1 + i) for i in range(len(used["level"]))] == used["level"]
+    assert kinds.count("level") == len(headings)
     assert kinds.count("unused") == used["unused"]
 
 

@@ -4,7 +4,7 @@
  *   radius(r, z, k)  |m| of a ray with r = |(X, Y)| and Z = z, NaN where it has no pixel
  *   depth(s, k)      z of the ray (m, z) of a pixel with s = |m|², NaN where it has no ray
  *
- * m are normalised coordinates (docs/conventions.md). tests/page/test_geometry.py holds each to
+ * m are normalised coordinates (docs/conventions.md). tests/page/test_page_geometry.py holds each to
  * its counterpart in geocalib.cameras.
  */
 

@@ -5,11 +5,12 @@ import { levelFrame } from "./vectors.js";
 
 export const HORIZON = "#e6007e";
 const ARROW = "#14213d";
-const LINES = {
-  unused: { colour: "#ffffff", stroke: 0.9, alpha: 0.5 },
-  level: { colour: "#ff6d00", stroke: 2.2, alpha: 0.9 },
-  vertical: { colour: "#00a5ff", stroke: 2.2, alpha: 0.9 },
-};
+const LEVEL = ["#ff6d00", "#00b34a", "#9c27b0"]; // one for each heading
+const LINES = [
+  { kind: "unused", colour: "#ffffff", stroke: 0.9, alpha: 0.5 },
+  ...LEVEL.map((colour, i) => ({ kind: "level", heading: i + 1, colour, stroke: 2.2, alpha: 0.9 })),
+  { kind: "vertical", colour: "#00a5ff", stroke: 2.2, alpha: 0.9 },
+];
 const POINTS_ACROSS = 1000; // points, the unit of strokes, along the longer side
 const LEAST_POINT = 0.4; // pixels
 const LEAST_LETTER = 7;
@@ -202,9 +203,10 @@ function drawMark(context, camera, { point: at, direction, angleDeg }, point) {
 function drawLines(context, camera, { segments, width, height }, point) {
   const [x, y] = [camera.width / width, camera.height / height];
   context.lineCap = "round";
-  for (const [kind, { colour, stroke, alpha }] of Object.entries(LINES)) {
+  for (const { kind, heading, colour, stroke, alpha } of LINES) {
+    const alike = segments.filter((each) => each.kind === kind && each.heading === heading);
     context.beginPath();
-    for (const { ends } of segments.filter((segment) => segment.kind === kind)) {
+    for (const { ends } of alike) {
       context.moveTo(x * ends[0][0], y * ends[0][1]);
       context.lineTo(x * ends[1][0], y * ends[1][1]);
     }

@@ -27,16 +27,19 @@ export function plane(kind, camera, gravity) {
     const roll = Math.atan2(gravity[0], gravity[1]);
     const [sine, cosine] = [Math.sin(roll), Math.cos(roll)];
     return ([u, v]) => {
-      const [x, y] = [u - camera.cx, v - camera.cy];
-      return [cosine * x - sine * y, sine * x + cosine * y];
+      const [x, y] = [(u - camera.cx) / camera.fx, (v - camera.cy) / camera.fy];
+      return [camera.fx * (cosine * x - sine * y), camera.fy * (sine * x + cosine * y)];
     };
   }
   const level = kind === "rectified" ? levelFrame(gravity) : null;
-  const middle = camera.model.depth(0, camera.distortion);
+  // What the lens magnifies on its axis.
+  const [fx, fy] = [camera.fx, camera.fy].map(
+    (focal) => focal * camera.model.depth(0, camera.distortion),
+  );
   return (pixel) => {
     const ray = camera.unproject(pixel);
     const [x, y, z] = ray && level ? toLevel(level, ray) : (ray ?? [0, 0, 0]);
     if (z < SMALLEST_COSINE) return null;
-    return [(camera.fx / middle) * (x / z), (camera.fy / middle) * (y / z)];
+    return [(fx * x) / z, (fy * y) / z];
   };
 }

@@ -54,8 +54,6 @@ if TYPE_CHECKING:
     from geocalib.pipeline.onnx_engine import OnnxEngine
     from geocalib.pipeline.torch_engine import TorchEngine
 
-Precision = Literal["float32", "bfloat16"]
-
 
 class Calibrator:
     """Calibrates photographs with one set of weights.
@@ -68,22 +66,17 @@ class Calibrator:
         weights: str | Path = "lean",
         *,
         device: str = "auto",
-        precision: Precision = "float32",
         compile: bool = False,
         engine: EngineName = "auto",
     ) -> None:
         """weights: a name ("lean", "published-pinhole", "published-distorted") or a file.
 
-        device: "auto" takes the first of cuda, mps and cpu that there is. precision: of the
-        network, where the device has it; the fit is always as precise as it needs to be. compile:
-        with torch.compile, which takes minutes at first and pays for many images of one size.
-        engine: what runs the network, "torch" or "onnx" (``docs/speed.md``); "auto" takes torch
-        where it has an accelerator, and where the weights, bfloat16 or compile need it.
+        device: "auto" takes the first of cuda, mps and cpu that there is. compile: with
+        torch.compile, which takes minutes at first and pays for many images of one size. engine:
+        what runs the network, "torch" or "onnx" (``docs/speed.md``); "auto" takes torch where it
+        has an accelerator, and where the weights or compile need it.
         """
-        if precision not in ("float32", "bfloat16"):
-            raise ConfigError(f"precision is {precision!r}; known: float32, bfloat16")
-        half = precision == "bfloat16"
-        self._load(Loading(Recipe(weights, engine, device, half, compile)))
+        self._load(Loading(Recipe(weights, engine, device, compile)))
 
     def _load(self, loading: Loading) -> None:
         self.recipe, self._loading = loading.recipe, loading

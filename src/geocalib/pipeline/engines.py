@@ -33,24 +33,17 @@ class Recipe:
     weights: str | Path
     engine: EngineName
     device: str
-    half: bool = False
     compile: bool = False
 
     @property
     def certain(self) -> bool:
         """Whether nothing can be wrong with it: the packaged weights, where they always run."""
-        wish = self.weights, self.engine, self.device, self.half, self.compile
-        return wish[0] == "lean" and wish[1:] in (
-            (engine, device, False, False)
-            for engine in ("auto", "onnx")
-            for device in ("auto", "cpu")
-        )
+        usual = self.engine in ("auto", "onnx") and self.device in ("auto", "cpu")
+        return self.weights == "lean" and usual and not self.compile
 
     def load(self) -> OnnxEngine | TorchEngine:
         """Such an engine."""
-        return load_engine(
-            self.weights, self.engine, self.device, half=self.half, compile=self.compile
-        )
+        return load_engine(self.weights, self.engine, self.device, self.compile)
 
 
 class Loading:
@@ -69,13 +62,13 @@ class Loading:
 
 
 def load_engine(
-    weights: str | Path, engine: EngineName, device: str, *, half: bool, compile: bool
+    weights: str | Path, engine: EngineName, device: str, compile: bool
 ) -> OnnxEngine | TorchEngine:
     """The engine of a name, with a network on a device. All as ``Calibrator`` takes it."""
     if engine not in get_args(EngineName):
         raise ConfigError(f"engine is {engine!r}; known: {', '.join(get_args(EngineName))}")
     if engine == "auto":
-        engine = "torch" if half or compile else choose(weights, device)
+        engine = "torch" if compile else choose(weights, device)
     if engine == "torch":
         if find_spec("torch") is None:
             wish = "this engine" if weights == "lean" else str(weights)
@@ -84,9 +77,9 @@ def load_engine(
         from geocalib.pipeline.torch_engine import TorchEngine, find_device
 
         place = find_device(device)
-        return TorchEngine(networks.load_network(weights), place, half=half, compile=compile)
-    if half or compile:
-        raise ConfigError("bfloat16 and compile need the engine torch")
+        return TorchEngine(networks.load_network(weights), place, compile)
+    if compile:
+        raise ConfigError("compile needs the engine torch")
     from geocalib.pipeline.onnx_engine import OnnxEngine
 
     return OnnxEngine(weights, device)

@@ -11,7 +11,6 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.metadata import version
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -32,6 +31,8 @@ Record = dict[str, Any]
 
 def request_of(weights: str, **asked: Any) -> Request:
     """The request of a run with these weights, as ``identify`` names them, of this version."""
+    from importlib.metadata import version  # Not at the top: it is slow to import.
+
     every = {"version": version("geocalib"), "weights": weights, **asked}
     told = {name: value for name, value in every.items() if value not in (None, False)}
     # As it is read back.

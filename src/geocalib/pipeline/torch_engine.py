@@ -26,10 +26,8 @@ Floats = npt.NDArray[np.float32]
 class TorchEngine:
     """A network on a device. See ``geocalib.pipeline.predict.Engine``."""
 
-    def __init__(
-        self, loaded: LoadedNetwork, device: torch.device, *, half: bool, compile: bool
-    ) -> None:
-        """half: the network in bfloat16. compile: with torch.compile."""
+    def __init__(self, loaded: LoadedNetwork, device: torch.device, compile: bool) -> None:
+        """compile: with torch.compile."""
         network, card = loaded.network.to(device), loaded.card
         self.card = card
         convert_conv2d_weight_memory_format(network, torch.channels_last)
@@ -39,9 +37,6 @@ class TorchEngine:
         self.batch = batch_on(device.type)
         self.on_processor = device.type == "cpu"
         self.confidence_scale = card.confidence_scale
-        # A processor without bfloat16 is slower at it, and slows everything else in the process:
-        # torch then gives up its fast kernels.
-        self._half = half and (device.type != "cpu" or torch.ops.mkldnn._is_mkldnn_bf16_supported())
         self._upright = find_upright(loaded)
 
     @property
@@ -70,9 +65,8 @@ class TorchEngine:
 
     @contextmanager
     def _running(self) -> Iterator[None]:
-        """As networks run: without gradients, in the precision that was asked for."""
-        half = torch.autocast(self.device.type, torch.bfloat16, enabled=self._half)
-        with torch.inference_mode(), half, quiet():
+        """As networks run: without gradients."""
+        with torch.inference_mode(), quiet():
             yield
 
 

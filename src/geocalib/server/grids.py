@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import math
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from geocalib.geometry.view import View
 from geocalib.imaging import Metadata
 from geocalib.pipeline.predict import Seen
 from geocalib.priors.enabled import File
-from geocalib.result.lines import Traces
+from geocalib.result.lines import CLUTTER, Traces
 from geocalib.server.limits import RefusedError
 from geocalib.server.requests import SentFields
 
@@ -71,17 +72,21 @@ def grid_of(sight: Seen, traces: Traces | None) -> dict[str, Any]:
 
 
 def _segments(sight: Seen, traces: Traces | None) -> list[dict[str, Any]]:
-    """Both ends of each, in pixels of the photo, and what it was taken for."""
+    """Both ends of each, in pixels of the photo, and what it was taken for; of level ones also
+    which heading they share, counted from 1."""
     if traces is None:
         ends = [] if sight.segments is None else _plain(np.asarray(sight.segments.ends))
         return [{"ends": each, "kind": "unused"} for each in ends]
-    upright = [bool(vertical) for vertical in traces.vertical]
-    kinds = [
-        "unused" if kind < 0 else "vertical" if upright[kind] else "level"
-        for kind in traces.kind.tolist()
+    headings = count(1)
+    kinds: list[dict[str, Any]] = [
+        {"kind": "vertical"} if vertical else {"kind": "level", "heading": next(headings)}
+        for vertical in traces.vertical.tolist()
     ]
     ends = _plain(np.asarray(traces.segments.ends))
-    return [{"ends": each, "kind": kind} for each, kind in zip(ends, kinds, strict=True)]
+    return [
+        {"ends": each, **({"kind": "unused"} if kind == CLUTTER else kinds[kind])}
+        for each, kind in zip(ends, traces.kind.tolist(), strict=True)
+    ]
 
 
 def _plain(values: npt.NDArray[Any]) -> list[Any]:
