@@ -5,6 +5,10 @@ RUN := $(VENV)/bin
 
 .PHONY: demo test docs release page fuzz benchmark clean
 
+# Files are compiled once, whatever the surroundings say: every process that a test starts would do
+# it again.
+unexport PYTHONDONTWRITEBYTECODE
+
 INSTALL := $(RUN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
 # The stamps are renewed when what is to be installed changes.

@@ -1,9 +1,12 @@
 """Settings of the whole test suite."""
 
 import os
+from collections.abc import Iterator
+from functools import cache
 
 import pytest
 from hypothesis import settings
+from typer.main import get_command
 
 # ``make test`` runs a process per core: more threads than that would wait for each other. Torch
 # and OpenCV read this when they are first imported, here and in the processes that tests start.
@@ -13,6 +16,14 @@ for library in ("OMP_NUM_THREADS", "OPENCV_FOR_THREADS_NUM"):
 # The examples are the same on every run; no time limit, as the first call of torch is slow.
 settings.register_profile("geocalib", deadline=None, derandomize=True, max_examples=40)
 settings.load_profile("geocalib")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def commands_are_built_once() -> Iterator[None]:
+    """Typer builds all commands anew for each call, which takes longer than most calls do."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("typer.testing._get_command", cache(get_command))
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -10,6 +10,7 @@ from types import ModuleType
 import pytest
 import torch
 
+import lenses
 import samples
 from geocalib import FitOptions, fit
 from geocalib.cameras import MODELS, Camera, CameraModel, exchange, from_colmap, to_colmap
@@ -66,7 +67,7 @@ def fov(monkeypatch: pytest.MonkeyPatch) -> str:
     page = PAGE.read_text()
     monkeypatch.setitem(MODELS, "fov", _walk_through_model())
     for table, entries in (
-        (samples.PARAMETERS, r'`("fov": \[.*?\])`'),
+        (lenses.PARAMETERS, r'`("fov": \[.*?\])`'),
         (exchange.COLMAP_LAYOUTS, r'`("FOV": _layout.*?)`'),
         (exchange.COLMAP_NAMES, r'`("fov": \("FOV".*?)`'),
     ):

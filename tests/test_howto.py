@@ -10,9 +10,18 @@ import numpy as np
 import pytest
 
 from geocalib.geometry.gravity import from_roll_pitch, world_from_camera
-from pages import ROOT, check_links, check_shown_commands, folder, lean, run, run_code, text_of
+from pages import (
+    ROOT,
+    check_links,
+    check_shown_commands,
+    folder,
+    looked_once,
+    run,
+    run_code,
+    text_of,
+)
 
-__all__ = ["folder", "lean"]
+__all__ = ["folder", "looked_once"]
 
 HOWTO = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("docs/howto/*.md"))
 

@@ -79,7 +79,8 @@ def test_the_number_of_threads_is_not_seen(
             monkeypatch.setenv("OMP_NUM_THREADS", str(threads))
             calibrator = Calibrator(device="cpu", engine=engine)
             answers.append([calibrator.calibrate(photo) for photo in rolled_and_pitched])
-            assert answers[-1] == [calibrator.calibrate(photo) for photo in rolled_and_pitched]
+        # With one thread: ``test_the_same_call_gives_the_same_bits``.
+        assert answers[-1][0] == calibrator.calibrate(rolled_and_pitched[0])
     finally:
         torch.set_num_threads(before)
     for one, two in zip(*answers, strict=True):

@@ -13,14 +13,8 @@ from torch import Tensor
 from geocalib.cameras import MODELS, Camera
 from geocalib.errors import CameraError
 from geocalib.geometry import gravity
-from samples import (
-    ALL_MODELS,
-    pixels_at,
-    pixels_in_domain,
-    radii_in_domain,
-    rays_at,
-    sample_camera,
-)
+from lenses import ALL_MODELS
+from samples import pixels_at, pixels_in_domain, radii_in_domain, rays_at, sample_camera
 
 # Making cameras ---------------------------------------------------------------------------------
 

@@ -11,8 +11,9 @@ import torch
 
 from geocalib.cameras import Camera, DepthJet, from_colmap, from_opencv, to_colmap, to_opencv
 from geocalib.cameras.legacy import LegacySimpleRadial
+from lenses import ALL_MODELS
 from libraries import assert_same, numpy_of
-from samples import ALL_MODELS, pixels_at, radii_in_domain, rays_at, sample_camera
+from samples import pixels_at, radii_in_domain, rays_at, sample_camera
 
 PARTS = torch.tensor([0.0, 1e-9, 0.2, 0.5, 0.9, 0.999, 1.0, 1.2])
 """Of the domain; beyond 1 there are no rays."""

@@ -13,15 +13,8 @@ from torch import Tensor
 
 from geocalib.cameras import MODELS, Camera, CameraModel, get_model
 from geocalib.errors import CameraError
-from samples import (
-    ALL_MODELS,
-    angle_to_axis,
-    distortions,
-    pixels_at,
-    radii_in_domain,
-    rays_at,
-    sample_camera,
-)
+from lenses import ALL_MODELS
+from samples import angle_to_axis, distortions, pixels_at, radii_in_domain, rays_at, sample_camera
 
 EPS = torch.finfo(torch.float64).eps
 RIGHT = math.pi / 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,6 +12,22 @@ from typer.testing import CliRunner, Result
 
 from fake_calibrator import FakeCalibrator, NothingToLoad, Run, picture
 from geocalib.cli.app import app
+from geocalib.files import sha256_of
+from geocalib.files.snapshot import Glance, glance
+from geocalib.nets import catalogue
+
+
+@cache
+def _sha256_of(path: Path, seen: Glance) -> str:
+    return sha256_of(path)
+
+
+@pytest.fixture(autouse=True)
+def weights_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every command asks which weights these are: 17 MB to read, as long as they are the same."""
+    monkeypatch.setattr(
+        catalogue, "sha256_of", lambda path: _sha256_of(path, glance([path]) or (0, 0))
+    )
 
 
 @pytest.fixture

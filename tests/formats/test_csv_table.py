@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from calibrations import FAILURE, one, outcomes
+from any_calibrations import outcomes
+from calibrations import FAILURE, one
 from geocalib.errors import FormatError
 from geocalib.formats import csv_table
 from geocalib.result.uncertainty import Uncertainty

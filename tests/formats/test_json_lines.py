@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from calibrations import FAILURE, one, outcomes, several
+from any_calibrations import outcomes
+from calibrations import FAILURE, one, several
 from geocalib.errors import FormatError
 from geocalib.formats import json_lines
 

@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from calibrations import FAILURE, one, outcomes
+from any_calibrations import outcomes
+from calibrations import FAILURE, one
 from geocalib.errors import MissingPackageError
 from geocalib.formats import schemas
 from geocalib.result.calibration import OUTLIER, Failure, Outcome, read_outcome
@@ -26,7 +27,7 @@ from geocalib.result.schema import RECORD
 from geocalib.result.uncertainty import Uncertainty
 from geocalib.video.records import FRAME, origin_of, to_line
 from geocalib.video.track import Tracked
-from samples import ALL_MODELS
+from lenses import ALL_MODELS
 
 DOCS = Path(__file__).parents[2] / "docs"
 

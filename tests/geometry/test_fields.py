@@ -23,7 +23,8 @@ from geocalib.geometry.fields import (
     up_field,
     up_jacobian,
 )
-from samples import ALL_MODELS, pixels_in_domain, sample_camera
+from lenses import ALL_MODELS
+from samples import pixels_in_domain, sample_camera
 
 ROLL_PITCH_DEG = [(0, 0), (10, -20), (-35, 40), (170, 15), (80, -65)]
 

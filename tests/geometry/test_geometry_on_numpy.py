@@ -25,8 +25,9 @@ from geocalib.geometry.fields import (
 )
 from geocalib.geometry.horizon import horizon, horizon_line
 from geocalib.geometry.segments import Segments
+from lenses import ALL_MODELS
 from libraries import assert_same, numpy_of
-from samples import ALL_MODELS, pixels_in_domain, sample_camera
+from samples import pixels_in_domain, sample_camera
 from views import random_gravity
 
 GRAVITY = torch.cat(

@@ -13,7 +13,8 @@ from geocalib.errors import CameraError
 from geocalib.geometry import gravity as sphere
 from geocalib.geometry.fields import perspective_field
 from geocalib.geometry.horizon import horizon, horizon_line
-from samples import ALL_MODELS, sample_camera
+from lenses import ALL_MODELS
+from samples import sample_camera
 
 
 def gravity_deg(roll: float, pitch: float, count: int = 1) -> Tensor:

@@ -20,7 +20,7 @@ from geocalib.lines.sagitta import bend
 from geocalib.lines.straightness import bendable
 from geocalib.result.lines import Verdict
 from geocalib.solver.coupling import couple
-from samples import ALL_MODELS
+from lenses import ALL_MODELS
 
 DISTORTING = [model for model in ALL_MODELS if model != "pinhole"]
 GRAVITY = gravity_of(4.0, 12.0)

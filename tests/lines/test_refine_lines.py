@@ -23,7 +23,7 @@ from geocalib.lines.refine import refine
 from geocalib.result.calibration import Calibration
 from geocalib.result.lines import Verdict
 from geocalib.solver import Rig
-from samples import ALL_MODELS
+from lenses import ALL_MODELS
 
 GRAVITY = gravity_of(4.0, 12.0)
 CROSSED = np.concatenate([GRAVITY[None], headings_of(GRAVITY, [25.0, 115.0])])

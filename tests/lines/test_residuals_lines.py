@@ -16,7 +16,7 @@ from geocalib.lines.bundle import Bundle
 from geocalib.lines.minimise import turned
 from geocalib.lines.residuals import directions_of, look, moves_of
 from geocalib.lines.unknowns import Array, Images, level_frame
-from samples import ALL_MODELS
+from lenses import ALL_MODELS
 
 GRAVITY = gravity_of(-6.0, 9.0)
 HEADINGS = headings_of(GRAVITY, [20.0, 63.0])

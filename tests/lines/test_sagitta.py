@@ -11,7 +11,7 @@ from streets import camera_of, curves_of
 from geocalib.cameras import Camera
 from geocalib.geometry.fields import Free
 from geocalib.lines.sagitta import bend
-from samples import ALL_MODELS
+from lenses import ALL_MODELS
 
 BENT = [model for model in ALL_MODELS if camera_of(model).model.parameters]
 

@@ -13,7 +13,7 @@ from geocalib.lines.prior import network_prior
 from geocalib.lines.sagitta import bend
 from geocalib.lines.unknowns import Guess, Layout, compass, cross, level_frame, powers, unit
 from geocalib.solver.coupling import couple
-from samples import ALL_MODELS
+from lenses import ALL_MODELS
 
 GRAVITY = gravity_of(3.0, 8.0)
 ALONE = couple(1, None, None)

@@ -32,7 +32,7 @@ from geocalib.overlay.curves import horizon_mark, level_curves
 from geocalib.overlay.draw import ARROW, HORIZON
 from geocalib.overlay.photo import BOX, LONGEST_SIDE, annotate, load
 from geocalib.result.calibration import Calibration
-from samples import ALL_MODELS, PARAMETERS
+from lenses import ALL_MODELS, PARAMETERS
 
 SIZE = (640, 480)
 GREY = 128

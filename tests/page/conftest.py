@@ -6,6 +6,8 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,14 +21,14 @@ NO_WEBGL = """
 """
 
 
-@pytest.fixture(scope="session")
-def address() -> Iterator[str]:
-    """Where a server with the packaged weights listens, in a thread of this process."""
+@contextmanager
+def listening(weights: str | Path) -> Iterator[str]:
+    """Where a server with these weights listens, in a thread of this process."""
     uvicorn = pytest.importorskip("uvicorn", reason="geocalib[serve] is not installed")
     from geocalib import Calibrator
     from geocalib.server.app import create_app
 
-    config = uvicorn.Config(create_app(Calibrator()), port=0, log_level="warning")
+    config = uvicorn.Config(create_app(Calibrator(weights)), port=0, log_level="warning")
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run)
     thread.start()
@@ -37,6 +39,13 @@ def address() -> Iterator[str]:
     yield f"http://127.0.0.1:{port}/"
     server.should_exit = True
     thread.join()
+
+
+@pytest.fixture(scope="session")
+def address() -> Iterator[str]:
+    """A server with the packaged weights."""
+    with listening("lean") as address:
+        yield address
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,18 @@ from geocalib import Camera
 from geocalib.formats import colmap, csv_table, json_lines, opencv
 from geocalib.geometry.gravity import from_roll_pitch
 from geocalib.synthetic import render_scene
+from page.conftest import listening
+from quick_network import write_quick_network
 
 SIZE = (300, 200)
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server that answers at once: here it does not matter how well."""
+    network = write_quick_network(tmp_path_factory.mktemp("network") / "quick.onnx")
+    with listening(network) as address:
+        yield address
 
 
 @cache

@@ -15,7 +15,7 @@ from geocalib import Camera, perspective_field
 from geocalib.geometry.gravity import from_roll_pitch
 from geocalib.overlay import curves
 from geocalib.overlay.box import place_box
-from samples import ALL_MODELS, PARAMETERS
+from lenses import ALL_MODELS, PARAMETERS
 
 SOURCES = ROOT / "web/src"
 SIZE = (640, 480)

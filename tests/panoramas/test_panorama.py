@@ -13,7 +13,8 @@ from geocalib.errors import PanoramaError
 from geocalib.geometry.fields import perspective_field, pixel_grid
 from geocalib.geometry.gravity import from_roll_pitch, world_from_camera
 from geocalib.panoramas.panorama import LEVELS, PanoramaBank, owner_of, render
-from samples import ALL_MODELS, sample_camera
+from lenses import ALL_MODELS
+from samples import sample_camera
 
 FINE_DEG = 4.0
 """Period of the stripes that encode an angle."""

@@ -13,14 +13,15 @@ import torch
 from hypothesis import given, settings
 from PIL import Image
 
-from calibrations import FAILURE, SIZE, calibrations, one
+from any_calibrations import calibrations
+from calibrations import FAILURE, SIZE, one
 from geocalib import Camera, Fields, Prior, Status, fit
 from geocalib.arrays import to_numpy
 from geocalib.errors import CameraError, FormatError
 from geocalib.result.calibration import Calibration, Failure
 from geocalib.result.schema import RECORD
+from lenses import ALL_MODELS
 from libraries import assert_same, numpy_of
-from samples import ALL_MODELS
 from views import random_cameras, random_gravity, see, with_noise
 
 # What it says -----------------------------------------------------------------------------------

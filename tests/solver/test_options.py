@@ -7,7 +7,7 @@ import pytest
 from geocalib import FitOptions, fit
 from geocalib.cameras import get_model
 from geocalib.errors import ConfigError
-from samples import ALL_MODELS
+from lenses import ALL_MODELS
 from views import random_cameras, random_gravity, see
 
 

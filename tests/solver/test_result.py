@@ -8,7 +8,7 @@ import torch
 
 from geocalib import Calibration
 from geocalib.solver import FitResult, Prior, Status, fit
-from samples import ALL_MODELS
+from lenses import ALL_MODELS
 from views import random_cameras, random_gravity, see, with_noise
 
 

@@ -24,8 +24,9 @@ from geocalib.solver.joint import Evidence, fit_from, fit_turned, opinions
 from geocalib.solver.observations import observe
 from geocalib.solver.plane import Plane
 from geocalib.solver.sigmas import view_slopes
+from lenses import ALL_MODELS
 from libraries import assert_same, numpy_of
-from samples import ALL_MODELS, sample_camera
+from samples import sample_camera
 from views import random_cameras, random_gravity, see, with_noise, with_outliers
 
 MILLIONTH_DEG = math.radians(1e-6)
