@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin
 
-.PHONY: demo test page fuzz benchmark clean
+.PHONY: demo test docs release page fuzz benchmark clean
 
 # Files are compiled once, whatever the surroundings say: every process that a test starts would do
 # it again.
@@ -30,6 +30,17 @@ test: $(VENV)/.installed
 	$(RUN)/mypy
 	$(RUN)/pytest -n auto --maxprocesses 4 --dist worksteal
 
+# The documentation, in site/.
+docs: $(VENV)/.installed
+	NO_MKDOCS_2_WARNING=1 $(RUN)/mkdocs build --strict --quiet
+
+# The wheel and the source archive, in dist/, checked; the wheel is tried in an empty environment.
+release: $(VENV)/.installed
+	rm -rf dist build
+	PIP_CONSTRAINT=constraints.txt $(RUN)/python -m build --outdir dist . >/dev/null
+	$(RUN)/twine check --strict dist/*
+	$(RUN)/python .ci/check_release.py dist
+
 # The page of `geocalib serve`, of its sources in web/; what is built is kept in the repository.
 page:
 	cd web && npm ci && npm run build
@@ -42,4 +53,4 @@ benchmark: $(VENV)/.installed
 	$(RUN)/python benchmarks/solver.py
 
 clean:
-	rm -rf $(VENV) out .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) out dist build site .pytest_cache .mypy_cache .ruff_cache

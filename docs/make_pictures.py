@@ -45,6 +45,13 @@ WORLD_PHOTO_SIZE = (960, 720)
 FAILURES = ((105, 1), (106, 2), (107, 1))
 """Worlds and views of docs/lines.md."""
 FAILURE_WIDTH = 800
+SWEEPS = (
+    ("roll", "°", (-20.0, 0.0, 20.0)),
+    ("pitch", "°", (-15.0, 0.0, 15.0)),
+    ("vFoV", "°", (25.0, 46.0, 80.0)),
+    ("k1", "", (-0.25, 0.0, 0.25)),
+)
+"""What the pictures of every sign show, with its unit."""
 INK = "#14213d"
 RED, GREEN, BLUE = "#d1242f", "#1a7f37", "#0969da"
 
@@ -52,7 +59,12 @@ RED, GREEN, BLUE = "#d1242f", "#1a7f37", "#0969da"
 def main(folder: Path = PICTURES) -> None:
     """The pictures of docs/conventions.md."""
     folder.mkdir(exist_ok=True)
-    for name, figure in (("frame", frame()), ("signs", signs()), ("field", field())):
+    for name, figure in (
+        ("frame", frame()),
+        ("signs", signs()),
+        ("every_sign", every_sign()),
+        ("field", field()),
+    ):
         _save(figure, folder / f"{name}.png")
 
 
@@ -132,6 +144,28 @@ def signs() -> Figure:
         axes.plot(*camera.c[0].tolist(), "+", color="white", markersize=16, markeredgewidth=3.5)
         axes.plot(*camera.c[0].tolist(), "+", color=INK, markersize=15, markeredgewidth=1.5)
         axes.set_title(title, fontsize=11, color=INK)
+    return figure
+
+
+def every_sign() -> Figure:
+    """Each quantity below, at and above its middle, all others being equal."""
+    figure = Figure(figsize=(8.4, 8.3), layout="constrained")
+    for row, (name, unit, values) in zip(figure.subplots(4, 3), SWEEPS, strict=True):
+        for axes, value in zip(row, values, strict=True):
+            seen = {"roll": 0.0, "pitch": 0.0, "k1": 0.0, "vFoV": 46.0, name: value}
+            f = 0.5 * SIZE[1] / math.tan(math.radians(0.5 * seen["vFoV"]))
+            camera, gravity = _view(f, seen["roll"], seen["pitch"], seen["k1"])
+            draw_image(axes, render_scene(camera, gravity, TOWN, subpixels=2)[0])
+            draw_horizon(axes, camera, gravity)
+            sign = "+" if value > 0 and name != "vFoV" else ""
+            x, y, z = (float(part) + 0.0 for part in gravity[0])
+            axes.set_title(
+                f"{name} {sign}{value:g}{unit}\ngravity ({x:.2f}, {y:.2f}, {z:.2f})".replace(
+                    "-", "−"
+                ),
+                fontsize=9,
+                color=INK,
+            )
     return figure
 
 

@@ -18,6 +18,7 @@ from calibrations import FAILURE
 from fake_calibrator import Run
 from geocalib.cli.app import app
 from geocalib.evaluation.datasets import read_dataset
+from geocalib.evaluation.report import Report
 from geocalib.training import __main__ as training
 from geocalib.training.journal import TRAIN_COLUMNS, Table
 from known_photos import FakeCalibrator, answer, write_set
@@ -78,6 +79,42 @@ class TestEval:
         assert {"report.html", "report.md", "town.json", "town.csv"} <= {
             path.name for path in Path("results").iterdir()
         }
+
+    def test_other_methods(self, run: Run, known: FakeCalibrator, tmp_path: Path) -> None:
+        write_set(tmp_path / "sets" / "town", "gt.csv", HEADER + "a.png,64,48,0,0,60\n")
+        result = run("eval", "--dataset", "sets", "--methods", "manhattan,ours", "--out", "results")
+        assert result.exit_code == 0
+        assert "town: methods" in result.stdout
+        assert result.stdout.index("level, 28 mm") < result.stdout.index("| vanishing points")
+        result = run("eval", "--dataset", "sets", "--methods", "magic", "--out", "results")
+        assert result.exit_code == 2
+        assert "--methods magic: known are manhattan, lines, adam, network, ours" in result.stderr
+
+    def test_pages_for_a_site(
+        self, run: Run, known: FakeCalibrator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def plot(report: Report, folder: Path) -> dict[str, Path]:
+            return {"errors": folder / f"{report.name}-errors.png"}
+
+        monkeypatch.setattr("geocalib.evaluation.site_pages.save_plots", plot)
+        monkeypatch.setattr("sys.argv", ["geocalib", "eval", "--dataset", "town", "--overwrite"])
+        write_set(tmp_path / "town", "gt.csv", HEADER + "a.png,64,48,0,0,60\n")
+        words = ("eval", "--dataset", "town", "--methods", "lines", "--report", "site/benchmarks")
+        assert run(*words).exit_code == 0
+        index = Path("site/benchmarks/index.md").read_text()
+        assert "    geocalib eval --dataset town\n" in index
+        assert "- [town](town.md): 1 photographs, 0 without an answer" in index
+        assert "## Errors\n\nMedian error (AUC" in index
+        page = Path("site/benchmarks/town.md").read_text()
+        assert "## town: methods" in page
+        assert "![errors](town-errors.png)" in page
+        table = Path("site/benchmarks/tables/town-methods.md").read_text()
+        assert table.startswith("| method")
+        assert table in page
+        # Pages are not replaced unasked.
+        result = run(*words, "--out", "elsewhere")
+        assert result.exit_code == 2
+        assert "site/benchmarks/index.md" in result.stderr
 
     def test_reports_and_the_truth_stay(
         self, run: Run, known: FakeCalibrator, tmp_path: Path

@@ -7,10 +7,13 @@ import json
 from pathlib import Path
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
 from calibrations import FAILURE
+from geocalib.evaluation.constant import CONSTANT, constant_report
 from geocalib.evaluation.datasets import Sample
+from geocalib.evaluation.quoted import KINDS, quoted
 from geocalib.evaluation.report import Report, leak
 from geocalib.evaluation.run import evaluate
 from geocalib.evaluation.studies import Study
@@ -56,17 +59,51 @@ def bent() -> Report:
 
 
 def cells(text: str, *start: str) -> list[str]:
-    """The cells of the line of a table that begins with these."""
+    """The cells of the line of a table that begins with these, the constant answer's apart."""
     lines = [[cell.strip() for cell in line.strip("| \n").split("|")] for line in text.splitlines()]
-    (found,) = [line for line in lines if line[: len(start)] == list(start)]
+    (found,) = [
+        line for line in lines if line[: len(start)] == list(start) and CONSTANT not in line
+    ]
     return found
 
 
 def test_angles(town: Report) -> None:
     line = cells(markdown(error_tables([town])), "town", "pinhole")
     # Roll errors 0.5 and 3: the areas of the metric's own example.
-    assert line[2:5] == ["2", "0", "1.75 (50 / 80 / 90)"]
+    assert line[2:6] == ["2", "0", "fake", "1.75 (50 / 80 / 90)"]
     assert line[-2:] == ["1.95 (50 / 80 / 90)", "+1.95"]
+
+
+def test_the_constant_answer_is_the_first_row_of_every_table(town: Report, bent: Report) -> None:
+    study = Study("town: told", "known", (("nothing", town),))
+    for table in (*error_tables([town]), study_table(study)):
+        if "Sigmas" not in table.title:
+            assert CONSTANT in table.rows[0]
+    first = error_tables([town])[0].rows[0]
+    # 64x48 pixels have a diagonal of 80, so that 28 mm are 51.8 of them: 49.7 degrees.
+    assert first[:6] == ["town", "pinhole", "2", "0", CONSTANT, "0.00 (100 / 100 / 100)"]
+    assert first[-1] == "-10.26"
+    # Distortion that is always 0.
+    errors = constant_report(bent).errors
+    np.testing.assert_allclose(errors["k1"], [0.2, np.nan, 0.1])
+    assert errors.keys() == bent.errors.keys()
+
+
+def test_rows_that_others_measured() -> None:
+    town = report_of([(sample("a.png"), answer())], "lamar2k")
+    study = Study("m", "method", (("ours", town),), kinds=KINDS, quoted=quoted("lamar2k"))
+    table = study_table(study)
+    assert [row[0] for row in table.rows][:2] == [CONSTANT, "ours"]
+    by_label = {row[0]: row for row in table.rows}
+    assert by_label["MSCC †"] == [
+        "MSCC †",
+        "-",
+        "1.44 (40 / 61 / 73)",
+        "3.02 (21 / 42 / 56)",
+        "14.78 (3 / 8 / 17)",
+    ]
+    assert by_label["SVA †"][2] == "- (9 / 9 / 10)"
+    assert quoted("our own photos") == []
 
 
 def test_only_tables_that_have_something_to_say(town: Report, bent: Report) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,18 +18,29 @@ from geocalib.pipeline.request import CameraModel, Lines, Network
 KNOWN = Literal["gravity", "focal"]
 STARTS = Literal["trivial", "heuristic", "ransac"]
 SPLITS = Literal["magnification", "scene", "vfov"]
+METHODS = Literal["manhattan", "lines", "adam", "network", "ours"]
 
 
 def command(
     dataset: Annotated[
         list[Path],
-        typer.Option(metavar="DIR", help="Folder or table with truth; may be given several times."),
+        typer.Option(
+            metavar="DIR",
+            help="Folder or table with truth, or a folder of such; may be given several times.",
+        ),
     ],
     weights: Weights = "lean",
     camera_model: Annotated[
         CameraModel | None,
         typer.Option(help="What kind of lens; by default what suits the set.", show_default=False),
     ] = None,
+    methods: Annotated[
+        str,
+        typer.Option(
+            metavar="LIST",
+            help=f"Also these ways to an answer, or all: {', '.join(get_args(METHODS))}.",
+        ),
+    ] = "",
     limit: Annotated[
         int | None, typer.Option(metavar="N", help="So many photographs, spread over the set.")
     ] = None,
@@ -62,6 +74,10 @@ def command(
     out: Annotated[
         Path, typer.Option(metavar="DIR", help="Report, tables, plots. Run it again to resume.")
     ] = Path("evaluation"),
+    report: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Also pages in Markdown, for a site.", show_default=False),
+    ] = None,
     device: Device = "auto",
     overwrite: Overwrite = False,
 ) -> None:
@@ -73,22 +89,28 @@ def command(
     told: Any = _words("--known", known, get_args(KNOWN))
     starts: Any = _words("--initial", initial, get_args(STARTS))
     splits: Any = _words("--split-by", split_by, get_args(SPLITS))
+    ways = (
+        get_args(METHODS) if methods == "all" else _words("--methods", methods, get_args(METHODS))
+    )
     counts = _numbers("--images-per-fit", images_per_fit)
     from geocalib import console
     from geocalib.cli.network import load
     from geocalib.evaluation.commands import PAGE, Plan, files_of, run
+    from geocalib.evaluation.site_pages import SiteReport
     from geocalib.files import Guard, locked
 
     model = None if camera_model is None else str(camera_model)
-    plan = Plan(dataset, model, limit, blur, told, counts, starts, splits, rig, lines.value)
+    plan = Plan(dataset, model, limit, blur, told, counts, starts, splits, rig, lines.value, ways)
     sets = plan.read()
+    words = [word for word in sys.argv[1:] if word != "--overwrite"]
+    site = None if report is None else SiteReport(report, shlex.join(["geocalib", *words]))
     network = Network(weights, device)
     photos = (sample.image for samples in sets.values() for sample in samples)
     guard = Guard((*plan.tables.values(), *photos, network.file), overwrite)
     try:
         with locked(out / PAGE):
-            guard.check(files_of(out, sets))
-            evaluation = run(load(network), plan, out, overwrite)
+            guard.check([*files_of(out, sets), *(site.files(sets) if site else ())])
+            evaluation = run(load(network), plan, out, overwrite, site)
     except KeyboardInterrupt:
         raise KeyboardInterrupt("run the same command again to go on") from None
     typer.echo(console.legible(evaluation.markdown, sys.stdout))

@@ -12,12 +12,15 @@ import numpy as np
 from geocalib import console
 from geocalib.errors import ConfigError
 from geocalib.evaluation import tables
-from geocalib.evaluation.datasets import Sample, dataset_name, read_dataset, table_of
+from geocalib.evaluation.datasets import Sample, dataset_name, find_sets, read_dataset, table_of
 from geocalib.evaluation.html_page import SetPage, write_page
+from geocalib.evaluation.methods import METHODS
 from geocalib.evaluation.plots import save_curves, save_plots
+from geocalib.evaluation.quoted import quoted
 from geocalib.evaluation.report import Report, Split, leak
 from geocalib.evaluation.rig_study import mounted, rig_study
 from geocalib.evaluation.run import PLAIN, Calibrates, Setting, Told, evaluate
+from geocalib.evaluation.site_pages import SiteReport
 from geocalib.evaluation.starts import starts_study
 from geocalib.evaluation.studies import Study, joint_study, partial_study, same_camera
 from geocalib.evaluation.table import Table
@@ -59,6 +62,8 @@ class Plan:
     """Also with the cameras of each rig together."""
     lines: LinesMode = "off"
     """What straight lines are used for, except in the studies."""
+    methods: Sequence[str] = ()
+    """Also these ways to an answer, of ``METHODS``."""
 
     def __post_init__(self) -> None:
         if self.limit is not None and self.limit < 1:
@@ -67,7 +72,7 @@ class Plan:
     def read(self) -> dict[str, list[Sample]]:
         """The photographs of all sets, by the name of the set."""
         sets: dict[str, list[Sample]] = {}
-        for path in self.datasets:
+        for path in self._places:
             name = dataset_name(path)
             if name in sets:
                 raise ConfigError(f"two sets are called {name}; evaluate them one by one")
@@ -81,7 +86,12 @@ class Plan:
     @property
     def tables(self) -> dict[str, Path]:
         """Where the truth of each set is, by the name of the set."""
-        return {dataset_name(path): table_of(path) for path in self.datasets}
+        return {dataset_name(path): table_of(path) for path in self._places}
+
+    @property
+    def _places(self) -> list[Path]:
+        """Of each set; a folder may hold several."""
+        return [place for path in self.datasets for place in find_sets(path)]
 
     @property
     def checksums(self) -> dict[str, str]:
@@ -109,14 +119,18 @@ class Evaluation:
 
 
 def run(
-    calibrator: Calibrates, plan: Plan, out: Path | None = None, overwrite: bool = False
+    calibrator: Calibrates,
+    plan: Plan,
+    out: Path | None = None,
+    overwrite: bool = False,
+    site: SiteReport | None = None,
 ) -> Evaluation:
     """Evaluate; photographs that failed are told to people, a line each.
 
     out: a folder for the tables (report.md), a page with plots and the worst photographs
     (report.html) and, of every set, JSON, CSV and plots. The folder also keeps the answers of a
     run that is interrupted, for the next one to go on from if it asks the same; overwrite: or else
-    to begin anew.
+    to begin anew. site: also pages for a site.
     """
     sets = plan.read()
     # What cannot be done is said before the work begins.
@@ -137,6 +151,8 @@ def run(
         moved = [(a, plan.blur, leak(a, b)) for a, b in zip(reports, soft, strict=True)]
         shown.append(tables.leak_table(moved))
     studies = {name: _studies(asked, name, samples, plan) for name, samples in sets.items()}
+    if site is not None:
+        site.write(shown, reports, studies)
     shown += [tables.study_table(study) for part in studies.values() for study in part]
     if out is not None:
         _write(out, reports, studies, shown, plan)
@@ -202,6 +218,20 @@ def _studies(asked: _Asked, name: str, samples: Sequence[Sample], plan: Plan) ->
         return asked.about(name, some, setting)
 
     studies = []
+    if plan.methods:
+        rows = []
+        for method in (METHODS[word] for word in plan.methods):
+            other = replace(asked, calibrator=method.of(asked.calibrator))
+            rows.append((method.label, other.about(name, samples, Setting(lines=method.lines))))
+        studies.append(
+            Study(
+                f"{name}: methods",
+                "method",
+                tuple(rows),
+                kinds=("roll", "pitch", "vfov"),
+                quoted=quoted(name),
+            )
+        )
     if plan.known and (study := partial_study(name, samples, plan.known, ask)):
         studies.append(study)
     if plan.images_per_fit:

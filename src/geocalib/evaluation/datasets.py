@@ -34,6 +34,8 @@ from geocalib.errors import FormatError
 from geocalib.geometry.gravity import from_roll_pitch
 
 TABLES = ("gt.csv", "images.csv", "train.csv", "val.csv", "test.csv")
+FOUND = ("gt.csv", "images.csv", "test.csv")
+"""The tables of sets that are found by themselves."""
 PICTURES = "images"
 """Folder of the pictures of the first two tables; those of a split are in a folder of its name."""
 
@@ -117,6 +119,21 @@ def read_dataset(path: str | Path) -> list[Sample]:
     if not samples:
         raise FormatError(f"{table} has no line but its header; add a photograph")
     return samples
+
+
+def find_sets(path: Path) -> list[Path]:
+    """The sets at a path: itself, or, of a folder without a table, the folders in it that have one.
+
+    So a folder with all published sets, each as it was unpacked, is evaluated at once; of one with
+    splits the test split is taken.
+    """
+    if path.is_file() or not path.is_dir() or any((path / name).is_file() for name in TABLES):
+        return [path]
+    tables = (
+        next((folder / name for name in FOUND if (folder / name).is_file()), None)
+        for folder in sorted(path.iterdir())
+    )
+    return [table for table in tables if table is not None] or [path]
 
 
 def dataset_name(path: str | Path) -> str:

@@ -9,22 +9,19 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from geocalib.arrays import Array, double
+from geocalib.arrays import Array
 from geocalib.cameras import Camera, get_model
 from geocalib.cameras.simple_radial import SimpleRadial
 from geocalib.errors import ConfigError
-from geocalib.evaluation.answers import without_sigmas
 from geocalib.evaluation.datasets import Sample
 from geocalib.evaluation.report import Report
 from geocalib.evaluation.run import CHUNK, Calibrates, default_model
+from geocalib.evaluation.seen import Seen
 from geocalib.evaluation.studies import Study
 from geocalib.geometry.fields import Fields
-from geocalib.geometry.view import View
-from geocalib.imaging import InputSpec, prepare, read_photo
 from geocalib.nets.card import WeightCard
-from geocalib.result.calibration import Calibration, Failure, Outcome
+from geocalib.result.calibration import Calibration, Outcome
 from geocalib.solver import FitOptions, fit
-from geocalib.solver.given import Mapping, centres
 from geocalib.solver.initial import heuristic, trivial
 from geocalib.solver.minimal import Guess, ransac
 from geocalib.solver.observations import observe
@@ -62,31 +59,22 @@ def starts_study(
 
 def _answers(answer: Calibration, kinds: Sequence[Initial], card: WeightCard) -> dict[str, Outcome]:
     """By label, what each kind of start makes of what the network saw."""
-    assert answer.fields is not None
-    assert answer.image is not None
-    fields = answer.fields.map(double)
-    size = (answer.width, answer.height)
-    spec = InputSpec(card.short_side, largest_aspect=card.largest_aspect)
-    view = prepare(read_photo(answer.image, card.short_side), spec).view
-    mapping = Mapping.create([view], [fields.size])
-    # The middle of the photograph, in pixels of the fields.
-    centre = (centres([size]) - mapping.corner) * mapping.scale
+    seen = Seen.by(answer, card)
+    fields, centre, aspect = seen.fields, seen.centre, seen.aspect
     outcomes: dict[str, Outcome] = {}
     for kind in kinds:
         options = FitOptions(initial=kind, confidence_scale=card.confidence_scale)
-        guess = _guess(kind, fields, centre, mapping.aspect, options.cells)
-        camera = Camera.create(
-            answer.camera_model, guess.f, fields.size, c=centre, aspect=mapping.aspect
-        )
-        outcomes[f"{kind} alone"] = _calibration(answer, camera, guess.gravity[0], view)
+        guess = _guess(kind, fields, centre, aspect, options.cells)
+        camera = Camera.create(answer.camera_model, guess.f, fields.size, c=centre, aspect=aspect)
+        outcomes[f"{kind} alone"] = seen.answer(camera, guess.gravity[0])
         result = fit(
             fields,
             get_model(answer.camera_model),
             principal_point=centre,
-            aspect=mapping.aspect,
+            aspect=aspect,
             options=options,
         )
-        outcomes[f"{kind} + fit"] = _calibration(answer, result.camera, result.gravity[0], view)
+        outcomes[f"{kind} + fit"] = seen.answer(result.camera, result.gravity[0])
     return outcomes
 
 
@@ -96,11 +84,3 @@ def _guess(kind: Initial, fields: Fields, centre: Array, aspect: Array, cells: i
     if kind == "heuristic":
         return heuristic(fields, centre)
     return ransac(observe(fields, cells), centre, aspect)
-
-
-def _calibration(answer: Calibration, camera: Camera, gravity: Array, view: View) -> Outcome:
-    """Of the photograph, given the camera (a batch of 1) and gravity (3,) of its fields."""
-    size = (answer.width, answer.height)
-    if not (np.isfinite(camera.f).all() and np.isfinite(gravity).all()):
-        return Failure(answer.image, *size, "there is no such start")
-    return without_sigmas(answer.image, view.to_original(camera, size), gravity)

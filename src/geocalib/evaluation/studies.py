@@ -39,6 +39,10 @@ class Study:
     rows: tuple[tuple[str, Report], ...]
     curves: Mapping[str, Mapping[int, Report]] = field(default_factory=dict)
     """Rows to draw against a number of images, by the name of the curve."""
+    kinds: tuple[str, ...] = ("gravity", "vfov")
+    """Errors to show."""
+    quoted: Sequence[tuple[str, Mapping[str, float]]] = ()
+    """Label and summary of rows that others have measured."""
 
 
 def partial_study(

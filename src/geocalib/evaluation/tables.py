@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from geocalib.evaluation.constant import CONSTANT, constant_report
 from geocalib.evaluation.metrics import THRESHOLDS
 from geocalib.evaluation.report import (
     ANGLES,
@@ -41,13 +42,14 @@ def error_tables(
 
 
 def study_table(study: Study) -> Table:
-    """The errors of each way to the answers, gravity and field of view."""
-    kinds = ("gravity", "vfov")
+    """The errors of each way to the answers, the constant one first."""
     rows = []
-    for label, report in study.rows:
+    for label, report in ((CONSTANT, constant_report(study.rows[0][1])), *study.rows):
         summary = report.summary()
-        rows.append([label, str(len(report)), *(_error(summary, kind) for kind in kinds)])
-    header = [study.column, "photos", *(TITLES[kind] for kind in kinds)]
+        rows.append([label, str(len(report)), *(_error(summary, kind) for kind in study.kinds)])
+    for label, said in study.quoted:
+        rows.append([label, "-", *(_error(said, kind) for kind in study.kinds)])
+    header = [study.column, "photos", *(TITLES[kind] for kind in study.kinds)]
     return Table(f"{study.title}: {LEGEND}", header, rows)
 
 
@@ -57,12 +59,14 @@ def markdown(tables: Iterable[Table]) -> str:
 
 
 def _angles(reports: Sequence[Report]) -> Table:
-    header = ["set", "model", "photos", "failed", *(TITLES[kind] for kind in ANGLES), "vFoV bias °"]
+    header = ["set", "model", "photos", "failed", "method", *(TITLES[kind] for kind in ANGLES)]
     rows = []
     for report in reports:
-        cells = [report.name, report.camera_model, str(len(report)), str(report.failed)]
-        bias = _number(report.vfov_bias_deg(), "+.2f")
-        rows.append([*cells, *_angle_cells(report), bias])
+        for method, made in ((CONSTANT, constant_report(report)), (report.card.name, report)):
+            cells = [made.name, made.camera_model, str(len(made)), str(made.failed), method]
+            bias = _number(made.vfov_bias_deg(), "+.2f")
+            rows.append([*cells, *_angle_cells(made), bias])
+    header.append("vFoV bias °")
     return Table(f"Errors: {LEGEND}", header, rows)
 
 
@@ -75,7 +79,7 @@ def _distortion(reports: Sequence[Report]) -> Table:
     rows = []
     for report in reports:
         summary = report.summary()
-        for suffix, method in (("", report.card.name), (OF_NONE, "k1 = 0")):
+        for suffix, method in ((OF_NONE, "k1 = 0"), ("", report.card.name)):
             if f"k1{suffix}_median" in summary:
                 medians = [summary[f"{kind}{suffix}_median"] for kind in K1_ERRORS]
                 shares = [summary[f"pixels{suffix}_recall{pixels:g}"] for pixels in PIXELS]
@@ -106,9 +110,12 @@ def _sigmas(reports: Sequence[Report]) -> Table:
 def _splits(reports: Sequence[Report], by: Split) -> Table:
     rows = []
     for report in reports:
+        constant = constant_report(report)
         for name, among in report.split(by).items():
-            rows.append([report.name, name, str(among.sum()), *_angle_cells(report, among)])
-    header = ["set", TITLES.get(by, by), "photos", *(TITLES[kind] for kind in ANGLES)]
+            for method, made in ((CONSTANT, constant), (report.card.name, report)):
+                cells = [made.name, name, str(among.sum()), method]
+                rows.append([*cells, *_angle_cells(made, among)])
+    header = ["set", TITLES.get(by, by), "photos", "method", *(TITLES[kind] for kind in ANGLES)]
     return Table(f"By {TITLES.get(by, by).removesuffix(' °')}: {LEGEND}", header, rows)
 
 
@@ -146,6 +153,7 @@ def write_json(
         "failed": report.failed,
         "vfov_bias_deg": report.vfov_bias_deg(),
         "summary": report.summary(),
+        "constant": constant_report(report).summary(),
         **{
             f"by_{by}": {
                 name: {"photos": int(among.sum()), **report.summary(among)}
@@ -212,7 +220,7 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _error(summary: dict[str, float], kind: str) -> str:
+def _error(summary: Mapping[str, float], kind: str) -> str:
     """The median of a kind of error, and its areas."""
     if f"{kind}_median" not in summary:
         return "-"

@@ -1,0 +1,181 @@
+"""Other ways to an answer find cameras that are known."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+
+from geocalib.cameras import Camera
+from geocalib.cli import evaluate as command
+from geocalib.evaluation import commands
+from geocalib.evaluation.answers import truth_of
+from geocalib.evaluation.commands import Plan
+from geocalib.evaluation.datasets import Sample, dataset_name, find_sets, read_dataset
+from geocalib.evaluation.methods import METHODS
+from geocalib.evaluation.methods.first_order import FirstOrder
+from geocalib.evaluation.methods.manhattan import Manhattan, search
+from geocalib.geometry.fields import Fields, perspective_field
+from geocalib.geometry.gravity import from_roll_pitch, world_from_camera
+from geocalib.imaging import ImageSource, InputSpec, prepare, read_photo
+from geocalib.result.calibration import Calibration, Failure, Outcome
+from known_photos import CARD, FakeCalibrator, answer, sample, save_picture, write_set
+
+TOWN = Path(__file__).parents[2] / "examples" / "town.jpg"
+TRUTH = json.loads(TOWN.with_suffix(".json").read_text(encoding="utf-8"))
+SIZE = (140, 96)
+
+
+class SeesFields:
+    """Sees the exact fields of the truth, and answers something else."""
+
+    def __init__(self, samples: Sequence[Sample]) -> None:
+        self.card = replace(CARD, short_side=64)
+        self.samples = {s.image: s for s in samples}
+
+    def calibrate(
+        self, images: Sequence[ImageSource], camera_model: str, **options: Any
+    ) -> list[Outcome]:
+        assert options["keep_fields"] is True
+        return [self._one(self.samples[Path(str(image))], camera_model) for image in images]
+
+    def _one(self, known: Sample, camera_model: str) -> Outcome:
+        if not known.image.exists():
+            return Failure(str(known.image), None, None, "gone")
+        truth = truth_of(known, SIZE)
+        assert truth is not None
+        given = prepare(read_photo(known.image), InputSpec(64))
+        camera = given.view.to_input(truth.camera, given.size)
+        up, latitude, _ = perspective_field(camera, truth.gravity[None])
+        ones = np.ones((1, *given.size[::-1]))
+        guess = Camera.create(camera_model, f=100.0, size=SIZE)
+        sigma = replace(truth.sigma, distortion=(0.0,) * len(guess.model.parameters))
+        fields = Fields(up, latitude, ones, ones)
+        return replace(truth, camera=guess, sigma=sigma, fields=fields)
+
+
+@pytest.mark.parametrize("k1", [None, -0.15])
+def test_adam_finds_the_camera_of_exact_fields(tmp_path: Path, k1: float | None) -> None:
+    picture = save_picture(tmp_path / "a.png", SIZE)
+    known = replace(
+        sample(str(picture), roll_deg=-12.0, pitch_deg=20.0, vfov_deg=55.0, k1=k1),
+        width=SIZE[0],
+        height=SIZE[1],
+    )
+    gone = replace(known, image=tmp_path / "gone.png")
+    method = FirstOrder(SeesFields([known, gone]))
+    model = "pinhole" if k1 is None else "simple_radial"
+    found, failed = method.calibrate([known.image, gone.image], model, exif=False)
+    assert isinstance(found, Calibration)
+    assert isinstance(failed, Failure)
+    assert found.image == str(picture)
+    assert found.roll_deg == pytest.approx(-12, abs=0.3)
+    assert found.pitch_deg == pytest.approx(20, abs=0.5)
+    assert found.vfov_deg == pytest.approx(55, abs=1)
+    assert len(found.distortion) == (k1 is not None)
+
+
+def test_vanishing_points_of_a_town(tmp_path: Path) -> None:
+    method = Manhattan(FakeCalibrator(lambda _: answer()))
+    blank = tmp_path / "noise.png"
+    save_picture(blank)
+    town, nothing, gone = method.calibrate([TOWN, blank, tmp_path / "gone.png"])
+    assert isinstance(town, Calibration)
+    assert town.roll_deg == pytest.approx(TRUTH["roll_deg"], abs=0.3)
+    assert town.pitch_deg == pytest.approx(TRUTH["pitch_deg"], abs=0.5)
+    assert town.vfov_deg == pytest.approx(TRUTH["vfov_deg"], abs=2)
+    assert isinstance(nothing, Failure)
+    assert "too few straight lines" in nothing.error
+    assert isinstance(gone, Failure)
+
+
+def test_vanishing_points_among_clutter() -> None:
+    """Half of the segments belong to no direction, and the others are off by half a pixel."""
+    rng = np.random.default_rng(3)
+    gravity = from_roll_pitch(np.array(0.15), np.array(-0.25))
+    axes = world_from_camera(gravity, np.array(0.6)).T  # by columns
+    f = 0.8
+    ends = []
+    for i in range(120):
+        start = rng.uniform(-0.5, 0.5, 2)
+        if i % 2:
+            ends.append([start, start + rng.normal(0, 0.1, 2)])
+        else:
+            axis = axes[:, rng.integers(3)]
+            point = np.array([*start / f, 1.0]) * 5
+            other = point + 0.7 * axis * rng.choice([-1, 1])
+            ends.append([start, f * other[:2] / other[2] + rng.normal(0, 0.0003, 2)])
+    found = search(np.array(ends))
+    assert found is not None
+    focal, directions = found
+    assert focal == pytest.approx(f, rel=0.03)
+    assert np.abs(directions @ gravity).max() > np.cos(np.deg2rad(0.5))
+    assert search(np.array(ends)[:7]) is None
+
+
+PUBLISHED = ("stanford2d3d", "tartanair", "megadepth2k", "lamar2k")
+
+
+@pytest.fixture
+def sets(tmp_path: Path) -> Path:
+    """The published sets as they are unpacked, each with two pictures."""
+    header = "fname,width,height,vfov,roll,pitch\n"
+    rows = "a.png,64,48,1.0471975512,0.02,-0.1\nb.png,64,48,0.9,0,0.3\n"
+    folder = tmp_path / "sets"
+    for name in PUBLISHED:
+        write_set(folder / name, "images.csv", header + rows)
+    write_set(folder / "openpano", "test.csv", header + rows, pictures="test")
+    (folder / "openpano" / "train.csv").write_text(header + rows)
+    (folder / "notes").mkdir()
+    return folder
+
+
+def test_a_folder_of_sets(sets: Path) -> None:
+    found = find_sets(sets)
+    assert [dataset_name(path) for path in found] == sorted([*PUBLISHED, "openpano-test"])
+    first, second = read_dataset(found[0])
+    assert first.vfov_deg == pytest.approx(60)
+    assert (first.roll_deg, first.pitch_deg) == pytest.approx(np.rad2deg([0.02, -0.1]))
+    assert second.image.is_file()
+    # What is a set, or nothing, is left to be read or refused.
+    for path in (sets / "lamar2k", sets / "notes", sets / "lamar2k" / "images.csv", sets / "no"):
+        assert find_sets(path) == [path]
+
+
+def test_the_table_of_the_paper(
+    sets: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commands, "save_plots", lambda report, out: {})
+    monkeypatch.setattr(commands, "worst_cases", lambda report: [])
+    calibrator = FakeCalibrator(lambda _: answer(62.0, roll_deg=1.0))
+    plan = Plan([sets], methods=["manhattan", "lines", "ours"])
+    text = commands.run(calibrator, plan, tmp_path / "out").markdown
+    for name in PUBLISHED:
+        table = text.split(f"{name}: methods")[1].split("\n\n")[1]
+        labels = [line.split("|")[1].strip() for line in table.splitlines()[2:]]
+        assert labels[:4] == [
+            "level, 28 mm",
+            *(METHODS[word].label for word in plan.methods),
+        ]
+        assert labels[4:] == [
+            f"{quoted} †"
+            for quoted in (
+                *("DeepCalib*", "Perceptual", "CTRL-C", "MSCC", "ParamNet", "ParamNet*"),
+                *("SVA", "UVP", "GeoCalib*"),
+            )
+        ]
+    # Noise has no straight lines: all photographs fail, which is said, and the others are done.
+    assert "| vanishing points by RANSAC | 2" in text
+    assert "inf (0 / 0 / 0)" in text
+    asked = {options["lines"] for options in calibrator.options}
+    assert asked == {"off", "only", "auto"}
+    assert "openpano-test: methods" in text
+
+
+def test_cli_names_are_those_of_the_methods() -> None:
+    assert get_args(command.METHODS) == tuple(METHODS)

@@ -1,0 +1,130 @@
+"""Pages of the documentation, whose code and commands tests run in a folder of their own."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from PIL import Image, ImageOps
+from typer.testing import CliRunner, Result
+
+from geocalib import Camera
+from geocalib.cli.app import app
+from geocalib.geometry.gravity import from_roll_pitch
+from geocalib.nets.weights import load_network
+from geocalib.pipeline.onnx_engine import OnnxEngine
+from geocalib.synthetic import render_scene
+from shown import assert_alike
+
+ROOT = Path(__file__).parents[1]
+TOWN = ROOT / "examples" / "town.jpg"
+
+
+@pytest.fixture(scope="module")
+def looked_once() -> Callable[..., Any]:
+    """In the place of ``OnnxEngine._run``: the pages show the same few photos again and again."""
+    run, seen = OnnxEngine._run, {}
+
+    def remembered(engine: OnnxEngine, names: Sequence[str], given: dict[str, Any]) -> Any:
+        key = (*names, *((name, a.shape, a.tobytes()) for name, a in given.items()))
+        if key not in seen:
+            seen[key] = run(engine, names, given)
+        return seen[key]
+
+    return remembered
+
+
+@pytest.fixture
+def folder(
+    looked_once: Callable[..., Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Path:
+    """A folder with the photos that the pages speak of, to work in."""
+    for name in ("examples", "photos", "holidays", "rig"):
+        (tmp_path / name).mkdir()
+    shutil.copy(TOWN, tmp_path / "examples")
+    photo = Image.open(TOWN)
+    for number in (1, 2, 3):
+        photo.resize((240, 160)).save(tmp_path / "photos" / f"{number}.jpg")
+    shutil.copy(TOWN, tmp_path / "holidays" / "IMG_2.jpg")
+    ImageOps.mirror(photo).save(tmp_path / "holidays" / "IMG_10.jpg", quality=92)
+    Image.new("RGB", photo.size, "grey").save(tmp_path / "holidays" / "pocket.jpg")
+    (tmp_path / "holidays" / "broken.jpg").write_bytes(TOWN.read_bytes()[:50_000])
+    for name, picture in _rig_pictures():
+        picture.save(tmp_path / "rig" / name)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(OnnxEngine, "_run", looked_once)
+    monkeypatch.setattr("geocalib.nets.weights.load_network", lambda _: load_network("lean"))
+    return tmp_path
+
+
+@cache
+def _rig_pictures() -> list[tuple[str, Image.Image]]:
+    """Of two cameras, one of which looks to the right of the other, at two times."""
+    pictures = []
+    camera = Camera.create("pinhole", f=120, size=(192, 128), dtype=torch.float32)
+    right = torch.tensor([[0.0, 0.0, -1.0], [0.0, 1.0, 0.0], [1.0, 0.0, 0.0]])
+    for time, roll, pitch in ((1, 0.05, 0.1), (2, -0.1, 0.05)):
+        gravity = from_roll_pitch(torch.tensor([roll]), torch.tensor([pitch]))
+        for name, down in (
+            (f"ahead_{time}.jpg", gravity),
+            (f"right_{time}.jpg", gravity @ right.T),
+        ):
+            colours = render_scene(camera, down, seed=time, subpixels=1)[0]
+            pictures.append((name, Image.fromarray((255 * colours).to(torch.uint8).numpy())))
+    return pictures
+
+
+def text_of(name: str) -> str:
+    """The text of a page."""
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def run(command: str) -> Result:
+    """What ``geocalib ...`` does."""
+    program, *words = shlex.split(command, comments=True)
+    assert program == "geocalib"
+    result = CliRunner().invoke(app, words)
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def run_code(name: str) -> dict[str, Any]:
+    """Everything that a page's code defines, run from top to bottom."""
+    names: dict[str, Any] = {}
+    blocks = re.findall(r"```python\n(.*?)```", text_of(name), re.DOTALL)
+    assert blocks
+    for block in blocks:
+        exec(compile(block, name, "exec"), names)
+    return names
+
+
+def check_links(name: str) -> None:
+    """The files that a page links to are there, and pictures are small."""
+    text = re.sub(r"```.*?```", "", text_of(name), flags=re.DOTALL)
+    targets = re.findall(r'(?:\]\(|src=")([^)"#:]+)', text)
+    assert targets
+    for target in targets:
+        file = (ROOT / name).parent / target
+        assert file.exists(), target
+        assert file.suffix not in (".png", ".jpg") or file.stat().st_size < 200_000
+
+
+def check_shown_commands(name: str) -> None:
+    """Commands after a ``$`` print what the page shows below them."""
+    shown = re.findall(
+        r"^    \$ (geocalib .*)\n((?:(?:    (?!\$).*)?\n)*)", text_of(name), re.MULTILINE
+    )
+    assert len(shown) > 1
+    for command, page_shows in shown:
+        if "|" not in command:  # a pipe is for a shell
+            assert_alike(run(command).output, page_shows, command)

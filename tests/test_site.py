@@ -1,0 +1,81 @@
+"""The site: pages of the repository with links that fit, and the gallery."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import pytest
+import yaml
+
+DOCS = Path(__file__).parents[1] / "docs"
+
+
+def _script(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def hooks() -> ModuleType:
+    return _script("site_hooks")
+
+
+@pytest.mark.parametrize(
+    ("page", "text", "expected"),
+    [
+        ("index.md", "[how](docs/server.md#limits)", "[how](server.md#limits)"),
+        ("index.md", "![photo](docs/pictures/town.jpg)", "![photo](pictures/town.jpg)"),
+        ("index.md", '<img src="docs/pictures/town.jpg">', '<img src="pictures/town.jpg">'),
+        ("index.md", "[a photo](examples/town.jpg)", "a photo"),
+        ("index.md", "`[code](docs/server.md)`", "`[code](docs/server.md)`"),
+        ("contributing.md", "[new](CHANGELOG.md)", "[new](changes.md)"),
+        ("howto/ar.md", "[`ball`](../../examples/insert_object.py)", "`ball`"),
+        ("howto/ar.md", "[page](../page.md)", "[page](../page.md)"),
+        ("howto/ar.md", "[home](../../README.md)", "[home](../index.md)"),
+        ("howto/ar.md", "[lost](../../nowhere.md)", "[lost](../../nowhere.md)"),
+        ("start.md", "[out](https://example.org/a.md)", "[out](https://example.org/a.md)"),
+    ],
+)
+def test_links_lead_to_pages_of_the_site(
+    hooks: ModuleType, page: str, text: str, expected: str
+) -> None:
+    where = SimpleNamespace(file=SimpleNamespace(src_uri=page))
+    assert hooks.on_page_markdown(text, where) == expected
+
+
+def test_nothing_is_fetched_from_elsewhere() -> None:
+    settings = yaml.safe_load((DOCS.parent / "mkdocs.yml").read_text(encoding="utf-8"))
+    assert settings["theme"]["font"] is False
+    assert not {"extra_css", "extra_javascript"} & settings.keys()
+    for page in DOCS.rglob("*.md"):
+        text = page.read_text(encoding="utf-8")
+        assert not re.search(r'(?:!\[[^\]]*\]\(|src=")https?:', text), page
+
+
+def test_tables_on_pages_are_those_that_were_measured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = _script("include_tables")
+    (tmp_path / "table.md").write_text("| new |\n")
+    text = "before\n<!-- include table.md -->\n| old |\n<!-- end -->\nafter"
+    new = script.included(text, tmp_path)
+    assert new == "before\n<!-- include table.md -->\n\n| new |\n\n<!-- end -->\nafter"
+    assert script.included(new, tmp_path) == new
+    assert script.main(check=True) == 0, capsys.readouterr().out
+
+
+def test_gallery_has_its_pictures() -> None:
+    page = (DOCS / "gallery.md").read_text(encoding="utf-8")
+    shown = re.findall(r"!\[[^\]]+\]\((pictures/gallery/\d+\.jpg)\)", page)
+    assert len(shown) == len(set(shown)) == 20
+    assert sum((DOCS / picture).stat().st_size for picture in shown) < 3e6
+    assert page.count("| found |") == 20
+    # Failures are among them.
+    assert re.search(r"## Wrong, and .*\n+.*\n+\*\*", page)
