@@ -35,7 +35,7 @@ from geocalib.pipeline.lines_alone import (
 )
 from geocalib.pipeline.predict import Seen, predict, see
 from geocalib.pipeline.prepare import Prepared, prepare
-from geocalib.pipeline.question import Question, groups_of, rotation_of
+from geocalib.pipeline.question import Question, errors_of, groups_of, rotation_of, warnings_of
 from geocalib.pipeline.rotation import AnyRotation, Mode, mode_of
 from geocalib.pipeline.solve import KeepFields, Task, solve
 from geocalib.pipeline.staged import Stages
@@ -43,10 +43,8 @@ from geocalib.pipeline.stream import answer, size_of_chunks, stream
 from geocalib.priors.crop import CropLike
 from geocalib.priors.enabled import EnabledPriors, UsualPrior
 from geocalib.result.calibration import Calibration, Failure, Outcome
-from geocalib.result.trust import UNTRAINED
 from geocalib.solver import Rig
 from geocalib.solver.coupling import couple
-from geocalib.solver.field_errors import FieldErrors
 from geocalib.solver.given import Given
 from geocalib.solver.priors import Known
 
@@ -105,15 +103,6 @@ class Calibrator:
     def device(self) -> str:
         """Where the network runs."""
         return str(self._engine.device)
-
-    @property
-    def _errors(self) -> FieldErrors:
-        card = self.card
-        return FieldErrors(card.confidence_scale, card.sigma_scale, card.legacy_up_field)
-
-    @property
-    def _warnings(self) -> tuple[str, ...]:
-        return () if self.card.trained else (UNTRAINED,)
 
     @property
     def on_processor(self) -> bool:
@@ -257,16 +246,14 @@ class Calibrator:
         check_lines(lines)
         if lines == "only":
             return (one for image in images for one in self.calibrate([image], model, **options))
-        question = Question.create([model], self._errors, self._warnings, **options)
+        question = Question.create([model], self.card, **options)
         size, every = size_of_chunks(self._engine), iter(images)
         few = iter(lambda: list(islice(every, size)), [])
         return stream(self._engine, self.recipe, map(question.repeated, few), workers)
 
     def stages(self, camera_model: str | CameraModel, **options: Unpack[Options]) -> Stages:
         """The stages of ``calibrate_many``, for machines of their own."""
-        question = Question.create(
-            [get_model(camera_model)], self._errors, self._warnings, **options
-        )
+        question = Question.create([get_model(camera_model)], self.card, **options)
         return Stages(self.recipe, self._engine.spec, question)
 
     def calibrate_set(
@@ -321,7 +308,8 @@ class Calibrator:
         if free_principal_point is not None:
             raise ConfigError("the principal point of a set is fixed; drop free_principal_point")
         enabled = EnabledPriors.create(count, exif, sensors, crop, None)
-        method = Method(self._errors.fitted(model), self._errors, self._warnings, keep_fields)
+        errors = errors_of(self.card)
+        method = Method(errors.fitted(model), errors, warnings_of(self.card), keep_fields)
         rotation = rotation_of(any_rotation, gravity, roll_deg)
         see = partial(self._see, with_lines=lines == "auto", any_rotation=rotation)
         cameras = coupling.camera.tolist()
@@ -402,9 +390,7 @@ class Calibrator:
         any_rotation: AnyRotation,
         **known: Unpack[Knowns],
     ) -> Question:
-        return Question.create(
-            models, self._errors, self._warnings, lines=lines, any_rotation=any_rotation, **known
-        )
+        return Question.create(models, self.card, lines=lines, any_rotation=any_rotation, **known)
 
     def _see(
         self, sources: Sequence[ImageSource], with_lines: bool, any_rotation: Mode

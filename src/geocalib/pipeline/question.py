@@ -8,17 +8,29 @@ from dataclasses import dataclass, replace
 from geocalib.cameras.base import CameraModel
 from geocalib.errors import ConfigError, CouplingError
 from geocalib.imaging import ImageSource
+from geocalib.nets.card import WeightCard
 from geocalib.pipeline.arguments import check_models
 from geocalib.pipeline.chunks import Chunk
 from geocalib.pipeline.rotation import AnyRotation, Mode, mode_of
 from geocalib.pipeline.solve import KeepFields, Task
 from geocalib.priors.crop import CropLike
 from geocalib.priors.enabled import EnabledPriors, UsualPrior
+from geocalib.result.trust import UNTRAINED
 from geocalib.solver import Rig
 from geocalib.solver.coupling import Coupling, couple
 from geocalib.solver.field_errors import FieldErrors
 from geocalib.solver.given import Given
 from geocalib.solver.priors import Known
+
+
+def errors_of(card: WeightCard) -> FieldErrors:
+    """How far the fields of a network are off."""
+    return FieldErrors(card.confidence_scale, card.sigma_scale, card.legacy_up_field)
+
+
+def warnings_of(card: WeightCard) -> tuple[str, ...]:
+    """What to say of every answer."""
+    return () if card.trained else (UNTRAINED,)
 
 
 @dataclass(frozen=True)
@@ -37,8 +49,7 @@ class Question:
     def create(
         cls,
         models: Sequence[CameraModel],
-        errors: FieldErrors,
-        warnings: tuple[str, ...],
+        card: WeightCard,
         *,
         shared_intrinsics: bool | Sequence[int] = False,
         rig: Rig | None = None,
@@ -52,7 +63,8 @@ class Question:
         prior: UsualPrior = "none",
         **known: Known,
     ) -> Question:
-        """From the arguments of ``Calibrator.calibrate``. known: those of ``Given.create``."""
+        """From the arguments of ``Calibrator.calibrate``. card: of the network's weights. known:
+        those of ``Given.create``."""
         count = len(models)
         coupling = couple(count, groups_of(shared_intrinsics, count), rig)
         check_models(models, coupling, known.get("distortion") is not None)
@@ -66,7 +78,8 @@ class Question:
         if prior != "none" and rig is not None:
             raise ConfigError("a rig takes no photographs as people do; drop prior")
         enabled = EnabledPriors.create(count, exif, sensors, crop, free_principal_point, prior)
-        task = Task(models[0], given, coupling.camera, rig, enabled, errors, warnings, keep_fields)
+        trust = errors_of(card), warnings_of(card)
+        task = Task(models[0], given, coupling.camera, rig, enabled, *trust, keep_fields)
         rotation = rotation_of(any_rotation, known.get("gravity"), known.get("roll_deg"))
         return cls(models, task, coupling, lines == "auto", rotation)
 
