@@ -109,6 +109,9 @@ def count(number: int, noun: str) -> str:
 def progress(total: int, doing: str, hidden: bool = False) -> Iterator[Callable[[], None]]:
     """A bar with the time left, where there is something to wait for; without a terminal a line
     now and then. The function that it gives says that one more is done."""
+    if hidden or total < 2:
+        yield lambda: None
+        return
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -119,9 +122,6 @@ def progress(total: int, doing: str, hidden: bool = False) -> Iterator[Callable[
     )
 
     console = standard_error()
-    if hidden or total < 2:
-        yield lambda: None
-        return
     if not console.is_terminal or console.is_dumb_terminal:
         yield _lines_of_progress(total, doing)
         return

@@ -64,6 +64,7 @@ from geocalib.pipeline.request import (
     Rotation,
     Usual,
 )
+from geocalib.pipeline.threads import start_quickly
 
 if TYPE_CHECKING:
     from geocalib.cli.inputs import Found
@@ -106,6 +107,7 @@ app = typer.Typer(
 def main() -> None:
     """The entry point."""
     streams.make_ready()
+    start_quickly()
     # With python -W somebody wants to know.
     if not sys.warnoptions:
         streams.hush_libraries()

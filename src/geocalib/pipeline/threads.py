@@ -47,6 +47,12 @@ def _quota(most: int) -> int:
         return most
 
 
+def start_quickly() -> None:
+    """Before NumPy is loaded, in a process of ours: to start BLAS's threads takes longer than all
+    that the small matrices here are multiplied for."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
 def environment(count: int) -> Mapping[str, str]:
     """That of a process in which every pool has so many threads."""
     return {**os.environ, **dict.fromkeys(POOLS, str(count))}
