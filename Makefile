@@ -21,6 +21,9 @@ $(VENV)/.installed: $(VENV)/.core
 	$(INSTALL) -e ".[dev]"
 	@touch $@
 
+# Tests wait for servers and browsers now and then: one more than there are cores, at most 4.
+WORKERS = $(shell $(PYTHON) -c "import os; print(min(4, 1 + (os.cpu_count() or 1)))")
+
 demo: $(VENV)/.core
 	$(RUN)/python examples/demo.py
 
@@ -28,7 +31,7 @@ test: $(VENV)/.installed
 	$(RUN)/ruff format --check .
 	$(RUN)/ruff check .
 	$(RUN)/mypy
-	$(RUN)/pytest -n auto --maxprocesses 4 --dist worksteal
+	$(RUN)/pytest -n $(WORKERS) --dist worksteal
 
 # The documentation, in site/.
 docs: $(VENV)/.installed

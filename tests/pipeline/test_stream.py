@@ -203,6 +203,8 @@ with Workers(2) as pool:
         ) as program:
             assert program.stdout is not None
             workers = list(map(int, program.stdout.readline().split()))
+            # It waits for an answer by now: interrupted while it asks, Python may keep a lock.
+            time.sleep(0.2)
             program.send_signal(ending)
             assert program.wait(10) != 0
         assert workers
