@@ -22,9 +22,10 @@ from statistics import median
 from PIL import Image
 
 from geocalib import Calibrator
+from geocalib.geometry.conventions import FULL_FRAME_DIAGONAL
 from geocalib.priors.belief import believed
 from geocalib.priors.check import focal_check
-from geocalib.priors.exif import FULL_FRAME_DIAGONAL, FocalReading, focal_reading
+from geocalib.priors.exif import FocalReading, focal_reading
 from geocalib.priors.sizes import SENSORS
 from geocalib.result.prior_check import PriorCheck
 

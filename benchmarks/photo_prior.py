@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from geocalib import Calibrator
-from geocalib.priors.exif import FULL_FRAME_DIAGONAL
+from geocalib.geometry.conventions import FULL_FRAME_DIAGONAL
 from geocalib.priors.photos import WIDE_TAIL, Part
 
 Photo = dict[str, str]

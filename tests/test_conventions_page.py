@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import torch
 from torch import Tensor
 
 from geocalib import Camera
+from scripts import load_script
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = (DOCS / "conventions.md").read_text(encoding="utf-8")
@@ -30,11 +30,7 @@ def test_code_runs() -> None:
 
 
 def test_pictures_can_be_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    spec = importlib.util.spec_from_file_location("make_pictures", DOCS / "make_pictures.py")
-    assert spec is not None
-    assert spec.loader is not None
-    script = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
+    script = load_script(DOCS / "make_pictures.py")
 
     def blank(camera: Camera, gravity: Tensor, seed: int, subpixels: int) -> Tensor:
         return torch.full((len(camera), 4, 6, 3), 0.5)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import math
 import re
@@ -19,6 +18,7 @@ from PIL import Image
 
 from geocalib import Calibrator, Camera
 from geocalib.geometry.gravity import from_roll_pitch, world_from_camera
+from scripts import load_script
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 TOWN = EXAMPLES / "town.jpg"
@@ -38,11 +38,7 @@ def example(calibrator: Calibrator, monkeypatch: pytest.MonkeyPatch) -> Callable
     """The main function of an example by its name."""
 
     def load(name: str) -> Main:
-        spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
+        module = load_script(EXAMPLES / f"{name}.py")
         # The weights are read once.
         monkeypatch.setattr(module, "Calibrator", lambda: calibrator)
         main: Main = module.main

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import subprocess
 import sys
 from pathlib import Path
-from types import FrameType, ModuleType
+from types import FrameType
 
 import pytest
 
 from geocalib import Calibrator
+from scripts import load_script
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -24,16 +24,7 @@ print(*sorted({"scipy", "cv2", "matplotlib", "PIL"} & set(sys.modules)))
 """
 
 
-def load(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-architecture = load("make_architecture")
+architecture = load_script(DOCS / "make_architecture.py")
 GRAPH: dict[str, set[str]] = architecture.imports(architecture.modules())
 PACKAGES: dict[str, set[str]] = architecture.packages(GRAPH)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -10,21 +9,14 @@ from types import ModuleType, SimpleNamespace
 import pytest
 import yaml
 
+from scripts import load_script
+
 DOCS = Path(__file__).parents[1] / "docs"
-
-
-def _script(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture(scope="module")
 def hooks() -> ModuleType:
-    return _script("site_hooks")
+    return load_script(DOCS / "site_hooks.py")
 
 
 @pytest.mark.parametrize(
@@ -62,7 +54,7 @@ def test_nothing_is_fetched_from_elsewhere() -> None:
 def test_tables_on_pages_are_those_that_were_measured(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    script = _script("include_tables")
+    script = load_script(DOCS / "include_tables.py")
     (tmp_path / "table.md").write_text("| new |\n")
     text = "before\n<!-- include table.md -->\n| old |\n<!-- end -->\nafter"
     new = script.included(text, tmp_path)

@@ -11,13 +11,13 @@ from geocalib.cameras import Camera
 from geocalib.evaluation.answers import without_sigmas
 from geocalib.evaluation.datasets import Sample, picture_size
 from geocalib.evaluation.report import K1_ERRORS, OF_NONE, Report
+from geocalib.geometry.conventions import FULL_FRAME_DIAGONAL
 from geocalib.result.calibration import Calibration
 
 CONSTANT = "level, 28 mm"
 
 FOCAL_MM = 28.0
-"""The commonest focal length of photographs, as the diagonal of film counts it."""
-FILM_DIAGONAL_MM = math.hypot(36, 24)
+"""The commonest focal length of photographs, by the diagonal."""
 
 
 def constant_report(report: Report) -> Report:
@@ -37,6 +37,6 @@ def constant_report(report: Report) -> Report:
 
 def _answer(sample: Sample) -> Calibration:
     size = picture_size(sample.image) or (sample.width, sample.height)
-    focal = FOCAL_MM / FILM_DIAGONAL_MM * math.hypot(*size)
+    focal = FOCAL_MM / FULL_FRAME_DIAGONAL * math.hypot(*size)
     camera = Camera.create("pinhole", f=focal, size=size)
     return without_sigmas(str(sample.image), camera, np.array([0.0, 1.0, 0.0]))

@@ -30,6 +30,11 @@ Units
     Radians, except where a name ends in ``_deg``.
 """
 
+import math
+
+FULL_FRAME_DIAGONAL = math.hypot(36.0, 24.0)
+"""Millimetres: 35 mm equivalents are counted by the diagonal of the image."""
+
 TRIVIAL_FOCAL = 0.7
 """The focal length a fit starts from, in units of the longer image side."""
 

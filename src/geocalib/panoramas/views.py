@@ -17,6 +17,7 @@ from torch import Tensor
 from geocalib.cameras.camera import Camera
 from geocalib.cameras.registry import get_model
 from geocalib.errors import PanoramaError
+from geocalib.geometry.conventions import FULL_FRAME_DIAGONAL
 from geocalib.geometry.gravity import from_roll_pitch, world_from_camera
 from geocalib.panoramas.panorama import SYNTHETIC_SCENE, PanoramaBank
 
@@ -25,9 +26,6 @@ STEEP_SCENES = (f"{SYNTHETIC_SCENE}_desk", f"{SYNTHETIC_SCENE}_aloft")
 
 MONOTONE_SHARE = 0.98
 """How near to folding over at its corner a distorted view may come."""
-
-FILM_DIAGONAL_MM = math.hypot(36, 24)
-"""Of the film that focal lengths are compared on."""
 
 PEOPLE_ROLL_DEG = (-20.0, -4.0, -2.2, -1.2, -0.5, 0.0, 0.5, 1.2, 2.2, 4.0, 20.0)
 PEOPLE_PITCH_DEG = (-60.0, -26.0, -15.0, -8.0, -4.0, -1.0, 1.5, 4.0, 7.0, 11.0, 35.0)
@@ -172,7 +170,7 @@ def _people_focal(share: Tensor, config: ViewConfig, width: int, height: int) ->
     """(B,) pixels: focal lengths that are longer than a share (B,) of those people use."""
     lengths = config.people_upright_focal_mm if height > width else config.people_focal_mm
     log_mm = _spread(share, [math.log(length) for length in lengths])
-    return log_mm.exp() * (math.hypot(width, height) / FILM_DIAGONAL_MM)
+    return log_mm.exp() * (math.hypot(width, height) / FULL_FRAME_DIAGONAL)
 
 
 def _spread(share: Tensor, quantiles: Sequence[float]) -> Tensor:

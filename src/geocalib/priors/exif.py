@@ -14,16 +14,13 @@ from typing import Any
 import numpy as np
 from PIL.ExifTags import Base
 
-from geocalib.geometry.conventions import TRIVIAL_FOCAL, VFOV_RANGE_DEG
+from geocalib.geometry.conventions import FULL_FRAME_DIAGONAL, TRIVIAL_FOCAL, VFOV_RANGE_DEG
 from geocalib.priors.sizes import sensor_size
 from geocalib.result.prior_check import CONTRADICTION
 from geocalib.solver.priors import Prior
 
 VAGUE = 1e6
 """Relative sigma of a focal length of which nothing is known beside others that are."""
-
-FULL_FRAME_DIAGONAL = math.hypot(36.0, 24.0)
-"""Millimetres: 35 mm equivalents are counted by the diagonal of the image."""
 
 LENS_SIGMA = 0.025
 """Relative. Lenses are engraved with round focal lengths, true at infinity only, and sensors are

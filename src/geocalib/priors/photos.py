@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from geocalib.geometry import gravity as sphere
+from geocalib.geometry.conventions import FULL_FRAME_DIAGONAL
 from geocalib.geometry.fields import ALONG_PITCH, ALONG_ROLL, LOG_F
-from geocalib.priors.exif import FULL_FRAME_DIAGONAL
 from geocalib.result.calibration import Calibration, Outcome
 
 SILENT = 1.0

@@ -112,10 +112,8 @@ class Trainer:
             for name, value in self.network.named_parameters()
             if value.grad is not None and not bool(torch.isfinite(value.grad).all())
         ]
-        print(
-            f"step {self.steps} skipped: {len(broken)} bad gradients, from {broken[-1]} back",
-            flush=True,
-        )
+        where = f"from {broken[-1]} back" if broken else "but their length overflows"
+        print(f"step {self.steps} skipped: {len(broken)} bad gradients, {where}", flush=True)
 
     def _seed(self) -> None:
         seed = (self.config.seed * 1_000_003 + self.steps) * 1009 + self.process.rank
