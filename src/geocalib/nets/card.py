@@ -16,13 +16,16 @@ SIGMAS = ("gravity", "focal", "distortion")
 CARD_KEY = "geocalib"
 """Name of the card in a file's metadata."""
 
+Architecture = Literal["lean", "published", "deepcalib", "paramnet"]
+"""The last two are baselines (``nets.direct``)."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class WeightCard:
     """What a set of weights is, and all that its users must know to use it."""
 
     name: str
-    architecture: Literal["lean", "published"]
+    architecture: Architecture
     config: dict[str, Any] = field(default_factory=dict)
     """Plain values that rebuild the network: the fields of ``LeanConfig``; none if published."""
     short_side: int = 320

@@ -17,12 +17,23 @@ from torch import Tensor
 
 from geocalib.errors import ConfigError, WeightsError
 from geocalib.files import replacing, sha256_of
-from geocalib.nets.card import CARD_KEY, WeightCard
+from geocalib.nets.card import CARD_KEY, Architecture, WeightCard
 from geocalib.nets.catalogue import LEAN, PUBLISHED, WEIGHT_NAMES, existing_file
+from geocalib.nets.direct import DeepCalib, ParamNet
 from geocalib.nets.download import check, fetch, record
 from geocalib.nets.folding import fold_batch_norm
 from geocalib.nets.lean import LeanConfig, LeanNetwork
 from geocalib.nets.published import PublishedNetwork, load_published
+
+Trained = LeanNetwork | DeepCalib | ParamNet
+"""What a file of ours may hold."""
+
+ARCHITECTURES: dict[Architecture, type[Trained]] = {
+    "lean": LeanNetwork,
+    "deepcalib": DeepCalib,
+    "paramnet": ParamNet,
+}
+"""By the names that cards have for them; all are built from a ``LeanConfig``."""
 
 TORCH_STARTS = (b"PK\x03\x04", b"\x80")
 """How a torch file begins: an archive, or, in old ones, a pickle."""
@@ -73,11 +84,21 @@ def read_weights(path: str | Path) -> tuple[LeanNetwork, WeightCard]:
     with _advising(Path(path), "give a file that save_weights wrote"):
         network, card = _read(Path(path))
         if not isinstance(network, LeanNetwork):
-            raise WeightsError(f"{path} holds the published network")
+            raise WeightsError(f"{path} holds the {card.architecture} network")
         return network, card
 
 
-def save_weights(path: str | Path, network: LeanNetwork, card: WeightCard) -> None:
+def read_direct(path: str | Path) -> tuple[DeepCalib | ParamNet, WeightCard]:
+    """A network that answers cameras, ready to use, and its card with the file's checksum."""
+    path = Path(path)
+    with _advising(path, "train it again (docs/training.md)"):
+        network, card = _read(path)
+        if not isinstance(network, DeepCalib | ParamNet):
+            raise WeightsError(f"{path} holds {card.name}, which sees fields and needs a fit")
+        return network.eval().requires_grad_(False), replace(card, sha256=sha256_of(path))
+
+
+def save_weights(path: str | Path, network: Trained, card: WeightCard) -> None:
     """Write a network as it is trained (batch norms not folded) and its card.
 
     The card's ``config`` becomes the network's. Numbers are stored in half precision, except in
@@ -86,11 +107,11 @@ def save_weights(path: str | Path, network: LeanNetwork, card: WeightCard) -> No
     """
     from safetensors.torch import save
 
-    if card.architecture != "lean":
-        raise WeightsError(f"a lean network cannot have the card of a {card.architecture!r} one")
+    if card.architecture != (mine := architecture_of(network)):
+        raise WeightsError(f"a {mine} network cannot have the card of a {card.architecture!r} one")
     state = network.state_dict()
     with _own_randomness():
-        expected = LeanNetwork(network.config).state_dict()
+        expected = type(network)(network.config).state_dict()
     if faults := _faults(state, expected):
         raise WeightsError(f"{path}: {faults}; save the network whose batch norms are not folded")
     for name, value in state.items():
@@ -100,6 +121,11 @@ def save_weights(path: str | Path, network: LeanNetwork, card: WeightCard) -> No
     stored = {name: _compact(value) for name, value in state.items()}
     with replacing(Path(path)) as file:
         file.write(save(stored, metadata={CARD_KEY: card.to_json()}))
+
+
+def architecture_of(network: Trained) -> Architecture:
+    """The name that cards have for it."""
+    return next(name for name, kind in ARCHITECTURES.items() if isinstance(network, kind))
 
 
 def _compact(value: Tensor) -> Tensor:
@@ -138,7 +164,13 @@ def _load_published(card: WeightCard) -> LoadedNetwork:
 def _load_file(path: Path, mend: str) -> LoadedNetwork:
     with _advising(path, mend):
         network, card = _read(path)
-        return _ready(network, replace(card, sha256=sha256_of(path)))
+        card = replace(card, sha256=sha256_of(path))
+    if not isinstance(network, LeanNetwork | PublishedNetwork):
+        raise WeightsError(
+            f"{path} is the baseline {card.architecture}, which only geocalib eval "
+            "--baseline-weights can use"
+        )
+    return _ready(network, card)
 
 
 @contextmanager
@@ -152,7 +184,7 @@ def _advising(path: Path, mend: str) -> Iterator[None]:
         raise WeightsError(f"{error}; {mend}") from error
 
 
-def _read(path: Path) -> tuple[LeanNetwork | PublishedNetwork, WeightCard]:
+def _read(path: Path) -> tuple[Trained | PublishedNetwork, WeightCard]:
     """A file of either kind: its first bytes tell which."""
     with path.open("rb") as file:
         start = file.read(9)
@@ -163,7 +195,7 @@ def _read(path: Path) -> tuple[LeanNetwork | PublishedNetwork, WeightCard]:
     raise WeightsError(f"{path} is neither a safetensors file nor a torch checkpoint")
 
 
-def _read_ours(path: Path) -> tuple[LeanNetwork, WeightCard]:
+def _read_ours(path: Path) -> tuple[Trained, WeightCard]:
     from safetensors import SafetensorError, safe_open
 
     try:
@@ -176,10 +208,10 @@ def _read_ours(path: Path) -> tuple[LeanNetwork, WeightCard]:
         raise WeightsError(f"{path} has no weight card, so it is no file of geocalib")
     try:
         card = WeightCard.from_json(text)
-        if card.architecture != "lean":
+        if card.architecture not in ARCHITECTURES:
             raise WeightsError(f"it claims to be {card.architecture!r}, which is kept otherwise")
         with _own_randomness():
-            network = LeanNetwork(LeanConfig(**card.config))
+            network = ARCHITECTURES[card.architecture](LeanConfig(**card.config))
     except (WeightsError, ConfigError, TypeError) as error:
         raise WeightsError(f"{path}: {error}") from error
     if faults := _faults(state, network.state_dict()):

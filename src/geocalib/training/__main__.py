@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 from torch import distributed
 
-from geocalib.errors import GeoCalibError
+from geocalib.errors import ConfigError, GeoCalibError
 from geocalib.files import Guard, locked
 from geocalib.nets.encoders import Encoder, load_pretrained
 from geocalib.panoramas.decode import DECODED, decode_folder, is_decoded
@@ -79,6 +79,8 @@ def _parser() -> argparse.ArgumentParser:
 
 def _run(options: argparse.Namespace, start: float) -> None:
     config = read_config(options.config, options.set)
+    if options.levels is not None and config.baseline and not options.levels.exists():
+        raise ConfigError(f"{options.levels} does not exist; baselines need one that ours has made")
     travel = options.travel or options.out / "travel"
     cache = options.cache or options.out
     places = Places(options.out / "whole.pt", travel)
@@ -93,7 +95,7 @@ def _run(options: argparse.Namespace, start: float) -> None:
         worlds = aside.submit(make_worlds, config.worlds, process.device)
         bank = _bank(options.panos, "train", cache, config, process)
         torch.manual_seed(config.seed)
-        network = build_network(config.network, config.ablation)
+        network = build_network(config.network, config.ablation, config.baseline)
         if options.encoder is not None:
             encoder = network.encoder
             assert isinstance(encoder, Encoder)

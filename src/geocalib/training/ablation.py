@@ -1,4 +1,5 @@
-"""What is taken away to learn what it is good for: confidences, the lean decoder, panoramas."""
+"""What is taken away, or put in place of ours, to learn what it is good for: confidences, the lean
+decoder, panoramas; the whole way to the camera."""
 
 from __future__ import annotations
 
@@ -10,11 +11,16 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from geocalib.nets.direct import DeepCalib, ParamNet
 from geocalib.nets.encoders import Encoder
 from geocalib.nets.lean import LeanConfig, LeanNetwork
 from geocalib.nets.prediction import Prediction
 from geocalib.nets.published import SINE_LIMIT, Decoder
 from geocalib.panoramas.panorama import owner_of
+
+Baseline = Literal["deepcalib", "paramnet", "fields"]
+"""Another method to train: direct classification; regression from fields; fields to be fitted by
+our solver, learnt without it and without confidences."""
 
 
 @dataclass(frozen=True)
@@ -28,12 +34,34 @@ class AblationConfig:
     """Part of the owners whose panoramas are learnt from."""
 
 
-def build_network(config: LeanConfig, ablation: AblationConfig) -> nn.Module:
-    """A fresh network, with a part ``encoder``."""
+def build_network(
+    config: LeanConfig, ablation: AblationConfig, baseline: Baseline | None = None
+) -> nn.Module:
+    """A fresh network, with a part ``encoder``; of a baseline, nothing more is taken away."""
+    if baseline is not None:
+        return _build_baseline(config, baseline)
     network: nn.Module = LeanNetwork(config)
     if ablation.decoder == "published":
         network = PublishedDecoders(config.encoder)
     return AllAlike(network) if ablation.confidences == "alike" else network
+
+
+def _build_baseline(config: LeanConfig, baseline: Baseline) -> nn.Module:
+    if baseline == "deepcalib":
+        return DeepCalib(config)
+    if baseline == "paramnet":
+        network = ParamNet(config)
+        _silence(network.fields)
+        return network
+    fields = LeanNetwork(config)
+    _silence(fields)
+    return fields
+
+
+def _silence(network: LeanNetwork) -> None:
+    """Make all confidences 1/2. They stay so: losses of fields have no gradient in them, and what
+    is zero does not decay."""
+    network.heads.mix.weight.data[3:] = 0.0
 
 
 def keep_owners(names: list[str], share: float) -> list[str]:

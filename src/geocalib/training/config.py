@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 from geocalib.errors import ConfigError
 from geocalib.nets.lean import LeanConfig
 from geocalib.panoramas.views import ViewConfig
-from geocalib.training.ablation import AblationConfig
+from geocalib.training.ablation import AblationConfig, Baseline
 from geocalib.training.augment import AugmentConfig
 from geocalib.training.losses import LossConfig
 from geocalib.training.schedule import ScheduleConfig
@@ -96,6 +96,8 @@ class TrainingConfig:
     closing_seconds: float = 25.0
     """Kept back from the minutes of a run for its last validation and checkpoint."""
     network: LeanConfig = field(default_factory=LeanConfig)
+    baseline: Baseline | None = None
+    """Another method to train in place of ours, with the encoder of ``network``."""
     ablation: AblationConfig = field(default_factory=AblationConfig)
     views: ViewConfig = field(default_factory=ViewConfig)
     augment: AugmentConfig = field(default_factory=AugmentConfig)
@@ -107,21 +109,44 @@ class TrainingConfig:
     def __post_init__(self) -> None:
         if not self.sizes:
             raise ConfigError("sizes is empty; give at least one [width, height]")
+        if self.baseline is not None and self.ablation != AblationConfig():
+            raise ConfigError(f"{self.baseline} is a baseline: nothing of it can be ablated")
+        if self.baseline == "fields" and self.schedule.fields_only < 1:
+            raise ConfigError("fields learns without the fit; set schedule.fields_only to 1.0")
 
 
 def read_config(path: Path | None, overrides: Sequence[str] = ()) -> TrainingConfig:
-    """The settings of a TOML file, changed by overrides such as ``optimiser.rate=1e-3``."""
-    table: dict[str, Any] = {}
-    if path is not None:
-        try:
-            table = tomllib.loads(path.read_text())
-        except FileNotFoundError:
-            raise ConfigError(f"{path} does not exist") from None
-        except tomllib.TOMLDecodeError as error:
-            raise ConfigError(f"{path} is no TOML file: {error}") from error
+    """The settings of a TOML file, changed by overrides such as ``optimiser.rate=1e-3``.
+
+    A file may begin with ``like = "other.toml"``, beside it: it then says what is different.
+    """
+    table = {} if path is None else _read(path)
+    if (other := table.pop("like", None)) is not None:
+        assert path is not None
+        table = _changed(_read(path.parent / str(other)), table)
     for override in overrides:
         _apply(table, override)
     return build(TrainingConfig, table)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text())
+    except FileNotFoundError:
+        raise ConfigError(f"{path} does not exist") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path} is no TOML file: {error}") from error
+
+
+def _changed(table: dict[str, Any], by: dict[str, Any]) -> dict[str, Any]:
+    """A table with the values of another one, also in the tables within."""
+    both = dict(table)
+    for key, value in by.items():
+        inner = both.get(key)
+        if isinstance(inner, dict) and isinstance(value, dict):
+            value = _changed(inner, value)
+        both[key] = value
+    return both
 
 
 def _apply(table: dict[str, Any], override: str) -> None:

@@ -13,7 +13,8 @@ from torch.nn.parallel import DistributedDataParallel
 
 from geocalib.training.batches import Batch, PartClock
 from geocalib.training.config import OptimiserConfig, TrainingConfig
-from geocalib.training.losses import Losses, training_loss
+from geocalib.training.direct import loss_of
+from geocalib.training.losses import Losses
 from geocalib.training.processes import Process
 from geocalib.training.schedule import rate_factor, with_fit
 
@@ -138,17 +139,9 @@ class Trainer:
         half = torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda")
         with self.clock.part("forward"), half:
             images = batch.images.contiguous(memory_format=torch.channels_last)
-            prediction = self._forward(images)
+            output = self._forward(images)
         with self.clock.part("loss"):
-            losses = training_loss(
-                prediction,
-                batch.camera,
-                batch.gravity,
-                batch.keep,
-                batch.bends,
-                self.config.loss,
-                fit,
-            )
+            losses = loss_of(output, batch, self.config.loss, fit)
         with self.clock.part("backward"):
             losses.total.backward()  # type: ignore[no-untyped-call]
         return losses

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from geocalib.cameras.camera import Camera
+from geocalib.evaluation.direct import camera_of
 from geocalib.evaluation.metrics import (
     gravity_errors,
     k1_hat_error,
@@ -18,6 +19,7 @@ from geocalib.evaluation.metrics import (
     vfov_error,
 )
 from geocalib.geometry.fields import Fields, perspective_field, pixel_grid
+from geocalib.nets.direct import Binned, Regressed
 from geocalib.nets.prediction import Prediction
 from geocalib.solver.fit import fit
 
@@ -64,15 +66,28 @@ def evaluate(network: nn.Module, sets: Iterable[Pictures], batch: int) -> dict[s
 def _errors(network: nn.Module, pictures: Pictures, part: slice) -> dict[str, Tensor]:
     """Errors (B,) of the pictures of a run."""
     images = pictures.images[part].float() / 255
-    prediction = Prediction(*(v.float() for v in network(images)))
-    height, width = prediction.latitude.shape[-2:]
-    camera, gravity = pictures.camera[part].resize(width, height), pictures.gravity[part]
-    result = fit(Fields(**prediction._asdict()), pictures.model, aspect=camera.aspect)
-    errors = gravity_errors(result.gravity, gravity)
-    errors["vfov"] = vfov_error(result.camera, camera)
-    if result.camera.distortion.shape[1]:
-        errors["k1_hat"] = k1_hat_error(result.camera.distortion[:, 0], camera)
-    return errors | field_errors(prediction, camera, gravity)
+    camera, gravity = pictures.camera[part], pictures.gravity[part]
+    output, fields = network(images), None
+    if isinstance(output, Binned | Regressed):
+        found = camera_of(output.values, pictures.model, camera.size)
+        fields = output.fields if isinstance(output, Regressed) else None
+    else:
+        fields = Prediction(*(v.float() for v in output))
+        camera = _at_size_of(fields, camera)
+        result = fit(Fields(**fields._asdict()), pictures.model, aspect=camera.aspect)
+        found = result.camera, result.gravity
+    errors = gravity_errors(found[1], gravity)
+    errors["vfov"] = vfov_error(found[0], camera)
+    if found[0].distortion.shape[1]:
+        errors["k1_hat"] = k1_hat_error(found[0].distortion[:, 0], camera)
+    if fields is not None:
+        errors |= field_errors(fields, _at_size_of(fields, camera), gravity)
+    return errors
+
+
+def _at_size_of(fields: Prediction, camera: Camera) -> Camera:
+    height, width = fields.latitude.shape[-2:]
+    return camera.resize(width, height)
 
 
 def field_errors(prediction: Prediction, camera: Camera, gravity: Tensor) -> dict[str, Tensor]:

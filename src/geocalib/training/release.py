@@ -1,0 +1,106 @@
+"""``python -m geocalib.training.release``: the exported weights of a run as a file with its card.
+
+Of a lean network, or of a baseline.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import sys
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+
+from geocalib.errors import ConfigError, FormatError, GeoCalibError
+from geocalib.files import Guard
+from geocalib.nets.card import WeightCard
+from geocalib.nets.weights import Trained, architecture_of, save_weights
+from geocalib.training import checkpoint
+from geocalib.training.ablation import build_network
+from geocalib.training.config import TrainingConfig, read_config
+from geocalib.training.loop import TABLES
+
+METHODS = {
+    None: "fields learnt through the fit, with confidences",
+    "deepcalib": "direct classification, 256 bins a parameter, in the manner of DeepCalib",
+    "paramnet": "regression from fields, in the manner of Perspective Fields",
+    "fields": "fields learnt without the fit and without confidences",
+}
+"""What a run learns, by its baseline."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; 0 if all went well."""
+    parser = argparse.ArgumentParser(prog="python -m geocalib.training.release")
+    parser.add_argument("--config", type=Path, help="TOML file of the run's settings")
+    parser.add_argument(
+        "--set", nargs="+", action="extend", default=[], metavar="KEY=VALUE", help="as of the run"
+    )
+    parser.add_argument("--travel", type=Path, required=True, help="folder of the run's ema-*.pt")
+    parser.add_argument("--on", default="", help="what it was trained on, as 'one H200'")
+    parser.add_argument("--out", type=Path, required=True, help="file.safetensors")
+    parser.add_argument("--overwrite", action="store_true", help="replace the file if it exists")
+    options = parser.parse_args(arguments)
+    try:
+        shards = checkpoint.shards_of(options.travel / "ema")
+        read = (options.config, *shards, options.travel / TABLES[0])
+        Guard(read, options.overwrite).check([options.out])
+        config = read_config(options.config, options.set)
+        card = release(config, options.travel, options.out, options.on)
+    except (GeoCalibError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    print(f"{options.out}: {card.description}")
+    return 0
+
+
+def release(config: TrainingConfig, travel: Path, out: Path, on: str = "") -> WeightCard:
+    """Write the averaged weights that a run with this config left in a folder.
+
+    on: what it was trained on, for people to read.
+    """
+    network = build_network(config.network, config.ablation, config.baseline)
+    if not isinstance(network, Trained):
+        raise ConfigError("a network that was ablated has no file of weights")
+    try:
+        network.load_state_dict(checkpoint.import_shards(travel / "ema"))
+    except RuntimeError as error:
+        reason = str(error).splitlines()[-1].strip()
+        raise ConfigError(f"{travel} holds another network than the settings: {reason}") from None
+    steps, minutes = time_spent(travel / TABLES[0])
+    where = f" on {on}" if on else ""
+    card = WeightCard(
+        name=config.baseline or "lean",
+        architecture=architecture_of(network),
+        short_side=min(config.sizes[0]),
+        detail=config.detail,
+        camera_models="pinhole and radial distortion, k1 (H/f)^2 within "
+        f"{config.views.distortion_limit:g}",
+        trained=True,
+        licence="Apache-2.0",
+        source="trained by geocalib.training; see docs/training.md",
+        description=f"{METHODS[config.baseline]}; {minutes:.1f} minutes of training{where}, "
+        f"{steps} steps of {config.batch} crops",
+    )
+    save_weights(out, network, card)
+    return card
+
+
+def time_spent(table: Path) -> tuple[int, float]:
+    """Steps and minutes of training, by the log of a run; those of resumed runs are added up."""
+    try:
+        with table.open(newline="") as lines:
+            rows = [(int(row["step"]), float(row["seconds"])) for row in csv.DictReader(lines)]
+    except FileNotFoundError:
+        raise FormatError(f"{table} does not exist; it tells how long the run took") from None
+    except (KeyError, TypeError, ValueError):
+        raise FormatError(f"{table} is no log of a training run") from None
+    if not rows:
+        raise FormatError(f"{table} has no line yet; train for more steps")
+    ends = [a for (_, a), (_, b) in pairwise(rows) if b < a]
+    return rows[-1][0], (sum(ends) + rows[-1][1]) / 60
+
+
+if __name__ == "__main__":
+    sys.exit(main())
