@@ -88,7 +88,21 @@ class TestEval:
         assert result.stdout.index("level, 28 mm") < result.stdout.index("| vanishing points")
         result = run("eval", "--dataset", "sets", "--methods", "magic", "--out", "results")
         assert result.exit_code == 2
-        assert "--methods magic: known are manhattan, lines, adam, network, ours" in result.stderr
+        assert "--methods magic: known are manhattan, lines, deepcalib, " in result.stderr
+
+    def test_baselines(self, run: Run, known: FakeCalibrator, tmp_path: Path) -> None:
+        write_set(tmp_path / "town", "gt.csv", HEADER + "a.png,64,48,0,0,60\n")
+        common = ("eval", "--dataset", "town", "--out", "results", "--methods")
+        result = run(*common, "deepcalib,ours")
+        assert result.exit_code == 2
+        assert "deepcalib has no weights: train it (docs/training.md)" in result.stderr
+        Path("made").mkdir()
+        Path("made/paramnet.safetensors").write_text("no weights at all")
+        result = run(*common, "paramnet", "--baseline-weights", "made")
+        assert result.exit_code == 2
+        assert "made/paramnet.safetensors is neither a safetensors file nor" in result.stderr
+        assert "train it again (docs/training.md)" in result.stderr
+        assert not Path("results").exists()
 
     def test_pages_for_a_site(
         self, run: Run, known: FakeCalibrator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -10,6 +10,8 @@ from typing import Any, get_args
 
 import numpy as np
 import pytest
+import torch
+from torch import Tensor, nn
 
 from geocalib.cameras import Camera
 from geocalib.cli import evaluate as command
@@ -17,18 +19,23 @@ from geocalib.evaluation import commands
 from geocalib.evaluation.answers import truth_of
 from geocalib.evaluation.commands import Plan
 from geocalib.evaluation.datasets import Sample, dataset_name, find_sets, read_dataset
-from geocalib.evaluation.methods import METHODS
+from geocalib.evaluation.methods import methods_with
+from geocalib.evaluation.methods.baselines import Baselines
+from geocalib.evaluation.methods.direct import Direct
 from geocalib.evaluation.methods.first_order import FirstOrder
 from geocalib.evaluation.methods.manhattan import Manhattan, search
 from geocalib.geometry.fields import Fields, perspective_field
 from geocalib.geometry.gravity import from_roll_pitch, world_from_camera
 from geocalib.imaging import ImageSource, InputSpec, prepare, read_photo
+from geocalib.nets.direct import Regressed
 from geocalib.result.calibration import Calibration, Failure, Outcome
+from geocalib.training.direct import parameters_of
 from known_photos import CARD, FakeCalibrator, answer, sample, save_picture, write_set
 
 TOWN = Path(__file__).parents[2] / "examples" / "town.jpg"
 TRUTH = json.loads(TOWN.with_suffix(".json").read_text(encoding="utf-8"))
 SIZE = (140, 96)
+HEADER = "image,width,height,roll_deg,pitch_deg,vfov_deg\n"
 
 
 class SeesFields:
@@ -118,6 +125,8 @@ def test_vanishing_points_among_clutter() -> None:
     assert search(np.array(ends)[:7]) is None
 
 
+METHODS = methods_with(Baselines())
+
 PUBLISHED = ("stanford2d3d", "tartanair", "megadepth2k", "lamar2k")
 
 
@@ -175,6 +184,55 @@ def test_the_table_of_the_paper(
     asked = {options["lines"] for options in calibrator.options}
     assert asked == {"off", "only", "auto"}
     assert "openpano-test: methods" in text
+
+
+def test_baselines_without_weights_leave_the_others_alone(tmp_path: Path) -> None:
+    folder = write_set(tmp_path / "town", "gt.csv", HEADER + "a.png,64,48,0,0,60\n")
+    calibrator = FakeCalibrator(lambda _: answer(62.0))
+    nowhere = Plan([folder], methods=["lines", "deepcalib", "ours"])
+    text = commands.run(calibrator, nowhere).markdown.split("town: methods")[1]
+    labels = [line.split("|")[1].strip() for line in text.splitlines() if line.startswith("|")]
+    assert labels[3:] == ["lines alone", "DeepCalib ‡ (no weights)", "fields and lines"]
+    assert "‡ deepcalib has no weights: train it (docs/training.md)" in text
+    made = replace(nowhere, baselines=Baselines(tmp_path))
+    (tmp_path / "deepcalib.safetensors").write_text("damaged, as it were")
+    text = commands.run(calibrator, made).markdown
+    assert f"‡ {tmp_path / 'deepcalib.safetensors'} is neither a safetensors file" in text
+
+
+class Knows(nn.Module):
+    """Answers the parameters of one camera, whatever it sees."""
+
+    def __init__(self, camera: Camera, gravity: Tensor) -> None:
+        super().__init__()
+        self.values = parameters_of(camera, gravity)
+
+    def forward(self, image: Tensor) -> Regressed:
+        assert image.shape[2] % 32 == image.shape[3] % 32 == 0
+        return Regressed(None, self.values)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("size", [(140, 96), (64, 300)])
+@pytest.mark.parametrize("model", ["pinhole", "simple_radial", "radial", "ucm"])
+def test_a_network_that_answers_itself(tmp_path: Path, size: tuple[int, int], model: str) -> None:
+    """Answers are for the whole photograph, of which the network may see the middle alone."""
+    picture = save_picture(tmp_path / "a.png", size)
+    gravity = from_roll_pitch(torch.tensor([0.2]), torch.tensor([-0.3]))
+    truth = Camera.create("simple_radial", 180.0, size, torch.tensor([[-0.1]]))
+    card = replace(CARD, short_side=64)
+    view = prepare(read_photo(picture), InputSpec(64)).view
+    network = Knows(view.to_input(truth, (64, 64)), gravity)
+    method = Direct(network, card, torch.device("cpu"))  # type: ignore[arg-type]
+    found, failed = method.calibrate([picture, tmp_path / "gone.png"], model)
+    assert isinstance(failed, Failure)
+    assert isinstance(found, Calibration)
+    assert found.image == str(picture)
+    assert (found.width, found.height) == size
+    assert (found.cx, found.cy) == (0.5 * size[0], 0.5 * size[1])
+    assert found.fy == pytest.approx(180, rel=1e-5)
+    assert (found.roll_deg, found.pitch_deg) == pytest.approx(np.rad2deg([0.2, -0.3]), rel=1e-5)
+    distortion = {"simple_radial": [-0.1], "radial": [-0.1, 0.0]}.get(model, [])
+    assert list(found.distortion) == pytest.approx(distortion, rel=1e-4)
 
 
 def test_cli_names_are_those_of_the_methods() -> None:

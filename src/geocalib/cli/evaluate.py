@@ -18,7 +18,17 @@ from geocalib.pipeline.request import CameraModel, Lines, Network
 KNOWN = Literal["gravity", "focal"]
 STARTS = Literal["trivial", "heuristic", "ransac"]
 SPLITS = Literal["magnification", "scene", "vfov"]
-METHODS = Literal["manhattan", "lines", "adam", "network", "ours"]
+METHODS = Literal[
+    "manhattan",
+    "lines",
+    "deepcalib",
+    "paramnet",
+    "fields",
+    "endtoend",
+    "adam",
+    "network",
+    "ours",
+]
 
 
 def command(
@@ -41,6 +51,14 @@ def command(
             help=f"Also these ways to an answer, or all: {', '.join(get_args(METHODS))}.",
         ),
     ] = "",
+    baseline_weights: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Folder of deepcalib.safetensors and so on, as trained.",
+            show_default=False,
+        ),
+    ] = None,
     limit: Annotated[
         int | None, typer.Option(metavar="N", help="So many photographs, spread over the set.")
     ] = None,
@@ -96,17 +114,35 @@ def command(
     from geocalib import console
     from geocalib.cli.network import load
     from geocalib.evaluation.commands import PAGE, Plan, files_of, run
+    from geocalib.evaluation.methods.baselines import Baselines
     from geocalib.evaluation.site_pages import SiteReport
     from geocalib.files import Guard, locked
 
     model = None if camera_model is None else str(camera_model)
-    plan = Plan(dataset, model, limit, blur, told, counts, starts, splits, rig, lines.value, ways)
+    baselines = Baselines(baseline_weights, device)
+    if methods != "all":
+        baselines.check(ways)
+    plan = Plan(
+        dataset,
+        model,
+        limit,
+        blur,
+        told,
+        counts,
+        starts,
+        splits,
+        rig,
+        lines.value,
+        ways,
+        baselines,
+    )
     sets = plan.read()
     words = [word for word in sys.argv[1:] if word != "--overwrite"]
     site = None if report is None else SiteReport(report, shlex.join(["geocalib", *words]))
     network = Network(weights, device)
     photos = (sample.image for samples in sets.values() for sample in samples)
-    guard = Guard((*plan.tables.values(), *photos, network.file), overwrite)
+    read = (*plan.tables.values(), *photos, network.file, *baselines.files.values())
+    guard = Guard(read, overwrite)
     try:
         with locked(out / PAGE):
             guard.check([*files_of(out, sets), *(site.files(sets) if site else ())])

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
 from geocalib import console
-from geocalib.errors import ConfigError
+from geocalib.errors import ConfigError, WeightsError
 from geocalib.evaluation import tables
 from geocalib.evaluation.datasets import Sample, dataset_name, find_sets, read_dataset, table_of
 from geocalib.evaluation.html_page import SetPage, write_page
-from geocalib.evaluation.methods import METHODS
+from geocalib.evaluation.methods import methods_with
+from geocalib.evaluation.methods.baselines import BASELINES, MARK, Baselines
 from geocalib.evaluation.plots import save_curves, save_plots
 from geocalib.evaluation.quoted import quoted
 from geocalib.evaluation.report import Report, Split, leak
@@ -63,7 +64,9 @@ class Plan:
     lines: LinesMode = "off"
     """What straight lines are used for, except in the studies."""
     methods: Sequence[str] = ()
-    """Also these ways to an answer, of ``METHODS``."""
+    """Also these ways to an answer, of ``methods_with``."""
+    baselines: Baselines = field(default_factory=Baselines)
+    """The weights of those that are trained; rows of those that have none stay empty."""
 
     def __post_init__(self) -> None:
         if self.limit is not None and self.limit < 1:
@@ -219,19 +222,7 @@ def _studies(asked: _Asked, name: str, samples: Sequence[Sample], plan: Plan) ->
 
     studies = []
     if plan.methods:
-        rows = []
-        for method in (METHODS[word] for word in plan.methods):
-            other = replace(asked, calibrator=method.of(asked.calibrator))
-            rows.append((method.label, other.about(name, samples, Setting(lines=method.lines))))
-        studies.append(
-            Study(
-                f"{name}: methods",
-                "method",
-                tuple(rows),
-                kinds=("roll", "pitch", "vfov"),
-                quoted=quoted(name),
-            )
-        )
+        studies.append(_methods_study(asked, name, samples, plan))
     if plan.known and (study := partial_study(name, samples, plan.known, ask)):
         studies.append(study)
     if plan.images_per_fit:
@@ -253,6 +244,32 @@ def _studies(asked: _Asked, name: str, samples: Sequence[Sample], plan: Plan) ->
                 )
             )
     return studies
+
+
+def _methods_study(asked: _Asked, name: str, samples: Sequence[Sample], plan: Plan) -> Study:
+    """Each method by itself; of baselines it is said how they were trained, or why they are not
+    there."""
+    known = methods_with(plan.baselines)
+    rows, notes = dict[str, Report | None](), []
+    for word in plan.methods:
+        method = known[word]
+        try:
+            other = replace(asked, calibrator=method.of(asked.calibrator))
+        except WeightsError as error:
+            rows[f"{method.label} (no weights)"] = None
+            notes.append(f"{MARK} {error}.")
+            continue
+        rows[method.label] = other.about(name, samples, Setting(lines=method.lines))
+        if word in BASELINES:
+            notes.append(f"{MARK} {word}: {other.calibrator.card.description}.")
+    return Study(
+        f"{name}: methods",
+        "method",
+        tuple(rows.items()),
+        kinds=("roll", "pitch", "vfov"),
+        quoted=quoted(name),
+        notes=notes,
+    )
 
 
 def files_of(out: Path, names: Iterable[str]) -> list[Path]:

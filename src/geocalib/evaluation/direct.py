@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 
 from geocalib.cameras import Camera, get_model
-from geocalib.evaluation.report import K1_MODELS
 from geocalib.geometry.gravity import from_roll_pitch
 
 VFOV_RANGE = (math.radians(1), math.radians(175))
@@ -19,12 +18,12 @@ def camera_of(values: Tensor, camera_model: str, size: Tensor) -> tuple[Camera, 
     """Cameras of B pictures and gravity (B, 3).
 
     values (B, 4): ``PARAMETERS``. size (B, 2): width and height, which the field of view spans.
-    camera_model: of ``K1_MODELS``; any other is answered with a pinhole.
+    camera_model: pinhole, or a model whose first parameter is k1, whose others are then 0.
     """
     roll, pitch, vfov, k1_hat = values.unbind(1)
     height = size[:, 1].to(values)
     f = 0.5 * height / torch.tan(0.5 * vfov.clamp(*VFOV_RANGE))
-    model = get_model(camera_model if camera_model in K1_MODELS else "pinhole")
+    model = get_model(camera_model)
     distortion = values.new_zeros(len(values), len(model.parameters))
     distortion[:, :1] = (k1_hat * (f / height) ** 2)[:, None]
     return Camera.create(model, f, size.to(values), distortion), from_roll_pitch(roll, pitch)

@@ -36,13 +36,16 @@ class Study:
     title: str
     column: str
     """What tells the rows apart."""
-    rows: tuple[tuple[str, Report], ...]
+    rows: tuple[tuple[str, Report | None], ...]
+    """Label and report; None where there is none."""
     curves: Mapping[str, Mapping[int, Report]] = field(default_factory=dict)
     """Rows to draw against a number of images, by the name of the curve."""
     kinds: tuple[str, ...] = ("gravity", "vfov")
     """Errors to show."""
     quoted: Sequence[tuple[str, Mapping[str, float]]] = ()
     """Label and summary of rows that others have measured."""
+    notes: Sequence[str] = ()
+    """What is to be said below."""
 
 
 def partial_study(

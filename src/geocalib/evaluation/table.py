@@ -14,6 +14,8 @@ class Table:
     title: str
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
+    notes: Sequence[str] = ()
+    """Sentences below it."""
 
     def markdown(self) -> str:
         """With columns that line up."""
@@ -24,12 +26,14 @@ class Table:
             return f"| {' | '.join(padded)} |\n"
 
         rule = line(["-" * width for width in widths])
-        return f"{self.title}\n\n{line(self.header)}{rule}{''.join(map(line, self.rows))}"
+        notes = "".join(f"\n{note}\n" for note in self.notes)
+        return f"{self.title}\n\n{line(self.header)}{rule}{''.join(map(line, self.rows))}{notes}"
 
     def html(self) -> str:
         """A heading and a table element."""
         lines = [_row("th", self.header), *(_row("td", row) for row in self.rows)]
-        return "\n".join([f"<h3>{escape(self.title)}</h3>", "<table>", *lines, "</table>"])
+        notes = [f"<p>{escape(note)}</p>" for note in self.notes]
+        return "\n".join([f"<h3>{escape(self.title)}</h3>", "<table>", *lines, "</table>", *notes])
 
 
 def _row(kind: str, cells: Sequence[str]) -> str:

@@ -43,14 +43,16 @@ def error_tables(
 
 def study_table(study: Study) -> Table:
     """The errors of each way to the answers, the constant one first."""
+    measured = [report for _, report in study.rows if report is not None]
+    constant = [(CONSTANT, constant_report(report)) for report in measured[:1]]
     rows = []
-    for label, report in ((CONSTANT, constant_report(study.rows[0][1])), *study.rows):
-        summary = report.summary()
-        rows.append([label, str(len(report)), *(_error(summary, kind) for kind in study.kinds)])
+    for label, report in (*constant, *study.rows):
+        summary, photos = (report.summary(), str(len(report))) if report else ({}, "-")
+        rows.append([label, photos, *(_error(summary, kind) for kind in study.kinds)])
     for label, said in study.quoted:
         rows.append([label, "-", *(_error(said, kind) for kind in study.kinds)])
     header = [study.column, "photos", *(TITLES[kind] for kind in study.kinds)]
-    return Table(f"{study.title}: {LEGEND}", header, rows)
+    return Table(f"{study.title}: {LEGEND}", header, rows, study.notes)
 
 
 def markdown(tables: Iterable[Table]) -> str:
@@ -162,7 +164,8 @@ def write_json(
             for by in split_by
         },
         "studies": {
-            study.title: {label: row.summary() for label, row in study.rows} for study in studies
+            study.title: {label: row.summary() if row else None for label, row in study.rows}
+            for study in studies
         },
         "within_sigmas": {
             name: [part.within(sigmas) for sigmas in (1, 2, 3)]

@@ -1,14 +1,16 @@
-"""Ways to an answer that need no training of their own, behind one interface.
+"""Ways to an answer, behind one interface.
 
 Each is a ``Calibrates``, made of the calibrator that is evaluated: some ask its network, some its
-lines, some neither.
+lines, some neither. Baselines have weights of their own, in files that a user trains.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
+from geocalib.evaluation.methods.baselines import BASELINES, Baselines
 from geocalib.evaluation.methods.manhattan import Manhattan
 from geocalib.evaluation.run import Calibrates
 from geocalib.pipeline.arguments import LinesMode
@@ -20,6 +22,7 @@ class Method:
 
     label: str
     of: Callable[[Calibrates], Calibrates]
+    """A ``WeightsError`` if it has no weights."""
     lines: LinesMode = "off"
     """What straight lines are used for."""
 
@@ -35,11 +38,20 @@ def _itself(calibrator: Calibrates) -> Calibrates:
     return calibrator
 
 
-METHODS = {
-    "manhattan": Method("vanishing points by RANSAC", Manhattan),
-    "lines": Method("lines alone", _itself, "only"),
-    "adam": Method("fields, fitted by Adam", _by_adam),
-    "network": Method("fields, fitted by our solver", _itself),
-    "ours": Method("fields and lines", _itself, "auto"),
-}
-"""By the names that users give them; in every table the constant answer comes before them."""
+def _trained(name: str, baselines: Baselines, _: Calibrates) -> Calibrates:
+    return baselines.load(name)
+
+
+def methods_with(baselines: Baselines) -> dict[str, Method]:
+    """By the names that users give them; in every table the constant answer comes before them."""
+    return {
+        "manhattan": Method("vanishing points by RANSAC", Manhattan),
+        "lines": Method("lines alone", _itself, "only"),
+        **{
+            name: Method(label, partial(_trained, name, baselines))
+            for name, label in BASELINES.items()
+        },
+        "adam": Method("fields, fitted by Adam", _by_adam),
+        "network": Method("fields, fitted by our solver", _itself),
+        "ours": Method("fields and lines", _itself, "auto"),
+    }
