@@ -86,11 +86,16 @@ def answer(
     return replace(calibration, sigma=sigma)
 
 
-def save_little_weights(file: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Weights of a network that is quick to make."""
+def register_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An encoder "little" that is quick to make."""
     shape = MscanShape(widths=(4, 6, 8, 10), depths=(1,) * 4, mlp_ratios=(2,) * 4)
     recipe = encoders.Recipe(lambda: Mscan(*shape), (0.5,) * 3, (0.25,) * 3)
     monkeypatch.setitem(encoders.RECIPES, "little", recipe)
+
+
+def save_little_weights(file: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Weights of a network that is quick to make."""
+    register_little(monkeypatch)
     torch.manual_seed(0)
     save_weights(file, LeanNetwork(LeanConfig("little", (4, 6, 32), blocks=1)), CARD)
     return file

@@ -13,8 +13,9 @@ from geocalib.nets.card import WeightCard
 from geocalib.nets.direct import BINS, HIGH, LOW, Binned, DeepCalib, ParamNet, bins_of
 from geocalib.nets.lean import LeanConfig, LeanNetwork
 from geocalib.nets.weights import load_network, read_direct, save_weights
+from known_photos import register_little
 
-SMALL = LeanConfig("mscan_tiny", (32, 32, 32), 1)
+LITTLE = LeanConfig("little", (8, 8, 32), blocks=1)
 IMAGES = torch.rand(2, 3, 64, 96, generator=torch.Generator().manual_seed(0))
 CARD = WeightCard(
     name="a",
@@ -24,6 +25,11 @@ CARD = WeightCard(
     source="a test",
     description="random",
 )
+
+
+@pytest.fixture(autouse=True)
+def little(monkeypatch: pytest.MonkeyPatch) -> None:
+    register_little(monkeypatch)
 
 
 def test_a_sure_answer_is_where_the_truth_is() -> None:
@@ -50,7 +56,7 @@ def test_an_unsure_answer_is_the_median() -> None:
 @pytest.mark.parametrize("kind", [DeepCalib, ParamNet])
 def test_files_of_weights(kind: type[DeepCalib | ParamNet], tmp_path: Path) -> None:
     torch.manual_seed(0)
-    network = kind(SMALL).eval()
+    network = kind(LITTLE).eval()
     with torch.no_grad():
         answer = network(IMAGES).values
     assert answer.shape == (2, 4)
@@ -73,7 +79,7 @@ def test_files_of_weights(kind: type[DeepCalib | ParamNet], tmp_path: Path) -> N
 
 def test_a_lean_network_is_no_direct_one(tmp_path: Path) -> None:
     lean = replace(CARD, architecture="lean", name="b")
-    save_weights(tmp_path / "b", LeanNetwork(SMALL), lean)
+    save_weights(tmp_path / "b", LeanNetwork(LITTLE), lean)
     with pytest.raises(WeightsError, match=r"holds b, which sees fields and needs a fit; train"):
         read_direct(tmp_path / "b")
     with pytest.raises(WeightsError, match=r"cannot be read .* train it again"):
