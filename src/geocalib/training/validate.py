@@ -67,22 +67,28 @@ def _errors(network: nn.Module, pictures: Pictures, part: slice) -> dict[str, Te
     """Errors (B,) of the pictures of a run."""
     images = pictures.images[part].float() / 255
     camera, gravity = pictures.camera[part], pictures.gravity[part]
-    output, fields = network(images), None
-    if isinstance(output, Binned | Regressed):
-        found = camera_of(output.values, pictures.model, camera.size)
-        fields = output.fields if isinstance(output, Regressed) else None
-    else:
-        fields = Prediction(*(v.float() for v in output))
-        camera = _at_size_of(fields, camera)
-        result = fit(Fields(**fields._asdict()), pictures.model, aspect=camera.aspect)
-        found = result.camera, result.gravity
-    errors = gravity_errors(found[1], gravity)
-    errors["vfov"] = vfov_error(found[0], camera)
-    if found[0].distortion.shape[1]:
-        errors["k1_hat"] = k1_hat_error(found[0].distortion[:, 0], camera)
+    found, down, fields = _answers(network(images), pictures.model, camera)
+    errors = gravity_errors(down, gravity)
+    errors["vfov"] = vfov_error(found, camera)
+    if found.distortion.shape[1]:
+        errors["k1_hat"] = k1_hat_error(found.distortion[:, 0], camera)
     if fields is not None:
         errors |= field_errors(fields, _at_size_of(fields, camera), gravity)
     return errors
+
+
+def _answers(
+    output: Prediction | Binned | Regressed, model: str, camera: Camera
+) -> tuple[Camera, Tensor, Prediction | None]:
+    """The cameras and gravity (B, 3) that a network answers, or that fit its fields; and fields,
+    if it sees any. Of the true camera, only the shape of the pictures is used."""
+    if isinstance(output, Binned | Regressed):
+        found, down = camera_of(output.values, model, camera.size)
+        return found, down, output.fields if isinstance(output, Regressed) else None
+    fields = Prediction(*(value.float() for value in output))
+    aspect = _at_size_of(fields, camera).aspect
+    result = fit(Fields(**fields._asdict()), model, aspect=aspect)
+    return result.camera, result.gravity, fields
 
 
 def _at_size_of(fields: Prediction, camera: Camera) -> Camera:
