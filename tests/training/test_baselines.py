@@ -133,8 +133,7 @@ def test_crops_are_those_of_ours() -> None:
     for name in NAMES:
         config = read_config(CONFIGS / f"{name}.toml")
         assert config.baseline == name
-        same = {"baseline": None, "loss": ours.loss, "schedule": ours.schedule}
-        assert replace(config, **same) == ours
+        assert replace(config, baseline=None, loss=ours.loss, schedule=ours.schedule) == ours
         assert replace(config.schedule, fields_only=0.0) == ours.schedule
 
 
