@@ -17,8 +17,8 @@ $(VENV)/.core: pyproject.toml constraints.txt
 	$(INSTALL) -e .
 	@touch $@
 
-$(VENV)/.installed: $(VENV)/.core
-	$(INSTALL) -e ".[dev]"
+$(VENV)/.installed: $(VENV)/.core large/pyproject.toml
+	$(INSTALL) -e ".[dev]" -e large
 	@touch $@
 
 # Tests wait for servers and browsers now and then: one more than there are cores, at most 4.
@@ -37,10 +37,11 @@ test: $(VENV)/.installed
 docs: $(VENV)/.installed
 	NO_MKDOCS_2_WARNING=1 $(RUN)/mkdocs build --strict --quiet
 
-# The wheel and the source archive, in dist/, checked; the wheel is tried in an empty environment.
+# The wheels and the source archive, in dist/, checked; the wheels are tried in an empty environment.
 release: $(VENV)/.installed
-	rm -rf dist build
+	rm -rf dist build large/build
 	PIP_CONSTRAINT=constraints.txt $(RUN)/python -m build --outdir dist . >/dev/null
+	PIP_CONSTRAINT=constraints.txt $(RUN)/python -m build --wheel --outdir dist large >/dev/null
 	$(RUN)/twine check --strict dist/*
 	$(RUN)/python .ci/check_release.py dist
 

@@ -1,7 +1,8 @@
 """Checks what ``python -m build`` has put into a folder: ``python .ci/check_release.py dist``.
 
-There must be one wheel and one source archive, small enough and of the version in pyproject.toml.
-The wheel is installed into an environment that holds nothing else, and calibrates a photo there.
+There must be a wheel and a source archive of geocalib, small enough and of the version in
+pyproject.toml, and a wheel of its large weights. The wheels are installed into an environment that
+holds nothing else, and calibrate a photo there.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import tarfile
 import tempfile
 import tomllib
 import venv
+from itertools import product
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -27,7 +29,8 @@ NEEDED = ("CHANGELOG.md", "CITATION.cff", "LICENSE", "constraints.txt", "src/geo
 def main(folder: Path) -> None:
     """Raises where something is wrong."""
     version = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
-    (wheel,) = folder.glob("*.whl")
+    (wheel,) = folder.glob("geocalib-*.whl")
+    (large,) = folder.glob("geocalib_large-*.whl")
     (archive,) = folder.glob("*.tar.gz")
     for file in (wheel, archive):
         megabytes = file.stat().st_size / 1e6
@@ -38,15 +41,16 @@ def main(folder: Path) -> None:
         names = {name.partition("/")[2] for name in content.getnames()}
     assert names.issuperset(NEEDED), f"{archive} lacks {sorted(set(NEEDED) - names)}"
     with tempfile.TemporaryDirectory() as place:
-        answer = calibrate(wheel, version, Path(place))
+        answers = calibrate(wheel, large, version, Path(place))
     truth = json.loads(PHOTO.with_suffix(".json").read_text("utf-8"))
-    for angle in ("roll_deg", "pitch_deg"):
+    for answer, angle in product(answers, ("roll_deg", "pitch_deg")):
         print(f"{angle}: {answer[angle]:.2f}, true {truth[angle]:.2f}")
         assert abs(answer[angle] - truth[angle]) < LARGEST_ERROR_DEG
 
 
-def calibrate(wheel: Path, version: str, place: Path) -> dict[str, float]:
-    """The record of the photo, by the wheel alone, run in an empty folder."""
+def calibrate(wheel: Path, large: Path, version: str, place: Path) -> list[dict[str, float]]:
+    """The records of the photo, by the wheel alone and with the large weights, run in an empty
+    folder."""
     venv.create(place / "environment", with_pip=True)
     programs = place / "environment" / "bin"
     quiet = ("--quiet", "--disable-pip-version-check", "--no-compile")
@@ -60,8 +64,9 @@ def calibrate(wheel: Path, version: str, place: Path) -> dict[str, float]:
         ).stdout
 
     assert geocalib("--version").strip() == f"geocalib {version}"
-    record: dict[str, float] = json.loads(geocalib("calibrate", PHOTO, "--json"))
-    return record
+    records = [json.loads(geocalib("calibrate", PHOTO, "--json"))]
+    subprocess.run([*pip, large.resolve()], check=True)
+    return [*records, json.loads(geocalib("calibrate", PHOTO, "--json", "--weights", "large"))]
 
 
 if __name__ == "__main__":

@@ -15,9 +15,10 @@ from geocalib.synthetic import render_scene
 
 ANGLES = ((0.0, 0.0), (15.0, 0.0), (-15.0, 0.0), (0.0, 15.0))
 """Roll and pitch of the photos, degrees."""
+ENGINES: tuple[EngineName, ...] = ("torch", "onnx")
 
 
-@pytest.fixture(scope="module", params=["torch", "onnx"])
+@pytest.fixture(scope="module", params=ENGINES)
 def engine(request: pytest.FixtureRequest) -> EngineName:
     name: EngineName = request.param
     return name
@@ -42,6 +43,16 @@ def test_roll_and_pitch(calibrator: Calibrator, photos: torch.Tensor) -> None:
         assert isinstance(found, Calibration)
         assert found.roll_deg == pytest.approx(roll, abs=5)
         assert found.pitch_deg == pytest.approx(pitch, abs=5)
+
+
+def test_the_large_weights_by_both_engines(photos: torch.Tensor) -> None:
+    calibrators = [Calibrator("large", device="cpu", engine=each) for each in ENGINES]
+    for photo, (roll, pitch) in zip(photos[1:], ANGLES[1:], strict=True):
+        one, other = (calibrator.calibrate(photo, lines="off") for calibrator in calibrators)
+        assert one.roll_deg == pytest.approx(roll, abs=3)
+        assert one.pitch_deg == pytest.approx(pitch, abs=3)
+        for name in ("roll_deg", "pitch_deg", "vfov_deg"):
+            assert getattr(one, name) == pytest.approx(getattr(other, name), abs=0.01)
 
 
 def test_content_turned_counter_clockwise_is_roll(

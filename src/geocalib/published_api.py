@@ -112,7 +112,7 @@ class GeoCalib:
     """A calibrator that is called as the published model is."""
 
     def __init__(self, weights: str = "pinhole") -> None:
-        """weights: "pinhole" and "distorted" are the published ones; "lean" is packaged."""
+        """weights: "pinhole" and "distorted" are the published ones; "lean" and "large" ours."""
         self._weights = WEIGHTS.get(weights, weights)
         self._calibrator = Calibrator(self._weights, device="cpu")
 

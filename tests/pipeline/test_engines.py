@@ -10,7 +10,7 @@ import torch
 from geocalib import Calibrator
 from geocalib.errors import ConfigError
 from geocalib.pipeline import engines
-from geocalib.pipeline.engines import choose
+from geocalib.pipeline.engines import choose, settle
 
 
 @pytest.fixture(autouse=True)
@@ -29,6 +29,8 @@ def only_processors(monkeypatch: pytest.MonkeyPatch) -> None:
         ("lean", "coreml", "onnx"),
         ("lean", "cuda:1", "torch"),
         ("lean", "mps", "torch"),
+        ("large", "cpu", "onnx"),
+        ("large", "cuda", "torch"),
         ("published-pinhole", "auto", "torch"),
         (Path("mine.safetensors"), "cpu", "torch"),
         (Path("mine.onnx"), "cuda", "onnx"),
@@ -50,6 +52,24 @@ def test_an_accelerator(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engines.sys, "platform", "darwin")
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
     assert choose("lean", "auto") == "torch"
+
+
+@pytest.mark.parametrize(
+    ("here", "device", "expected"),
+    [
+        (True, "cpu", "lean"),
+        (True, "auto", "lean"),
+        (True, "cuda:1", "large"),
+        (True, "mps", "large"),
+        (False, "cuda:1", "lean"),
+    ],
+)
+def test_the_weights_that_auto_means(
+    monkeypatch: pytest.MonkeyPatch, here: bool, device: str, expected: str
+) -> None:
+    monkeypatch.setattr(engines, "is_here", lambda name: here)
+    assert settle("auto", device) == expected
+    assert settle("mine.onnx", device) == "mine.onnx"
 
 
 def test_without_torch(monkeypatch: pytest.MonkeyPatch) -> None:

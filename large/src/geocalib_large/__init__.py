@@ -1,0 +1,1 @@
+"""The large weights of geocalib, in the folder ``weights``."""
