@@ -16,6 +16,7 @@ from torch import Tensor, multiprocessing, nn
 from torch.nn import functional
 
 from geocalib.errors import ConfigError
+from geocalib.nets.encoders import RECIPES
 from geocalib.nets.prediction import Prediction
 from geocalib.panoramas.panorama import PanoramaBank
 from geocalib.panoramas.views import ViewConfig
@@ -36,6 +37,7 @@ from geocalib.training.processes import Process, join
 from geocalib.training.schedule import ScheduleConfig
 from geocalib.training.trainer import Average, Trainer, make_optimiser
 from geocalib.training.validate import Pictures, evaluate, one_line, refresh_batch_norms
+from little_encoder import LITTLE
 from views import see
 
 ALONE = Process(0, 1, torch.device("cpu"))
@@ -245,9 +247,7 @@ def test_budget() -> None:
 
 
 def test_train_leaves_everything_behind(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    trainer = trainer_of(
-        replace(CONFIG, validation=replace(CONFIG.validation, every_seconds=0.0))
-    )
+    trainer = trainer_of(replace(CONFIG, validation=replace(CONFIG.validation, every_seconds=0.0)))
     pictures = validation_pictures(bank_of(1), CONFIG)
     assert {p.name: len(p) for p in pictures} == {"published": 2, "people": 3, "distorted": 3}
     places = Places(tmp_path / "whole.pt", tmp_path / "travel")
@@ -324,14 +324,22 @@ def test_batch_norms_are_recomputed_from_the_pictures_given() -> None:
 
 
 def test_command_trains_resumes_and_starts_from_exports(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setitem(RECIPES, "little", LITTLE)
     for split in ("train", "val"):
         (tmp_path / split).mkdir()
         Image.fromarray(panorama(1).numpy()).save(tmp_path / split / "a__b__c.webp", lossless=True)
     config = Path(__file__).parents[2] / "configs" / "tiny.toml"
     common = ["--config", str(config), "--panos", str(tmp_path), "--device", "cpu"]
-    common += ["--set", "sizes=[[64, 64]]", "batch=2", "log_every=1", "validation.normalise=2"]
+    common += [
+        "--set",
+        "network.encoder=little",
+        "sizes=[[64, 64]]",
+        "batch=2",
+        "log_every=1",
+        "validation.normalise=2",
+    ]
     common += ["validation.size=[64, 64]", "validation.people=0", "validation.distorted=0"]
     out = tmp_path / "out"
     assert main([*common, "--out", str(out), "--steps", "1"]) == 0
@@ -379,18 +387,14 @@ def _train_together(rank: int, folder: Path) -> None:
         checkpoint.save(trainer.state(), folder / f"{rank}.pt")
 
 
-def test_processes_share_their_gradients(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_processes_share_their_gradients(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import socket
 
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         (tmp_path / "port").write_text(str(free.getsockname()[1]))
     monkeypatch.setattr(os, "environ", os.environ.copy())
-    other = multiprocessing.get_context("spawn").Process(
-        target=_train_together, args=(1, tmp_path)
-    )
+    other = multiprocessing.get_context("spawn").Process(target=_train_together, args=(1, tmp_path))
     other.start()
     _train_together(0, tmp_path)
     other.join()
