@@ -15,8 +15,8 @@ import torch
 from safetensors import safe_open
 from torch import Tensor, nn
 
-from geocalib.errors import WeightsError
-from geocalib.nets import encoders, published, weights
+from geocalib.errors import MissingPackageError, WeightsError
+from geocalib.nets import catalogue, encoders, published, weights
 from geocalib.nets.card import WeightCard
 from geocalib.nets.catalogue import PUBLISHED, WEIGHT_NAMES
 from geocalib.nets.folding import fold_batch_norm
@@ -333,7 +333,7 @@ class TestLean:
     def test_without_a_file_it_is_a_placeholder_that_says_so(
         self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:
-        monkeypatch.setattr(weights, "files", lambda _: tmp_path)
+        monkeypatch.setattr(catalogue, "files", lambda _: tmp_path)
         torch.manual_seed(5)
         before = torch.get_rng_state()
         first = load_network()
@@ -350,7 +350,7 @@ class TestLean:
         assert all(torch.equal(a, b) for a, b in pairs)
 
     def test_the_file_in_the_package(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-        monkeypatch.setattr(weights, "files", lambda _: tmp_path)
+        monkeypatch.setattr(catalogue, "files", lambda _: tmp_path)
         (tmp_path / "weights").mkdir()
         path = tmp_path / "weights" / "lean.safetensors"
         save_weights(path, little_lean(), CARD)
@@ -358,6 +358,19 @@ class TestLean:
         path.write_bytes(path.read_bytes()[:-1])
         with pytest.raises(WeightsError, match=r"damaged.*; install geocalib again$"):
             load_network()
+
+
+def test_weights_in_another_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(catalogue.PACKAGES, "large", "no_such_package")
+    for use in (load_network, catalogue.identify):
+        with pytest.raises(MissingPackageError, match=r"their own: pip install no-such-package$"):
+            use("large")
+    (tmp_path / "there" / "weights").mkdir(parents=True)
+    save_weights(tmp_path / "there" / "weights" / "large.safetensors", little_lean(), CARD)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(catalogue.PACKAGES, "large", "there")
+    assert load_network("large").card.name == "mine"
+    assert catalogue.identify("large").startswith("large ")
 
 
 class TestPublished:

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from importlib.resources import as_file, files
+from importlib.resources import as_file
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +16,8 @@ import torch
 from geocalib import Calibration, Calibrator, Camera
 from geocalib.errors import ConfigError, WeightsError
 from geocalib.geometry.gravity import from_roll_pitch
-from geocalib.nets.catalogue import LEAN, weights_file
+from geocalib.nets import catalogue
+from geocalib.nets.catalogue import weights_file
 from geocalib.nets.weights import load_network
 from geocalib.pipeline import onnx_engine
 from geocalib.pipeline.onnx_engine import Floats, OnnxEngine
@@ -36,7 +37,7 @@ def in_torch() -> TorchEngine:
 
 @pytest.fixture(scope="module")
 def packaged() -> Path:
-    with as_file(files("geocalib") / LEAN.replace(".safetensors", ".onnx")) as path:
+    with as_file(catalogue.packaged("lean", "lean.onnx")) as path:
         return path
 
 

@@ -169,7 +169,7 @@ def calibrate(
     free_principal_point: FreePrincipalPoint = False,
     crop: Window = None,
     prior: UsualPrior = Usual.NONE,
-    weights: Weights = "lean",
+    weights: Weights = "auto",
     device: Device = "auto",
     engine: Annotated[Engine, typer.Option(help="What runs the network.")] = Engine.AUTO,
     workers: Workers = None,
@@ -238,7 +238,7 @@ def show(
     free_principal_point: FreePrincipalPoint = False,
     crop: Window = None,
     prior: UsualPrior = Usual.NONE,
-    weights: Weights = "lean",
+    weights: Weights = "auto",
     device: Device = "auto",
     overwrite: Overwrite = False,
 ) -> None:
@@ -291,7 +291,7 @@ def _add_warp(warp: Warp, default_model: CameraModel, help: str) -> None:
         roll: Roll = None,
         pitch: Pitch = None,
         recursive: Recursive = False,
-        weights: Weights = "lean",
+        weights: Weights = "auto",
         device: Device = "auto",
         overwrite: Overwrite = False,
     ) -> None:

@@ -41,7 +41,7 @@ def command(
     lines: LinesOption = Lines.AUTO,
     exif: Exif = Switch.ON,
     sensors: Sensors = False,
-    weights: Weights = "lean",
+    weights: Weights = "auto",
     device: Device = "auto",
     workers: Workers = None,
 ) -> None:

@@ -105,7 +105,7 @@ def check(
     out: Annotated[
         Path, typer.Option(metavar="CSV", help="Table to write. Run it again to resume.")
     ] = Path("levels.csv"),
-    weights: Weights = "lean",
+    weights: Weights = "auto",
     device: Device = "auto",
     overwrite: Overwrite = False,
 ) -> None:

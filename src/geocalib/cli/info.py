@@ -15,7 +15,7 @@ from geocalib import console
 from geocalib.cameras import MODELS
 from geocalib.formats import FORMATS
 from geocalib.nets.card import WeightCard
-from geocalib.nets.catalogue import PUBLISHED
+from geocalib.nets.catalogue import PACKAGES, PUBLISHED, how_to_get, is_here
 from geocalib.nets.download import cache_folder
 from geocalib.pipeline.onnx_engine import PROVIDERS, OnnxEngine, available
 from geocalib.pipeline.threads import threads
@@ -42,7 +42,13 @@ def _facts() -> Iterator[tuple[str, str]]:
     yield "onnxruntime", version("onnxruntime")
     yield "torch", version("torch") if find_spec("torch") else "not installed"
     yield "devices", ", ".join(_devices())
-    for card in (OnnxEngine("lean", "cpu").card, *PUBLISHED.values()):
+    for name in PACKAGES:
+        here = is_here(name)
+        yield (
+            f"weights {name}",
+            _weights(OnnxEngine(name, "cpu").card) if here else how_to_get(name),
+        )
+    for card in PUBLISHED.values():
         yield f"weights {card.name}", _weights(card)
     yield "camera models", ", ".join(MODELS)
     yield "formats", ", ".join(FORMATS)

@@ -58,7 +58,7 @@ def command(
     ] = CameraModel.PINHOLE,
     exif: Exif = Switch.ON,
     lines: Annotated[Lines, typer.Option(help="Sharpen with straight lines, or not.")] = Lines.AUTO,
-    weights: Weights = "lean",
+    weights: Weights = "auto",
     device: Device = "auto",
     overwrite: Overwrite = False,
 ) -> None:

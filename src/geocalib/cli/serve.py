@@ -56,7 +56,7 @@ def command(
             show_default=False,
         ),
     ] = None,
-    weights: Weights = "lean",
+    weights: Weights = "auto",
     device: Device = "auto",
     engine: Annotated[Engine, typer.Option(help="What runs the network.")] = Engine.AUTO,
 ) -> None:

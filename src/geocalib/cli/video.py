@@ -71,7 +71,7 @@ def command(
     fov: Annotated[
         float | None, typer.Option(metavar="DEG", help="Known vertical field of view.")
     ] = None,
-    weights: Weights = "lean",
+    weights: Weights = "auto",
     device: Device = "auto",
     overwrite: Overwrite = False,
 ) -> None:

@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib.resources import as_file, files
+from importlib.resources.abc import Traversable
+from importlib.util import find_spec
 from pathlib import Path
 
-from geocalib.errors import WeightsError
+from geocalib.errors import MissingPackageError, WeightsError
 from geocalib.files import sha256_of
 from geocalib.nets.card import WeightCard
 
@@ -40,28 +42,47 @@ PUBLISHED = {
 }
 """The published weights by name."""
 
-WEIGHT_NAMES = ("lean", *PUBLISHED)
+PACKAGES = {"lean": "geocalib", "large": "geocalib_large"}
+"""The weights that come in a package, and in which one: in its folder "weights"."""
 
-LEAN = "weights/lean.safetensors"
-"""The packaged weights, in the package."""
+WEIGHT_NAMES = (*PACKAGES, *PUBLISHED)
+
+
+def is_here(name: str) -> bool:
+    """Whether the package of weights is installed."""
+    return find_spec(PACKAGES[name]) is not None
+
+
+def how_to_get(name: str) -> str:
+    """What to do about weights whose package is missing."""
+    return f"in a package of their own: pip install {PACKAGES[name].replace('_', '-')}"
+
+
+def packaged(name: str, file: str = "") -> Traversable:
+    """The weights that come in a package, or another file of that name beside them; it may be
+    missing there."""
+    if not is_here(name):
+        raise MissingPackageError(f"the weights {name} are {how_to_get(name)}")
+    return files(PACKAGES[name]) / "weights" / (file or f"{name}.safetensors")
 
 
 def identify(weights: str | Path) -> str:
     """Words that are equal for equal weights of ``load_network``, without loading or fetching."""
     if isinstance(weights, str) and weights in PUBLISHED:
         return weights
-    if weights == "lean" and not (files("geocalib") / LEAN).is_file():
+    named = isinstance(weights, str) and weights in PACKAGES
+    if weights == "lean" and not packaged("lean").is_file():
         return "lean, never trained"
     with weights_file(weights) as path:
         short = sha256_of(path)[:16]
-    return f"lean {short}" if weights == "lean" else short
+    return f"{weights} {short}" if named else short
 
 
 @contextmanager
 def weights_file(weights: str | Path) -> Iterator[Path]:
     """The file of weights that need not be fetched."""
-    if weights == "lean":
-        with as_file(files("geocalib") / LEAN) as path:
+    if isinstance(weights, str) and weights in PACKAGES:
+        with as_file(packaged(weights)) as path:
             yield path
     else:
         yield existing_file(weights)

@@ -9,7 +9,7 @@ were trained (``geocalib.training.upright``), and speaks for no other.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib.resources import as_file, files
+from importlib.resources import as_file
 from pathlib import Path
 
 import torch
@@ -17,6 +17,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from geocalib.errors import WeightsError
+from geocalib.nets.catalogue import PACKAGES, is_here, packaged
 from geocalib.nets.glance import glance_size
 from geocalib.nets.lean import LeanNetwork
 from geocalib.nets.weights import LoadedNetwork
@@ -69,14 +70,15 @@ def _quarters(level: Tensor) -> Tensor:
 
 def find_upright(loaded: LoadedNetwork) -> Upright | None:
     """The classifier that was fitted to a network; None if none was."""
-    resource = files("geocalib") / "weights" / FILE
-    if not isinstance(loaded.network, LeanNetwork) or not resource.is_file():
+    if not isinstance(loaded.network, LeanNetwork):
         return None
-    with as_file(resource) as path:
-        weights, weight, bias = read_upright(path)
-    if weights != loaded.card.sha256:
-        return None
-    return Upright(loaded.network, weight, bias)
+    for resource in (packaged(name, FILE) for name in filter(is_here, PACKAGES)):
+        if resource.is_file():
+            with as_file(resource) as path:
+                weights, weight, bias = read_upright(path)
+            if weights == loaded.card.sha256:
+                return Upright(loaded.network, weight, bias)
+    return None
 
 
 def read_upright(path: Path) -> tuple[str, Tensor, Tensor]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from importlib.resources import as_file, files
+from importlib.resources import as_file
 from pathlib import Path
 
 import torch
@@ -18,7 +18,7 @@ from torch import Tensor
 from geocalib.errors import ConfigError, WeightsError
 from geocalib.files import replacing, sha256_of
 from geocalib.nets.card import CARD_KEY, WeightCard
-from geocalib.nets.catalogue import LEAN, PUBLISHED, WEIGHT_NAMES, existing_file
+from geocalib.nets.catalogue import PACKAGES, PUBLISHED, WEIGHT_NAMES, existing_file, packaged
 from geocalib.nets.download import check, fetch, record
 from geocalib.nets.folding import fold_batch_norm
 from geocalib.nets.lean import LeanConfig, LeanNetwork
@@ -60,8 +60,8 @@ def load_network(weights: str | Path = "lean") -> LoadedNetwork:
     The published weights are downloaded at their first use. Random numbers drawn by the caller
     are the same with and without this call.
     """
-    if isinstance(weights, str) and weights == "lean":
-        return _load_lean()
+    if isinstance(weights, str) and weights in PACKAGES:
+        return _load_packaged(weights)
     if isinstance(weights, str) and weights in PUBLISHED:
         return _load_published(PUBLISHED[weights])
     mend = f"copy it again, or use one of {', '.join(WEIGHT_NAMES)}"
@@ -114,11 +114,11 @@ def _compact(value: Tensor) -> Tensor:
     return half if bool((lost <= HALF_LOSS * rows.norm(dim=1)).all()) else value.float()
 
 
-def _load_lean() -> LoadedNetwork:
-    resource = files("geocalib") / LEAN
-    if resource.is_file():
+def _load_packaged(name: str) -> LoadedNetwork:
+    resource = packaged(name)
+    if name != "lean" or resource.is_file():
         with as_file(resource) as path:
-            return _load_file(path, mend="install geocalib again")
+            return _load_file(path, mend=f"install {PACKAGES[name]} again")
     with _own_randomness():
         network = LeanNetwork(LeanConfig())
     return _ready(network, _PLACEHOLDER)

@@ -26,7 +26,7 @@ from geocalib.pipeline.arguments import (
     listed,
     models_of,
 )
-from geocalib.pipeline.engines import EngineName, Loading, Recipe
+from geocalib.pipeline.engines import EngineName, Loading, Recipe, settle
 from geocalib.pipeline.lines_alone import (
     check_lines,
     check_nothing_told,
@@ -61,20 +61,21 @@ class Calibrator:
 
     def __init__(
         self,
-        weights: str | Path = "lean",
+        weights: str | Path = "auto",
         *,
         device: str = "auto",
         compile: bool = False,
         engine: EngineName = "auto",
     ) -> None:
-        """weights: a name ("lean", "published-pinhole", "published-distorted") or a file.
+        """weights: a name ("lean", "large", "published-pinhole", "published-distorted") or a file;
+        "auto" takes large where it is installed and the network runs on a GPU, else lean.
 
         device: "auto" takes the first of cuda, mps and cpu that there is. compile: with
         torch.compile, which takes minutes at first and pays for many images of one size. engine:
         what runs the network, "torch" or "onnx" (``docs/speed.md``); "auto" takes torch where it
         has an accelerator, and where the weights or compile need it.
         """
-        self._load(Loading(Recipe(weights, engine, device, compile)))
+        self._load(Loading(Recipe(settle(weights, device), engine, device, compile)))
 
     def _load(self, loading: Loading) -> None:
         self.recipe, self._loading = loading.recipe, loading

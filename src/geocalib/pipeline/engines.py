@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
 from geocalib.errors import GET_TORCH, ConfigError, MissingPackageError
+from geocalib.nets.catalogue import PACKAGES, is_here
 from geocalib.nets.onnx_names import SUFFIX
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def load_engine(
         engine = "torch" if compile else choose(weights, device)
     if engine == "torch":
         if find_spec("torch") is None:
-            wish = "this engine" if weights == "lean" else str(weights)
+            wish = "this engine" if weights in PACKAGES else str(weights)
             raise MissingPackageError(f"{wish} needs torch: {GET_TORCH}")
         from geocalib.nets import weights as networks
         from geocalib.pipeline.torch_engine import TorchEngine, find_device
@@ -89,12 +90,22 @@ def choose(weights: str | Path, device: str) -> Literal["onnx", "torch"]:
     """Torch where it has more than processors to run on, and for weights that need it."""
     if Path(weights).suffix == SUFFIX:
         return "onnx"
-    if weights != "lean":
+    if weights not in PACKAGES:
         return "torch"
-    if device == "auto":
-        return "torch" if _accelerated() else "onnx"
-    elsewhere = device not in ("cpu", "coreml", "openvino")
-    return "torch" if elsewhere and find_spec("torch") is not None else "onnx"
+    return "torch" if find_spec("torch") is not None and _elsewhere(device) else "onnx"
+
+
+def settle(weights: str | Path, device: str) -> str | Path:
+    """The weights that are meant; "auto" means the large ones where they are installed and an
+    accelerator makes up for what they cost, else the lean ones."""
+    if weights != "auto":
+        return weights
+    return "large" if is_here("large") and _elsewhere(device) else "lean"
+
+
+def _elsewhere(device: str) -> bool:
+    """Whether a device is something else than processors."""
+    return _accelerated() if device == "auto" else device not in ("cpu", "coreml", "openvino")
 
 
 def _accelerated() -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from importlib.resources import as_file, files
+from importlib.resources import as_file
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from geocalib.errors import ConfigError, WeightsError
 from geocalib.geometry.fields import Fields
 from geocalib.imaging import InputSpec
 from geocalib.nets.card import CARD_KEY, WeightCard
-from geocalib.nets.catalogue import LEAN, PUBLISHED, existing_file
+from geocalib.nets.catalogue import PACKAGES, PUBLISHED, existing_file, packaged
 from geocalib.nets.glance import glance_size
 from geocalib.nets.onnx_names import FIELDS, IMAGE, MULTIPLE_KEY, STANDING, SUFFIX, WANTED
 from geocalib.pipeline.predict import batch_on
@@ -45,8 +45,8 @@ class OnnxEngine:
     """A network in a file. See ``geocalib.pipeline.predict.Engine``."""
 
     def __init__(self, weights: str | Path = "lean", device: str = "auto") -> None:
-        """weights: "lean", or a file that ``geocalib export onnx`` wrote. device: "auto", or a name
-        of ``PROVIDERS``, with the number of a card: "cuda:1"."""
+        """weights: "lean", "large", or a file that ``geocalib export onnx`` wrote. device: "auto",
+        or a name of ``PROVIDERS``, with the number of a card: "cuda:1"."""
         with _file(weights) as path:
             self._session = _session(path, device)
             self.card, multiple = _description(self._session, path)
@@ -99,10 +99,10 @@ def _file(weights: str | Path) -> Iterator[Path]:
     """Where the network lies."""
     if isinstance(weights, str) and weights in PUBLISHED:
         raise WeightsError(f"{weights} runs in torch alone: choose that engine, or other weights")
-    if weights != "lean":
+    if not (isinstance(weights, str) and weights in PACKAGES):
         yield existing_file(weights)
         return
-    with as_file(files("geocalib") / Path(LEAN).with_suffix(SUFFIX).as_posix()) as path:
+    with as_file(packaged(weights, weights + SUFFIX)) as path:
         yield path
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from geocalib.errors import ConfigError
 from geocalib.geometry.conventions import VFOV_RANGE_DEG
+from geocalib.pipeline.engines import settle
 
 ALL_IMAGES = "all"
 """Says that one camera took all images."""
@@ -91,6 +92,9 @@ class Network:
     weights: str
     device: str
     engine: Engine = Engine.AUTO
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "weights", settle(self.weights, self.device))
 
     @property
     def file(self) -> str | None:
