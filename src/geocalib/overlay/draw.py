@@ -60,7 +60,7 @@ def save_figure(figure: Figure, path: Path, dpi: int) -> None:
     content = BytesIO()
     figure.set_dpi(dpi)
     # As ``figure.savefig`` does, which draws everything twice where a layout is asked for.
-    FigureCanvasAgg(figure).print_png(content)
+    FigureCanvasAgg(figure).print_png(content)  # type: ignore[no-untyped-call]
     write_bytes(path, content.getbuffer())
 
 
