@@ -1,7 +1,8 @@
 """Settings of the whole test suite."""
 
+import gc
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from functools import cache
 
 import pytest
@@ -16,6 +17,24 @@ for library in ("OMP_NUM_THREADS", "OPENCV_FOR_THREADS_NUM"):
 # The examples are the same on every run; no time limit, as the first call of torch is slow.
 settings.register_profile("geocalib", deadline=None, derandomize=True, max_examples=40)
 settings.load_profile("geocalib")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What is imported stays: garbage is not looked for among it, neither now nor later."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file() -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """The docstrings of tests hold no examples."""
+    found = yield
+    return [one for one in found if type(one) is pytest.Module]
 
 
 @pytest.fixture(scope="session", autouse=True)

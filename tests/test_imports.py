@@ -25,8 +25,21 @@ print(*sorted({"scipy", "cv2", "matplotlib", "PIL"} & set(sys.modules)))
 
 
 architecture = load_script(DOCS / "make_architecture.py")
-GRAPH: dict[str, set[str]] = architecture.imports(architecture.modules())
-PACKAGES: dict[str, set[str]] = architecture.packages(GRAPH)
+Graph = dict[str, set[str]]
+
+
+@pytest.fixture(scope="module")
+def graph() -> Graph:
+    """The modules that each module imports."""
+    found: Graph = architecture.imports(architecture.modules())
+    return found
+
+
+@pytest.fixture(scope="module")
+def packages(graph: Graph) -> Graph:
+    """The packages that each package imports."""
+    found: Graph = architecture.packages(graph)
+    return found
 
 
 def test_geometry_imports_nothing_else() -> None:
@@ -57,41 +70,41 @@ def test_circles_are_found() -> None:
     assert architecture.circles(graph) == [["b", "c"]]
 
 
-def test_no_module_imports_itself_by_way_of_others() -> None:
+def test_no_module_imports_itself_by_way_of_others(graph: Graph) -> None:
     # The root has everybody's names, for users; nobody inside needs them from there.
-    inside = {module: others for module, others in GRAPH.items() if module != "geocalib"}
+    inside = {module: others for module, others in graph.items() if module != "geocalib"}
     assert architecture.circles(inside) == []
 
 
-def test_no_package_imports_itself_by_way_of_others() -> None:
-    assert architecture.circles(PACKAGES) == []
+def test_no_package_imports_itself_by_way_of_others(packages: Graph) -> None:
+    assert architecture.circles(packages) == []
 
 
-def test_nobody_inside_imports_the_root() -> None:
-    users = {module for module, others in GRAPH.items() if "geocalib" in others}
+def test_nobody_inside_imports_the_root(graph: Graph) -> None:
+    users = {module for module, others in graph.items() if "geocalib" in others}
     assert users == set()
 
 
-def test_nothing_imports_the_command_line() -> None:
-    assert {name for name, others in PACKAGES.items() if "cli" in others} == set()
+def test_nothing_imports_the_command_line(packages: Graph) -> None:
+    assert {name for name, others in packages.items() if "cli" in others} == set()
 
 
 @pytest.mark.parametrize("package", ["cameras", "geometry", "solver"])
-def test_mathematics_knows_neither_files_nor_networks(package: str) -> None:
-    assert PACKAGES[package] <= {"arrays", "cameras", "geometry", "errors"}
+def test_mathematics_knows_neither_files_nor_networks(packages: Graph, package: str) -> None:
+    assert packages[package] <= {"arrays", "cameras", "geometry", "errors"}
 
 
-def test_networks_know_no_photos() -> None:
-    assert PACKAGES["nets"] <= {"files", "errors"}
+def test_networks_know_no_photos(packages: Graph) -> None:
+    assert packages["nets"] <= {"files", "errors"}
 
 
 class TestArchitecturePage:
     PAGE = (DOCS / "architecture.md").read_text()
 
-    def test_every_package_is_told(self) -> None:
+    def test_every_package_is_told(self, packages: Graph) -> None:
         told = set(re.findall(r"^\| `(\w+)` \|", self.PAGE, re.M))
-        assert told == set(PACKAGES)
-        assert set(architecture.STORY) == set(PACKAGES)
+        assert told == set(packages)
+        assert set(architecture.STORY) == set(packages)
 
     def test_the_walk_is_the_one_that_a_photo_takes(self) -> None:
         """In the order of their first calls."""

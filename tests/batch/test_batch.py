@@ -180,35 +180,41 @@ import os, signal, sys
 from pathlib import Path
 from fake_calibrator import FakeCalibrator
 from geocalib.batch import inputs
-from test_batch import batch
+from test_batch import batch, rows
 inputs.PART = 4
-point, folder = int(sys.argv[1]), Path(sys.argv[2])
-class Dying(FakeCalibrator):
-    def _one(self, image, model):
-        if point > 1 and sum(map(len, (images for images, _ in self.calls))) == point:
+folder = Path(sys.argv[1])
+def die_at(point):
+    class Dying(FakeCalibrator):
+        def _one(self, image, model):
+            if point > 1 and sum(map(len, (images for images, _ in self.calls))) == point:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return super()._one(image, model)
+    replace, left = os.replace, [point]
+    def dying(*paths):
+        left[0] -= 1
+        if left[0] < 0 and point < 2:
             os.kill(os.getpid(), signal.SIGKILL)
-        return super()._one(image, model)
-replace, left = os.replace, [point]
-def dying(*paths):
-    left[0] -= 1
-    if left[0] < 0 and point < 2:
-        os.kill(os.getpid(), signal.SIGKILL)
-    replace(*paths)
-os.replace = dying
-todo = batch(folder / "photos", folder)
-with todo.alone():
-    for _ in todo.run(todo.plan(), Dying):
-        pass
+        replace(*paths)
+    os.replace = dying
+    todo = batch(folder / "photos", folder)
+    with todo.alone():
+        for _ in todo.run(todo.plan(), Dying):
+            pass
+for point in map(int, sys.argv[2:]):
+    # A process for each, without importing everything again.
+    if (process := os.fork()) == 0:
+        die_at(point)
+        os._exit(0)
+    print(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]), len(rows(folder)))
 """
         path = [str(Path(__file__).parent), str(Path(__file__).parents[1]), *sys.path]
-        for point, expected in ((0, 0), (1, 0), (2, 0), (6, 4)):
-            done = subprocess.run(
-                [sys.executable, "-c", script, str(point), str(tmp_path)],
-                env={"PYTHONPATH": ":".join(path)},
-                capture_output=True,
-            )
-            assert done.returncode == -9, done.stderr
-            assert len(rows(tmp_path)) == expected
+        done = subprocess.run(
+            [sys.executable, "-c", script, str(tmp_path), "0", "1", "2", "6"],
+            env={"PYTHONPATH": ":".join(path)},
+            capture_output=True,
+            text=True,
+        )
+        assert done.stdout.splitlines() == ["-9 0", "-9 0", "-9 0", "-9 4"], done.stderr
         run(batch(photos, tmp_path))
         assert Counter(names(tmp_path)) == Counter(f"{index}.png" for index in range(10))
         left = {file.suffix for file in (tmp_path / "out").iterdir()}

@@ -9,16 +9,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from geocalib.errors import WeightsError
 from geocalib.files import sha256_of
 from geocalib.nets import encoders
 from geocalib.nets.card import WeightCard
-from geocalib.nets.efficientnet_lite import Block, _conv
 from geocalib.nets.lean import LeanConfig, LeanNetwork
 from geocalib.nets.weights import load_network, save_weights
 from geocalib.pipeline.onnx_engine import OnnxEngine
+from little_encoder import LITTLE
 
 # Found, not imported: that takes seconds in every process which collects the tests.
 pytestmark = pytest.mark.skipif(
@@ -38,25 +38,6 @@ CARD = WeightCard(
 )
 
 
-class Trunk(nn.Module):
-    """One block of the packaged encoder per level, halving convolutions included."""
-
-    widths = (4, 8, 12, 16)
-    strides = (4, 8, 16, 32)
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.stem = _conv(3, 6, 3, stride=2)
-        sizes = zip((6, *self.widths), self.widths, (3, 5, 3, 5), strict=False)
-        self.stages = nn.ModuleList(Block(a, b, kernel, 2, 3) for a, b, kernel in sizes)
-
-    def forward(self, x: Tensor) -> tuple[Tensor, ...]:
-        levels = [self.stem(x)]
-        for stage in self.stages:
-            levels.append(stage(levels[-1]))
-        return tuple(levels[1:])
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """With little.safetensors, and little.onnx made from it."""
@@ -64,8 +45,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
     place = tmp_path_factory.mktemp("exported")
     with pytest.MonkeyPatch.context() as patch:
-        recipe = encoders.Recipe(Trunk, (0.5,) * 3, (0.25,) * 3)
-        patch.setitem(encoders.RECIPES, "little", recipe)
+        patch.setitem(encoders.RECIPES, "little", LITTLE)
         torch.manual_seed(0)
         network = LeanNetwork(LeanConfig("little", (8, 16, 32), blocks=1))
         for module in network.modules():

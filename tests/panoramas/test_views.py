@@ -4,7 +4,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from scipy import stats
 from scipy.spatial.transform import Rotation
 from torch import Tensor
 
@@ -43,6 +42,8 @@ def hats(views: Views) -> Tensor:
 
 def uniform_p(values: Tensor, low: float, high: float) -> float:
     """How likely a uniform sample would look less uniform."""
+    from scipy import stats  # here, as every process that collects tests would take a second
+
     return float(stats.kstest(values.numpy(), stats.uniform(low, high - low).cdf).pvalue)
 
 
@@ -126,6 +127,8 @@ class TestDistributions:
 
     @pytest.mark.parametrize(("width", "height"), [(320, 320), (480, 320), (320, 448)])
     def test_distortion_is_a_truncated_normal(self, width: int, height: int) -> None:
+        from scipy import stats
+
         config = replace(PUBLISHED, distorted_share=1.0)
         views = draw(config, width=width, height=height)
         assert views.distorted.all()

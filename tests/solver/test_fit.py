@@ -159,7 +159,7 @@ def test_images_of_different_sizes(options: FitOptions) -> None:
 
 
 def test_twice_the_same_to_the_bit() -> None:
-    camera = random_cameras("radial", 2, seed=1, size=(100, 90))
+    camera = random_cameras("radial", 2, seed=1, size=(40, 36))
     fields = with_noise(see(camera, random_gravity(2, seed=2), torch.float32), 2, seed=3)
     for initial in ("trivial", "ransac"):
         options = FitOptions(initial=initial)

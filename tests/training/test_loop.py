@@ -16,6 +16,7 @@ from torch import Tensor, multiprocessing, nn
 from torch.nn import functional
 
 from geocalib.errors import ConfigError
+from geocalib.nets.encoders import RECIPES
 from geocalib.nets.prediction import Prediction
 from geocalib.panoramas.panorama import PanoramaBank
 from geocalib.panoramas.views import ViewConfig
@@ -36,6 +37,7 @@ from geocalib.training.processes import Process, join
 from geocalib.training.schedule import ScheduleConfig
 from geocalib.training.trainer import Average, Trainer, make_optimiser
 from geocalib.training.validate import Pictures, evaluate, one_line, refresh_batch_norms
+from little_encoder import LITTLE
 from views import see
 
 ALONE = Process(0, 1, torch.device("cpu"))
@@ -72,7 +74,13 @@ CONFIG = TrainingConfig(
     optimiser=OptimiserConfig(rate=1e-2, encoder_rate=1e-2),
     schedule=ScheduleConfig(warmup_steps=2, decay=0.3, fields_only=0.4),
     validation=ValidationConfig(
-        size=(32, 32), people_size=(48, 32), per_panorama=2, people=3, distorted=3, batch=4
+        size=(32, 32),
+        people_size=(48, 32),
+        per_panorama=2,
+        people=3,
+        distorted=3,
+        batch=4,
+        normalise=8,
     ),
 )
 
@@ -239,9 +247,7 @@ def test_budget() -> None:
 
 
 def test_train_leaves_everything_behind(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    trainer = trainer_of(
-        replace(CONFIG, validation=replace(CONFIG.validation, every_seconds=0.0, normalise=8))
-    )
+    trainer = trainer_of(replace(CONFIG, validation=replace(CONFIG.validation, every_seconds=0.0)))
     pictures = validation_pictures(bank_of(1), CONFIG)
     assert {p.name: len(p) for p in pictures} == {"published": 2, "people": 3, "distorted": 3}
     places = Places(tmp_path / "whole.pt", tmp_path / "travel")
@@ -318,14 +324,22 @@ def test_batch_norms_are_recomputed_from_the_pictures_given() -> None:
 
 
 def test_command_trains_resumes_and_starts_from_exports(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setitem(RECIPES, "little", LITTLE)
     for split in ("train", "val"):
         (tmp_path / split).mkdir()
         Image.fromarray(panorama(1).numpy()).save(tmp_path / split / "a__b__c.webp", lossless=True)
     config = Path(__file__).parents[2] / "configs" / "tiny.toml"
     common = ["--config", str(config), "--panos", str(tmp_path), "--device", "cpu"]
-    common += ["--set", "sizes=[[64, 64]]", "batch=2", "log_every=1", "validation.normalise=2"]
+    common += [
+        "--set",
+        "network.encoder=little",
+        "sizes=[[64, 64]]",
+        "batch=2",
+        "log_every=1",
+        "validation.normalise=2",
+    ]
     common += ["validation.size=[64, 64]", "validation.people=0", "validation.distorted=0"]
     out = tmp_path / "out"
     assert main([*common, "--out", str(out), "--steps", "1"]) == 0
@@ -356,12 +370,12 @@ def test_command_trains_resumes_and_starts_from_exports(
         assert [row["step"] for row in csv.DictReader(lines)] == ["1"]
 
 
-def _train_together(rank: int, folder: str) -> None:
+def _train_together(rank: int, folder: Path) -> None:
     os.environ |= {
         "RANK": str(rank),
         "WORLD_SIZE": "2",
         "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": (Path(folder) / "port").read_text(),
+        "MASTER_PORT": (folder / "port").read_text(),
     }
     torch.set_num_threads(1)
     with join("cpu") as process:
@@ -369,17 +383,22 @@ def _train_together(rank: int, folder: str) -> None:
         trainer = Trainer(CONFIG, Small(), make_draw(bank_of(), CONFIG), process)
         # The processes disagree on the time that is left; the leader's word counts.
         budget = Budget(steps=3 if rank == 0 else 50)
-        train(trainer, [], budget, Places(Path(folder) / "whole.pt", Path(folder) / "travel"))
-        checkpoint.save(trainer.state(), Path(folder) / f"{rank}.pt")
+        train(trainer, [], budget, Places(folder / "whole.pt", folder / "travel"))
+        checkpoint.save(trainer.state(), folder / f"{rank}.pt")
 
 
-def test_processes_share_their_gradients(tmp_path: Path) -> None:
+def test_processes_share_their_gradients(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import socket
 
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         (tmp_path / "port").write_text(str(free.getsockname()[1]))
-    multiprocessing.spawn(_train_together, (str(tmp_path),), nprocs=2)
+    monkeypatch.setattr(os, "environ", os.environ.copy())
+    other = multiprocessing.get_context("spawn").Process(target=_train_together, args=(1, tmp_path))
+    other.start()
+    _train_together(0, tmp_path)
+    other.join()
+    assert other.exitcode == 0
     first, second = (checkpoint.load(tmp_path / f"{rank}.pt") for rank in (0, 1))
     assert first["steps"] == second["steps"] == 3
     for name, _ in Small().named_parameters():

@@ -22,6 +22,7 @@ from typing import Any, Protocol
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.patheffects import withStroke
@@ -57,7 +58,9 @@ def save_figure(figure: Figure, path: Path, dpi: int) -> None:
     """Write a figure as a PNG, whole or not at all."""
     # In memory first: the writer of pictures does not say why a disk takes no more.
     content = BytesIO()
-    figure.savefig(content, format="png", dpi=dpi)
+    figure.set_dpi(dpi)
+    # As ``figure.savefig`` does, which draws everything twice where a layout is asked for.
+    FigureCanvasAgg(figure).print_png(content)  # type: ignore[no-untyped-call]
     write_bytes(path, content.getbuffer())
 
 
