@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import Tensor
 
 from geocalib.cameras import Camera, get_model
+from geocalib.geometry.conventions import VFOV_RANGE_DEG
 from geocalib.geometry.gravity import from_roll_pitch
-
-VFOV_RANGE = (math.radians(1), math.radians(175))
-"""What is beyond, a regression may answer, but no camera has."""
 
 
 def camera_of(values: Tensor, camera_model: str, size: Tensor) -> tuple[Camera, Tensor]:
@@ -22,7 +18,9 @@ def camera_of(values: Tensor, camera_model: str, size: Tensor) -> tuple[Camera, 
     """
     roll, pitch, vfov, k1_hat = values.unbind(1)
     height = size[:, 1].to(values)
-    f = 0.5 * height / torch.tan(0.5 * vfov.clamp(*VFOV_RANGE))
+    # A regression may answer what no camera has.
+    believed = vfov.rad2deg().clamp(*VFOV_RANGE_DEG).deg2rad()
+    f = 0.5 * height / torch.tan(0.5 * believed)
     model = get_model(camera_model)
     distortion = values.new_zeros(len(values), len(model.parameters))
     distortion[:, :1] = (k1_hat * (f / height) ** 2)[:, None]

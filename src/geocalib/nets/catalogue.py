@@ -55,7 +55,8 @@ def is_here(name: str) -> bool:
 
 def how_to_get(name: str) -> str:
     """What to do about weights whose package is missing."""
-    return f"in a package of their own: pip install {PACKAGES[name].replace('_', '-')}"
+    wheel = PACKAGES[name].replace("_", "-")
+    return f"in a package of their own: pip install ./{name} in a checkout, or the wheel {wheel}"
 
 
 def packaged(name: str, file: str = "") -> Traversable:
