@@ -91,7 +91,11 @@ class DeepCalib(nn.Module):
 
 class ParamNet(nn.Module):
     """Regression from fields, in the manner of Perspective Fields: the lean network sees fields,
-    and a small network reads the camera off them."""
+    and a small network reads the camera off them.
+
+    The fields learn nothing from the camera: so they are those of a network that was trained without
+    a camera in the loop, too, and one run serves both baselines.
+    """
 
     def __init__(self, config: LeanConfig) -> None:
         super().__init__()
@@ -115,7 +119,9 @@ class ParamNet(nn.Module):
         batch, _, height, width = fields.latitude.shape
         x, y = cell_coordinates(height, width, fields.latitude)
         places = torch.stack([x.expand(height, width), y[:, None].expand(height, width)])
-        seen = torch.cat([fields.up, fields.latitude, places.expand(batch, -1, -1, -1)], 1)
+        seen = torch.cat(
+            [fields.up.detach(), fields.latitude.detach(), places.expand(batch, -1, -1, -1)], 1
+        )
         return Regressed(fields, _summed_up(self.read(seen), self.regress))
 
 
