@@ -14,6 +14,7 @@ import tarfile
 import tempfile
 import tomllib
 import venv
+import zipfile
 from itertools import product
 from pathlib import Path
 
@@ -24,6 +25,8 @@ LARGEST_ERROR_DEG = 2.0
 """Of roll and pitch in the photo, which was rendered."""
 NEEDED = ("CHANGELOG.md", "CITATION.cff", "LICENSE", "constraints.txt", "src/geocalib/py.typed")
 """Files of the source archive, among others."""
+BASELINES = {file.name for file in (ROOT / "benchmarks" / "baselines").iterdir()}
+"""Of use to those alone who compare with them, and larger than all the rest."""
 
 
 def main(folder: Path) -> None:
@@ -40,6 +43,10 @@ def main(folder: Path) -> None:
     with tarfile.open(archive) as content:
         names = {name.partition("/")[2] for name in content.getnames()}
     assert names.issuperset(NEEDED), f"{archive} lacks {sorted(set(NEEDED) - names)}"
+    with zipfile.ZipFile(wheel) as content:
+        names |= set(content.namelist())
+    baselines = [name for name in names if Path(name).name in BASELINES]
+    assert not baselines, f"weights of baselines stay in the repository: {baselines}"
     with tempfile.TemporaryDirectory() as place:
         answers = calibrate(wheel, large, version, Path(place))
     truth = json.loads(PHOTO.with_suffix(".json").read_text("utf-8"))

@@ -71,8 +71,15 @@ def test_files_of_weights(kind: type[DeepCalib | ParamNet], tmp_path: Path) -> N
     assert found.architecture == architecture
     assert found.sha256 is not None
     torch.testing.assert_close(back(IMAGES).values, answer, rtol=0, atol=0.02)
-    with pytest.raises(WeightsError, match=f"is the baseline {architecture}, which only"):
-        load_network(file)
+    if isinstance(network, ParamNet):
+        seen = load_network(file)
+        assert (seen.card.name, seen.card.architecture) == ("fields", "lean")
+        with torch.no_grad():
+            expected = network(IMAGES).fields.latitude
+        torch.testing.assert_close(seen.network(IMAGES).latitude, expected, rtol=0, atol=0.02)
+    else:
+        with pytest.raises(WeightsError, match="is the baseline deepcalib, which only"):
+            load_network(file)
     with pytest.raises(WeightsError, match=f"a {architecture} network cannot have the card of a"):
         save_weights(file, network, replace(card, architecture="lean"))
 

@@ -93,8 +93,8 @@ class ParamNet(nn.Module):
     """Regression from fields, in the manner of Perspective Fields: the lean network sees fields,
     and a small network reads the camera off them.
 
-    The fields learn nothing from the camera: so they are those of a network that was trained without
-    a camera in the loop, too, and one run serves both baselines.
+    The fields learn nothing from the camera: so they are also those of a network that was trained
+    without a camera in the loop, and one run serves both baselines.
     """
 
     def __init__(self, config: LeanConfig) -> None:

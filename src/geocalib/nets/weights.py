@@ -68,6 +68,8 @@ class LoadedNetwork:
 def load_network(weights: str | Path = "lean") -> LoadedNetwork:
     """The network of a name of ``WEIGHT_NAMES``, or of a file of ours or of the published network.
 
+    Of a ParamNet it is the part that sees fields.
+
     The published weights are downloaded at their first use. Random numbers drawn by the caller
     are the same with and without this call.
     """
@@ -165,7 +167,12 @@ def _load_file(path: Path, mend: str) -> LoadedNetwork:
     with _advising(path, mend):
         network, card = _read(path)
         card = replace(card, sha256=sha256_of(path))
-    if not isinstance(network, LeanNetwork | PublishedNetwork):
+    if isinstance(network, ParamNet):
+        # Its fields are those of a lean network, which a fit can be made of as well.
+        seen = f"the fields of {card.name} ({card.description})"
+        card = replace(card, name="fields", architecture="lean", description=seen)
+        network = network.fields
+    if isinstance(network, DeepCalib):
         raise WeightsError(
             f"{path} is the baseline {card.architecture}, which only geocalib eval "
             "--baseline-weights can use"

@@ -18,9 +18,9 @@ from geocalib.nets.prediction import Prediction
 from geocalib.nets.published import SINE_LIMIT, Decoder
 from geocalib.panoramas.panorama import owner_of
 
-Baseline = Literal["deepcalib", "paramnet", "fields"]
-"""Another method to train: direct classification; regression from fields; fields to be fitted by
-our solver, learnt without it and without confidences."""
+Baseline = Literal["deepcalib", "paramnet"]
+"""Another method to train: direct classification; regression from fields, which are learnt without
+the camera and without confidences."""
 
 
 @dataclass(frozen=True)
@@ -38,30 +38,21 @@ def build_network(
     config: LeanConfig, ablation: AblationConfig, baseline: Baseline | None = None
 ) -> nn.Module:
     """A fresh network, with a part ``encoder``; of a baseline, nothing more is taken away."""
-    if baseline is not None:
-        return _build_baseline(config, baseline)
+    if baseline == "deepcalib":
+        return DeepCalib(config)
+    if baseline == "paramnet":
+        return _without_confidences(ParamNet(config))
     network: nn.Module = LeanNetwork(config)
     if ablation.decoder == "published":
         network = PublishedDecoders(config.encoder)
     return AllAlike(network) if ablation.confidences == "alike" else network
 
 
-def _build_baseline(config: LeanConfig, baseline: Baseline) -> nn.Module:
-    if baseline == "deepcalib":
-        return DeepCalib(config)
-    if baseline == "paramnet":
-        network = ParamNet(config)
-        _silence(network.fields)
-        return network
-    fields = LeanNetwork(config)
-    _silence(fields)
-    return fields
-
-
-def _silence(network: LeanNetwork) -> None:
-    """Make all confidences 1/2. They stay so: losses of fields have no gradient in them, and what
-    is zero does not decay."""
-    network.heads.mix.weight.data[3:] = 0.0
+def _without_confidences(network: ParamNet) -> ParamNet:
+    """With confidences that are all 1/2. They stay so: losses of fields have no gradient in them,
+    and what is zero does not decay."""
+    network.fields.heads.mix.weight.data[3:] = 0.0
+    return network
 
 
 def keep_owners(names: list[str], share: float) -> list[str]:

@@ -111,8 +111,6 @@ class TrainingConfig:
             raise ConfigError("sizes is empty; give at least one [width, height]")
         if self.baseline is not None and self.ablation != AblationConfig():
             raise ConfigError(f"{self.baseline} is a baseline: nothing of it can be ablated")
-        if self.baseline == "fields" and self.schedule.fields_only < 1:
-            raise ConfigError("fields learns without the fit; set schedule.fields_only to 1.0")
 
 
 def read_config(path: Path | None, overrides: Sequence[str] = ()) -> TrainingConfig:

@@ -25,7 +25,6 @@ METHODS = {
     None: "fields learnt through the fit, with confidences",
     "deepcalib": "direct classification, 256 bins a parameter, in the manner of DeepCalib",
     "paramnet": "regression from fields, in the manner of Perspective Fields",
-    "fields": "fields learnt without the fit and without confidences",
 }
 """What a run learns, by its baseline."""
 

@@ -17,8 +17,10 @@ BASELINES = {
     "fields": f"fields, not end to end, our solver {MARK}",
     "endtoend": f"fields, end to end, our solver {MARK}",
 }
-"""Labels by the names that users give them, which are also those of their files. The last one is
-ours, trained as long as the others."""
+"""Labels by the names that users give them. The last one is ours, trained as long as the others."""
+
+FILES = {name: f"{name}.safetensors" for name in BASELINES} | {"fields": "paramnet.safetensors"}
+"""Fields that are learnt without the fit are a part of ParamNet."""
 
 FITTED = ("fields", "endtoend")
 """Those whose fields our solver fits."""
@@ -36,7 +38,7 @@ class Baselines:
         """Where weights would be, by name."""
         if self.folder is None:
             return {}
-        return {name: self.folder / f"{name}.safetensors" for name in BASELINES}
+        return {name: self.folder / file for name, file in FILES.items()}
 
     def check(self, names: Iterable[str]) -> None:
         """An error if one of these is a baseline that cannot be loaded."""
@@ -62,7 +64,7 @@ class Baselines:
         if file is None:
             raise WeightsError(
                 f"{name} has no weights: train it (docs/training.md) and name the folder of "
-                f"{name}.safetensors with --baseline-weights"
+                f"{FILES[name]} with --baseline-weights"
             )
         if not file.is_file():
             raise WeightsError(f"{file} does not exist: train {name} (docs/training.md)")
