@@ -73,7 +73,7 @@ class TestEval:
         result = run("eval", "--dataset", "town", *words, "--out", "results")
         assert result.exit_code == 0
         assert "| town | pinhole | 2 " in result.stdout
-        assert "| 2 joint" in result.stdout
+        assert "| fields, jointly " in result.stdout
         assert "50 to 70°" in result.stdout
         assert result.stderr == "see results/report.html\n"
         assert {"report.html", "report.md", "town.json", "town.csv"} <= {
@@ -88,7 +88,7 @@ class TestEval:
         assert result.stdout.index("level, 28 mm") < result.stdout.index("| vanishing points")
         result = run("eval", "--dataset", "sets", "--methods", "magic", "--out", "results")
         assert result.exit_code == 2
-        assert "--methods magic: known are manhattan, lines, deepcalib, " in result.stderr
+        assert "--methods magic: known are manhattan, vanishing, lines, " in result.stderr
 
     def test_baselines(self, run: Run, known: FakeCalibrator, tmp_path: Path) -> None:
         write_set(tmp_path / "town", "gt.csv", HEADER + "a.png,64,48,0,0,60\n")
@@ -125,6 +125,10 @@ class TestEval:
         table = Path("site/benchmarks/tables/town-methods.md").read_text()
         assert table.startswith("| method")
         assert table in page
+        assert "| s / photo |" in table
+        overview = Path("site/benchmarks/tables/methods.md").read_text()
+        assert "| lines alone  | 0.00 / 0.00 / 2.00 " in overview
+        assert overview in index
         # Pages are not replaced unasked.
         result = run(*words, "--out", "elsewhere")
         assert result.exit_code == 2

@@ -19,11 +19,12 @@ from geocalib.evaluation import commands
 from geocalib.evaluation.answers import truth_of
 from geocalib.evaluation.commands import Plan
 from geocalib.evaluation.datasets import Sample, dataset_name, find_sets, read_dataset
-from geocalib.evaluation.methods import methods_with
+from geocalib.evaluation.methods import manhattan, methods_with, vanishing
 from geocalib.evaluation.methods.baselines import Baselines
 from geocalib.evaluation.methods.direct import Direct
 from geocalib.evaluation.methods.first_order import FirstOrder
-from geocalib.evaluation.methods.manhattan import Manhattan, search
+from geocalib.evaluation.methods.manhattan import Manhattan, OfSegments
+from geocalib.evaluation.methods.vanishing import Vanishing
 from geocalib.geometry.fields import Fields, perspective_field
 from geocalib.geometry.gravity import from_roll_pitch, world_from_camera
 from geocalib.imaging import ImageSource, InputSpec, prepare, read_photo
@@ -87,8 +88,9 @@ def test_adam_finds_the_camera_of_exact_fields(tmp_path: Path, k1: float | None)
     assert len(found.distortion) == (k1 is not None)
 
 
-def test_vanishing_points_of_a_town(tmp_path: Path) -> None:
-    method = Manhattan(FakeCalibrator(lambda _: answer()))
+@pytest.mark.parametrize("kind", [Manhattan, Vanishing])
+def test_vanishing_points_of_a_town(tmp_path: Path, kind: type[OfSegments]) -> None:
+    method = kind(FakeCalibrator(lambda _: answer()))
     blank = tmp_path / "noise.png"
     save_picture(blank)
     town, nothing, gone = method.calibrate([TOWN, blank, tmp_path / "gone.png"])
@@ -101,28 +103,49 @@ def test_vanishing_points_of_a_town(tmp_path: Path) -> None:
     assert isinstance(gone, Failure)
 
 
-def test_vanishing_points_among_clutter() -> None:
-    """Half of the segments belong to no direction, and the others are off by half a pixel."""
+GRAVITY = from_roll_pitch(np.array(0.15), np.array(-0.25))
+FOCAL = 0.8
+
+
+def clutter(count: int, axes: np.ndarray) -> np.ndarray:
+    """(count, 2, 2) ends of segments: half of them belong to no direction, and the others, along
+    axes (A, 3), are off by half a pixel."""
     rng = np.random.default_rng(3)
-    gravity = from_roll_pitch(np.array(0.15), np.array(-0.25))
-    axes = world_from_camera(gravity, np.array(0.6)).T  # by columns
-    f = 0.8
     ends = []
-    for i in range(120):
+    for i in range(count):
         start = rng.uniform(-0.5, 0.5, 2)
         if i % 2:
             ends.append([start, start + rng.normal(0, 0.1, 2)])
         else:
-            axis = axes[:, rng.integers(3)]
-            point = np.array([*start / f, 1.0]) * 5
+            axis = axes[rng.integers(len(axes))]
+            point = np.array([*start / FOCAL, 1.0]) * 5
             other = point + 0.7 * axis * rng.choice([-1, 1])
-            ends.append([start, f * other[:2] / other[2] + rng.normal(0, 0.0003, 2)])
-    found = search(np.array(ends))
+            ends.append([start, FOCAL * other[:2] / other[2] + rng.normal(0, 0.0003, 2)])
+    return np.array(ends)
+
+
+def test_vanishing_points_among_clutter() -> None:
+    ends = clutter(120, world_from_camera(GRAVITY, np.array(0.6)))
+    found = manhattan.search(ends)
     assert found is not None
     focal, directions = found
-    assert focal == pytest.approx(f, rel=0.03)
-    assert np.abs(directions @ gravity).max() > np.cos(np.deg2rad(0.5))
-    assert search(np.array(ends)[:7]) is None
+    assert focal == pytest.approx(FOCAL, rel=0.03)
+    assert np.abs(directions @ GRAVITY).max() > np.cos(np.deg2rad(0.5))
+    assert manhattan.search(ends[:7]) is None
+
+
+def test_walls_at_any_angles() -> None:
+    """Two directions on the ground are 35 degrees apart: the zenith tells the focal length."""
+    gravity = from_roll_pitch(np.array(0.15), np.array(-0.5))
+    turned = [world_from_camera(gravity, np.deg2rad(turn)) for turn in (20.0, 75.0)]
+    level = [axes[np.abs(axes @ gravity).argmin()] for axes in turned]
+    ends = clutter(200, np.array([gravity, *level]))
+    found = vanishing.search(ends)
+    assert found is not None
+    focal, vertical = found
+    assert focal == pytest.approx(FOCAL, rel=0.05)
+    assert abs(vertical @ gravity) > np.cos(np.deg2rad(1.5))
+    assert vanishing.search(ends[:7]) is None
 
 
 METHODS = methods_with(Baselines())
@@ -179,7 +202,7 @@ def test_the_table_of_the_paper(
             )
         ]
     # Noise has no straight lines: all photographs fail, which is said, and the others are done.
-    assert "| vanishing points by RANSAC | 2" in text
+    assert "| vanishing points at right angles | 2, 2 failed" in text
     assert "inf (0 / 0 / 0)" in text
     asked = {options["lines"] for options in calibrator.options}
     assert asked == {"off", "only", "auto"}

@@ -131,16 +131,14 @@ def test_curves() -> None:
     samples = [sample(f"{i}.png") for i in range(8)]
     found = joint_study("town", samples, [1, 2, 8], better_together)
     assert {name: list(curve) for name, curve in found.curves.items()} == {
-        "joint": [1, 2, 8],
-        "averaged": [1, 2, 8],
+        f"{way}, {how}": [1, 2, 8]
+        for way in ("fields", "fields and lines")
+        for how in ("jointly", "averaged")
     }
     vfov, gravity = draw_curves(found).axes
     lines = {line.get_label(): line.get_xydata() for line in vfov.lines}
-    np.testing.assert_allclose(lines["joint, at 1°"], [[1, 0], [2, 0], [8, 100]])
-    np.testing.assert_allclose(lines["averaged, at 5°"], [[1, 0], [2, 0], [8, 0]], atol=1e-6)
-    # Errors of 0.75 degrees count as none.
-    np.testing.assert_allclose(lines["joint, at 5°"][2], [8, 100])
-    assert 0 < lines["joint, at 5°"][1, 1] < 100
+    np.testing.assert_allclose(lines["fields, jointly"], [[1, 6], [2, 3], [8, 0.75]])
+    np.testing.assert_allclose(lines["fields, averaged"], [[1, 6], [2, 6], [8, 6]])
     assert {len(axes.lines) for axes in (vfov, gravity)} == {4}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -188,6 +189,19 @@ def test_what_is_told_is_the_truth(tmp_path: Path) -> None:
     told, focal = calibrator.options
     np.testing.assert_allclose(told["gravity"], [[1, 0, 0]], atol=1e-9)
     assert focal["focal"] == pytest.approx([12.0])
+    evaluate(calibrator, [truth], setting=Setting("both"))
+    assert calibrator.options[-1].keys() >= {"gravity", "focal"}
+    # 12 pixels are 12.98 mm of film, for a diagonal of 40.
+    report = evaluate(calibrator, [truth], setting=Setting("exif"))
+    exif = calibrator.options[-1]["focal"]
+    assert exif.value == pytest.approx([13 * 40 / 43.2666], rel=1e-4)
+    assert 0.03 < exif.sigma[0] / exif.value[0] < 0.1
+    assert report.seconds is not None
+    # What no file tells of its lens is anything but sure: this one is a strip.
+    strip = save_picture(tmp_path / "b.png", (96, 24))
+    evaluate(calibrator, [replace(truth, image=strip, width=192)], setting=Setting("exif"))
+    exif = calibrator.options[-1]["focal"]
+    assert exif.sigma[0] > 1000 * exif.value[0]
     with pytest.raises(ConfigError, match="not known, so it cannot be told"):
         evaluate(calibrator, [sample(roll_deg=None)], setting=Setting("gravity"))
     with pytest.raises(ConfigError, match="not a focal length of kannala_brandt"):

@@ -78,6 +78,9 @@ def test_starts(tmp_path: Path) -> None:
     expected = [abs(trivial_deg - 50), abs(trivial_deg - 70), np.inf]
     np.testing.assert_allclose(rows["trivial alone"]["vfov"], expected, rtol=1e-6)
     assert rows["heuristic alone"]["gravity"][:2].max() < 2
+    steps = study.beside["median steps"]
+    assert steps.keys() == {label for label in rows if label.endswith("fit")}
+    assert all(1 <= int(count) <= 30 for count in steps.values())
     assert rows["ransac alone"]["vfov"][:2].max() < 3
 
 

@@ -15,11 +15,12 @@ from geocalib.errors import ConfigError
 from geocalib.pipeline.request import CameraModel, Lines, Network
 
 # The words of ``geocalib.evaluation``, here again as importing that takes seconds.
-KNOWN = Literal["gravity", "focal"]
+KNOWN = Literal["gravity", "focal", "both", "exif"]
 STARTS = Literal["trivial", "heuristic", "ransac"]
 SPLITS = Literal["magnification", "scene", "vfov"]
 METHODS = Literal[
     "manhattan",
+    "vanishing",
     "lines",
     "deepcalib",
     "paramnet",

@@ -14,7 +14,7 @@ from geocalib.errors import ConfigError, WeightsError
 from geocalib.evaluation import tables
 from geocalib.evaluation.datasets import Sample, dataset_name, find_sets, read_dataset, table_of
 from geocalib.evaluation.html_page import SetPage, write_page
-from geocalib.evaluation.methods import methods_with
+from geocalib.evaluation.methods import FIELDS, FIELDS_AND_LINES, methods_with
 from geocalib.evaluation.methods.baselines import BASELINES, MARK, Baselines
 from geocalib.evaluation.plots import save_curves, save_plots
 from geocalib.evaluation.quoted import quoted
@@ -23,7 +23,13 @@ from geocalib.evaluation.rig_study import mounted, rig_study
 from geocalib.evaluation.run import PLAIN, Calibrates, Setting, Told, evaluate
 from geocalib.evaluation.site_pages import SiteReport
 from geocalib.evaluation.starts import starts_study
-from geocalib.evaluation.studies import Study, joint_study, partial_study, same_camera
+from geocalib.evaluation.studies import (
+    Study,
+    joint_study,
+    partial_study,
+    same_camera,
+    with_pixels,
+)
 from geocalib.evaluation.table import Table
 from geocalib.evaluation.uncertainty import deviations, pooled, recalibrate, sigma_factors
 from geocalib.evaluation.worst import worst_cases
@@ -71,6 +77,9 @@ class Plan:
     def __post_init__(self) -> None:
         if self.limit is not None and self.limit < 1:
             raise ConfigError(f"limit is {self.limit}; give the number of photographs to take")
+        if min(self.images_per_fit, default=1) < 1:
+            few = min(self.images_per_fit)
+            raise ConfigError(f"there is no fit of {few} images; give 1 or more")
 
     def read(self) -> dict[str, list[Sample]]:
         """The photographs of all sets, by the name of the set."""
@@ -137,10 +146,12 @@ def run(
     """
     sets = plan.read()
     # What cannot be done is said before the work begins.
-    for samples in sets.values():
-        if plan.images_per_fit:
-            same_camera(samples, max(plan.images_per_fit))
-        if plan.rig:
+    if plan.images_per_fit:
+        most = max(plan.images_per_fit)
+        if not any(same_camera(samples, most) for samples in sets.values()):
+            raise ConfigError(f"no camera took {most} photographs of a set; give fewer to fit")
+    if plan.rig:
+        for samples in sets.values():
             mounted(samples)
     asked = _Asked(calibrator, plan.camera_model, out, plan.checksums, overwrite)
     plain = Setting(lines=plan.lines)
@@ -154,6 +165,8 @@ def run(
         moved = [(a, plan.blur, leak(a, b)) for a, b in zip(reports, soft, strict=True)]
         shown.append(tables.leak_table(moved))
     studies = {name: _studies(asked, name, samples, plan) for name, samples in sets.items()}
+    compared = {name: part[0] for name, part in studies.items() if plan.methods}
+    shown = [*tables.overview_tables(compared), *shown]
     if site is not None:
         site.write(shown, reports, studies)
     shown += [tables.study_table(study) for part in studies.values() for study in part]
@@ -174,6 +187,8 @@ class _Asked:
     """Of the tables of the sets."""
     overwrite: bool = False
     """Whether answers that were asked for otherwise are dropped."""
+    method: str = ""
+    """Which one it is of several methods, which may share weights."""
 
     def about(self, name: str, samples: Sequence[Sample], setting: Setting = PLAIN) -> Report:
         with self.bar(name, samples, setting) as done:
@@ -199,7 +214,8 @@ class _Asked:
             return None
         card = self.calibrator.card
         weights = (card.sha256 or card.name)[:12]
-        parts = (name, str(count), self.camera_model or "default", str(setting), weights)
+        parts = [name, str(count), self.camera_model or "default", str(setting), weights]
+        parts += [self.method] if self.method else []
         path = self.out / UNFINISHED / f"{'.'.join(parts)}.jsonl"
         journal = Journal(path, request_of(weights, dataset=self.checksums.get(name)))
         if self.overwrite:
@@ -220,13 +236,15 @@ def _studies(asked: _Asked, name: str, samples: Sequence[Sample], plan: Plan) ->
     def ask(some: Sequence[Sample], setting: Setting) -> Report:
         return asked.about(name, some, setting)
 
-    studies = []
+    studies, others = [], dict[str, Report]()
     if plan.methods:
-        studies.append(_methods_study(asked, name, samples, plan))
-    if plan.known and (study := partial_study(name, samples, plan.known, ask)):
-        studies.append(study)
-    if plan.images_per_fit:
-        studies.append(joint_study(name, samples, plan.images_per_fit, ask))
+        studies.append(study := _methods_study(asked, name, samples, plan))
+        ours = (FIELDS, FIELDS_AND_LINES)
+        others = {label: report for label, report in study.rows if report and label not in ours}
+    if plan.known and (partial := partial_study(name, samples, plan.known, ask)):
+        studies.append(partial)
+    if plan.images_per_fit and same_camera(samples, max(plan.images_per_fit)):
+        studies.append(joint_study(name, samples, plan.images_per_fit, ask, others))
     if plan.rig:
         alone = ask(mounted(samples), Setting())
         with asked.bar(f"{name}, rigs", alone.samples) as done:
@@ -254,7 +272,7 @@ def _methods_study(asked: _Asked, name: str, samples: Sequence[Sample], plan: Pl
     for word in plan.methods:
         method = known[word]
         try:
-            other = replace(asked, calibrator=method.of(asked.calibrator))
+            other = replace(asked, calibrator=method.of(asked.calibrator), method=word)
         except WeightsError as error:
             rows[f"{method.label} (no weights)"] = None
             notes.append(f"{MARK} {error}.")
@@ -262,12 +280,18 @@ def _methods_study(asked: _Asked, name: str, samples: Sequence[Sample], plan: Pl
         rows[method.label] = other.about(name, samples, Setting(lines=method.lines))
         if word in BASELINES:
             notes.append(f"{MARK} {word}: {other.calibrator.card.description}.")
+    made = {label: report for label, report in rows.items() if report is not None}
+    seconds = {label: f"{r.seconds:.2f}" for label, r in made.items() if r.seconds is not None}
+    kinds: tuple[str, ...] = ("roll", "pitch", "vfov")
+    if made:
+        kinds = with_pixels(kinds, next(iter(made.values())))
     return Study(
         f"{name}: methods",
         "method",
         tuple(rows.items()),
-        kinds=("roll", "pitch", "vfov"),
+        kinds=kinds,
         quoted=quoted(name),
+        beside={"s / photo": seconds},
         notes=notes,
     )
 

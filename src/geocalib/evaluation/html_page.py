@@ -70,7 +70,7 @@ CAPTIONS = {
     "answers whose error is, those whose sigma is). Middle: error against sigma. Right: the median "
     "error if only the surest answers are kept.",
     "images": "Several images of one camera fitted together, beside averages of as many separate "
-    "answers: the area under the recall curve, field of view left, gravity right.",
+    "answers: the median error of the field of view left, of gravity right.",
 }
 """Of the figures of ``plots``."""
 

@@ -47,6 +47,8 @@ SIGNED = {"vfov_deg": "vFoV", "pitch_deg": "pitch"}
 KINDS = {"roll": "roll", "pitch": "pitch", "gravity": "gravity", "vfov": "vFoV"}
 
 BLUE, ORANGE, GREEN, GREY = "#2f6db3", "#d9762b", "#4c9a5b", "#8a8f98"
+MARKERS = "os^vDXP*<>hd8"
+"""Of curves."""
 
 
 def draw_all(report: Report) -> dict[str, Figure]:
@@ -85,35 +87,34 @@ def save_curves(studies: Iterable[Study], name: str, folder: Path) -> dict[str, 
 
 
 def draw_curves(study: Study) -> Figure:
-    """Areas under the recall curve of field of view and gravity against the number of images."""
-    figure = _figure(10, 3.8)
-    styles = zip(study.curves.items(), ((BLUE, "-"), (ORANGE, "--")), strict=True)
-    lines = [(*curve, *style) for curve, style in styles]
+    """Median errors of field of view and gravity against the number of images; ours, which come
+    first, in colours."""
+    from matplotlib.ticker import LogLocator, NullLocator
+
+    figure = _figure(11, 4.2)
+    styles = ((BLUE, "-"), (BLUE, "--"), (ORANGE, "-"), (ORANGE, "--"))
     for axes, kind in zip(figure.subplots(1, 2), ("vfov", "gravity"), strict=True):
-        for threshold, marker in ((1, "o"), (5, "s")):
-            for label, reports, colour, line in lines:
-                areas = [
-                    r.summary().get(f"{kind}_auc{threshold}", np.nan) for r in reports.values()
-                ]
-                axes.plot(
-                    list(reports),
-                    areas,
-                    color=colour,
-                    linestyle=line,
-                    marker=marker,
-                    markersize=4,
-                    label=f"{label}, at {threshold}°",
-                )
+        for i, (label, reports) in enumerate(study.curves.items()):
+            errors = [r.summary().get(f"{kind}_median", np.nan) for r in reports.values()]
+            colour, line = styles[i] if i < len(styles) else (f"{0.3 + 0.05 * i:.2f}", ":")
+            axes.plot(
+                list(reports), errors, color=colour, linestyle=line, marker=MARKERS[i], label=label
+            )
         _tidy(axes)
-        counts = sorted({count for _, reports, *_ in lines for count in reports})
+        counts = sorted({count for reports in study.curves.values() for count in reports})
         axes.set_xscale("log", base=2)
+        if min((np.min(line.get_ydata()) for line in axes.lines), default=0.0) > 0:
+            axes.set_yscale("log")
+            axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+            axes.yaxis.set_major_formatter("{x:g}")
+            axes.yaxis.set_minor_locator(NullLocator())
         axes.set_xticks(counts, map(str, counts))
-        axes.set(xlabel="images of one camera", ylabel=f"{KINDS[kind]}: AUC, percent")
+        axes.set(xlabel="images of one camera", ylabel=f"{KINDS[kind]}: median error, degrees")
     figure.legend(
         *figure.axes[0].get_legend_handles_labels(),
         frameon=False,
-        loc="outside upper center",
-        ncols=4,
+        fontsize=8,
+        loc="outside right upper",
     )
     return figure
 

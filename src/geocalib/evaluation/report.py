@@ -76,6 +76,8 @@ class Report:
     also k1, k1_hat, its error in units of the image height, and pixels, by how many it misplaces
     a point on average, and these for the answer k1 = 0 (k1_of_none, ...). Infinite: no answer;
     NaN: no truth."""
+    seconds: float | None = None
+    """Per photograph that was asked about; None where all answers were known already."""
 
     @classmethod
     def create(
@@ -98,6 +100,12 @@ class Report:
     def failed(self) -> int:
         """Photographs without an answer."""
         return sum(not isinstance(outcome, Calibration) for outcome in self.outcomes)
+
+    def about(self, samples: Sequence[Sample]) -> Report:
+        """The same answers, for some of the photographs alone, in their order."""
+        found = {sample.image: o for sample, o in zip(self.samples, self.outcomes, strict=True)}
+        outcomes = [found[sample.image] for sample in samples]
+        return Report.create(self.name, self.card, self.camera_model, samples, outcomes)
 
     def known(self, kind: str, among: Chosen | None = None) -> Array:
         """The errors of one kind where there is a truth; none if the kind was not measured."""

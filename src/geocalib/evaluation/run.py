@@ -6,28 +6,33 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from time import perf_counter
 from typing import Literal, Protocol, TypeVar, Unpack
 
 import numpy as np
 from PIL import Image
+from PIL.ExifTags import Base
 
 from geocalib.cameras import get_model
 from geocalib.errors import ConfigError, GeoCalibError
 from geocalib.evaluation.datasets import Sample, picture_size
 from geocalib.evaluation.report import Report
+from geocalib.geometry.conventions import FULL_FRAME_DIAGONAL
 from geocalib.imaging import ImageSource, read_photo
 from geocalib.nets.card import WeightCard
 from geocalib.pipeline.arguments import LinesMode, Options
 from geocalib.pipeline.journal import Journal
+from geocalib.priors.exif import VAGUE, focal_reading
 from geocalib.result.calibration import Calibration, Outcome
+from geocalib.solver.priors import Prior
 
 T = TypeVar("T")
 
 CHUNK = 16
 """Photographs handed to the calibrator at once."""
 
-Told = Literal["nothing", "gravity", "focal"]
-"""What of the truth a calibrator may know."""
+Told = Literal["nothing", "gravity", "focal", "both", "exif"]
+"""What of the truth a calibrator may know; exif: the focal length as EXIF data would have it."""
 
 
 class Calibrates(Protocol):
@@ -110,18 +115,22 @@ def evaluate(
         done()
     size = max(1, CHUNK // setting.images_per_fit) * setting.images_per_fit
     names = [str(sample.image) for sample in todo]
+    spent = 0.0
     if journal is not None:
         journal.forget(names)
     with nullcontext() if journal is None else journal.appending(names) as keep:
         for chunk in _parts(todo, size):
+            started = perf_counter()
             answers = _ask(calibrator, chunk, camera_model, setting)
+            spent += perf_counter() - started
             for sample, outcome in zip(chunk, answers, strict=True):
                 found[str(sample.image)] = outcome
                 if keep is not None and isinstance(outcome, Calibration):
                     keep(outcome)
                 done()
     outcomes = [found[str(sample.image)] for sample in samples]
-    return Report.create(name, calibrator.card, camera_model, samples, outcomes)
+    report = Report.create(name, calibrator.card, camera_model, samples, outcomes)
+    return replace(report, seconds=spent / len(todo) if todo else None)
 
 
 def _kept(journal: Journal, samples: Sequence[Sample]) -> dict[str, Outcome]:
@@ -142,12 +151,13 @@ def _ask(
     if setting.blur is not None:
         images = [_blurred_or_broken(sample.image, setting.blur) for sample in samples]
     options = Options(lines=setting.lines, exif=False)
-    if setting.told == "gravity":
+    if setting.told in ("gravity", "both"):
         options["gravity"] = np.stack([_known(sample, sample.gravity) for sample in samples])
-    elif setting.told == "focal":
+    if setting.told in ("focal", "both", "exif"):
         if get_model(camera_model).wide:
             raise ConfigError(f"the true field of view is not a focal length of {camera_model}")
-        options["focal"] = [_focal(sample) for sample in samples]
+        exif = setting.told == "exif"
+        options["focal"] = _as_in_exif(samples) if exif else [_focal(s) for s in samples]
     if setting.images_per_fit > 1:
         options["shared_intrinsics"] = [i // setting.images_per_fit for i in range(len(samples))]
     outcomes = calibrator.calibrate(images, camera_model, **options)
@@ -166,6 +176,18 @@ def _focal(sample: Sample) -> float:
     height = (picture_size(sample.image) or (0, sample.height))[1]
     vfov_deg = _known(sample, sample.vfov_deg)
     return 0.5 * height / math.tan(0.5 * math.radians(vfov_deg))
+
+
+def _as_in_exif(samples: Sequence[Sample]) -> Prior:
+    """The true focal lengths as 35 mm equivalents in whole millimetres, believed as EXIF is."""
+    read = []
+    for sample in samples:
+        size = picture_size(sample.image) or (sample.width, sample.height)
+        equivalent = round(_focal(sample) * FULL_FRAME_DIAGONAL / math.hypot(*size))
+        reading, _ = focal_reading({Base.FocalLengthIn35mmFilm: equivalent}, size)
+        focal = max(size) if reading is None else reading.focal_px
+        read.append((focal, VAGUE * focal if reading is None else reading.sigma_px))
+    return Prior(*np.array(read, np.float64).T)
 
 
 def blurred(source: ImageSource, short_side: int) -> Image.Image:

@@ -49,6 +49,9 @@ class SiteReport:
         card = reports[0].card
         parts = [f"# Benchmarks of {card.name}\n", card.description + "\n", made, links + "\n"]
         write_text(self.folder / INDEX, "\n".join([*parts, *map(_section, tables)]))
+        for table in tables:
+            kind = table.title.partition(":")[0].lower().replace(" ", "-")
+            write_text(self.folder / TABLES / f"{kind}.md", _body(table))
         for report in reports:
             own = [study_table(study) for study in studies[report.name]]
             self._write_set(report, own, studies[report.name], made)

@@ -43,25 +43,31 @@ def starts_study(
         raise ConfigError(f"{calibrator.card.name} cannot start elsewhere; fit a pinhole camera")
     labels = [f"{kind}{end}" for end in (" alone", " + fit") for kind in kinds]
     found: dict[str, list[Outcome]] = {label: [] for label in labels}
+    steps: dict[str, list[int]] = {f"{kind} + fit": [] for kind in kinds}
     for first in range(0, len(samples), CHUNK):
         paths = [sample.image for sample in samples[first : first + CHUNK]]
         for outcome in calibrator.calibrate(paths, model, exif=False, keep_fields=True):
             answers = dict.fromkeys(labels, outcome)
             if isinstance(outcome, Calibration):
-                answers = _answers(outcome, kinds, calibrator.card)
+                answers, taken = _answers(outcome, kinds, calibrator.card)
+                for label, count in taken.items():
+                    steps[label].append(count)
             for label, answer in answers.items():
                 found[label].append(answer)
             done()
     reports = (Report.create(name, calibrator.card, model, samples, found[k]) for k in labels)
     rows = tuple(zip(labels, reports, strict=True))
-    return Study(f"{name}: where the fit starts", "start", rows)
+    middle = {label: f"{np.median(counts):.0f}" for label, counts in steps.items() if counts}
+    return Study(f"{name}: where the fit starts", "start", rows, beside={"median steps": middle})
 
 
-def _answers(answer: Calibration, kinds: Sequence[Initial], card: WeightCard) -> dict[str, Outcome]:
-    """By label, what each kind of start makes of what the network saw."""
+def _answers(
+    answer: Calibration, kinds: Sequence[Initial], card: WeightCard
+) -> tuple[dict[str, Outcome], dict[str, int]]:
+    """By label, what each kind of start makes of what the network saw, and in how many steps."""
     seen = Seen.by(answer, card)
     fields, centre, aspect = seen.fields, seen.centre, seen.aspect
-    outcomes: dict[str, Outcome] = {}
+    outcomes, steps = dict[str, Outcome](), dict[str, int]()
     for kind in kinds:
         options = FitOptions(initial=kind, confidence_scale=card.confidence_scale)
         guess = _guess(kind, fields, centre, aspect, options.cells)
@@ -75,7 +81,8 @@ def _answers(answer: Calibration, kinds: Sequence[Initial], card: WeightCard) ->
             options=options,
         )
         outcomes[f"{kind} + fit"] = seen.answer(result.camera, result.gravity[0])
-    return outcomes
+        steps[f"{kind} + fit"] = int(result.iterations[0])
+    return outcomes, steps
 
 
 def _guess(kind: Initial, fields: Fields, centre: Array, aspect: Array, cells: int | None) -> Guess:

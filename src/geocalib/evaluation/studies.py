@@ -12,18 +12,22 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from geocalib.errors import ConfigError
 from geocalib.evaluation.datasets import Sample, picture_size
 from geocalib.evaluation.report import Report
 from geocalib.evaluation.run import Setting, Told
+from geocalib.pipeline.arguments import LinesMode
 from geocalib.result.calibration import Calibration, Outcome
 
 TELLS: dict[Told, tuple[str, ...]] = {
     "nothing": (),
     "gravity": ("roll", "pitch", "gravity"),
     "focal": ("vfov",),
+    "both": ("roll", "pitch", "gravity", "vfov"),
+    "exif": (),
 }
 """The errors that are none if this is known."""
+
+LABELS: dict[Told, str] = {"exif": "EXIF: focal length in whole mm"}
 
 Ask = Callable[[Sequence[Sample], Setting], Report]
 """Evaluates photographs in a setting."""
@@ -44,6 +48,8 @@ class Study:
     """Errors to show."""
     quoted: Sequence[tuple[str, Mapping[str, float]]] = ()
     """Label and summary of rows that others have measured."""
+    beside: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """More columns, by title: what to say in the rows of these labels."""
     notes: Sequence[str] = ()
     """What is to be said below."""
 
@@ -58,37 +64,53 @@ def partial_study(
     whole = [s for s in samples if s.gravity is not None and s.vfov_deg is not None]
     if not whole:
         return None
-    rows = [("nothing", ask(whole, Setting()))]
+    nothing = ask(whole, Setting())
+    kinds = with_pixels(("gravity", "vfov"), nothing)
+    rows = [("nothing", nothing)]
     for what in told:
-        report = ask(whole, Setting(what))
         # What was told is no error to count.
+        if set(kinds).issubset(TELLS[what]):
+            continue
+        report = ask(whole, Setting(what))
         errors = {k: v for k, v in report.errors.items() if k not in TELLS[what]}
-        rows.append((what, replace(report, errors=errors)))
-    return Study(f"{name}: partial calibration", "known", tuple(rows))
+        rows.append((LABELS.get(what, what), replace(report, errors=errors)))
+    return Study(f"{name}: partial calibration", "known", tuple(rows), kinds=kinds)
 
 
-def joint_study(name: str, samples: Sequence[Sample], counts: Sequence[int], ask: Ask) -> Study:
+def with_pixels(kinds: tuple[str, ...], report: Report) -> tuple[str, ...]:
+    """These kinds of errors, and that of distortion where there is one."""
+    return (*kinds, "pixels") if len(report.known("pixels")) else kinds
+
+
+def joint_study(
+    name: str,
+    samples: Sequence[Sample],
+    counts: Sequence[int],
+    ask: Ask,
+    others: Mapping[str, Report] | None = None,
+) -> Study:
     """Fits of several images of one camera, beside averages of as many separate answers.
 
     All rows are about the same photographs: of each camera as many as the largest fits hold.
+    others: answers of other methods to all of the samples, to be averaged as well.
     """
-    if min(counts) < 1:
-        raise ConfigError(f"there is no fit of {min(counts)} images; give 1 or more")
-    chosen = same_camera(samples, max(counts))
-    alone = ask(chosen, Setting())
-    rows = [("1 alone", alone)] if 1 in counts else []
-    curves: dict[str, dict[int, Report]] = {
-        curve: {1: alone} if 1 in counts else {} for curve in ("joint", "averaged")
-    }
-    for count in sorted(set(counts) - {1}):
-        curves["joint"][count] = ask(chosen, Setting(images_per_fit=count))
-        curves["averaged"][count] = averaged(alone, count)
-        rows += [(f"{count} {curve}", reports[count]) for curve, reports in curves.items()]
-    return Study(f"{name}: images of one camera", "images per fit", tuple(rows), curves)
+    chosen, counts = same_camera(samples, max(counts)), sorted(set(counts))
+    curves: dict[str, dict[int, Report]] = {}
+    ways: Mapping[str, LinesMode] = {"fields": "off", "fields and lines": "auto"}
+    for label, lines in ways.items():
+        fits = {n: ask(chosen, Setting(images_per_fit=n, lines=lines)) for n in {1, *counts}}
+        curves[f"{label}, jointly"] = {n: fits[n] for n in counts}
+        curves[f"{label}, averaged"] = {n: averaged(fits[1], n) for n in counts}
+    for label, report in (others or {}).items():
+        own = report.about(chosen)
+        curves[f"{label}, averaged"] = {n: averaged(own, n) for n in counts}
+    rows = [(f"{n}: {curve}", reports[n]) for curve, reports in curves.items() for n in counts]
+    return Study(f"{name}: images of one camera", "images", tuple(rows), curves)
 
 
 def same_camera(samples: Sequence[Sample], together: int) -> list[Sample]:
-    """Photographs arranged such that each run of so many is of one camera; leaves out the rest.
+    """Photographs arranged such that each run of so many is of one camera; leaves out the rest,
+    and all where no camera took as many.
 
     Those are of one camera whose table names the same, or, where it names none, that have the same
     size, field of view and distortion.
@@ -99,11 +121,7 @@ def same_camera(samples: Sequence[Sample], together: int) -> list[Sample]:
             size = picture_size(sample.image) or (sample.width, sample.height)
             lens = (sample.vfov_deg, sample.k1, sample.k2)
             cameras[size, lens if sample.camera_name is None else sample.camera_name].append(sample)
-    chosen = [s for own in cameras.values() for s in own[: len(own) // together * together]]
-    if not chosen:
-        most = max(map(len, cameras.values()), default=0)
-        raise ConfigError(f"no camera took {together} of the photographs; one took {most}, no more")
-    return chosen
+    return [s for own in cameras.values() for s in own[: len(own) // together * together]]
 
 
 def averaged(alone: Report, count: int) -> Report:

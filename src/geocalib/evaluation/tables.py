@@ -27,7 +27,13 @@ from geocalib.files import write_text
 from geocalib.formats.cells import escape, write_rows
 from geocalib.result.calibration import Calibration
 
-TITLES = {"roll": "roll °", "pitch": "pitch °", "gravity": "gravity °", "vfov": "vFoV °"}
+TITLES = {
+    "roll": "roll °",
+    "pitch": "pitch °",
+    "gravity": "gravity °",
+    "vfov": "vFoV °",
+    "pixels": f"pixels (≤ {' / '.join(f'{pixels:g}' for pixels in PIXELS)} %)",
+}
 
 LEGEND = "median error (AUC at 1 / 5 / 10 degrees)"
 
@@ -43,16 +49,69 @@ def error_tables(
 
 def study_table(study: Study) -> Table:
     """The errors of each way to the answers, the constant one first."""
+    if study.curves:
+        return _curves_table(study)
     measured = [report for _, report in study.rows if report is not None]
     constant = [(CONSTANT, constant_report(report)) for report in measured[:1]]
     rows = []
     for label, report in (*constant, *study.rows):
-        summary, photos = (report.summary(), str(len(report))) if report else ({}, "-")
-        rows.append([label, photos, *(_error(summary, kind) for kind in study.kinds)])
+        cells = [_error(report.summary() if report else {}, kind) for kind in study.kinds]
+        more = (said.get(label, "-") for said in study.beside.values())
+        rows.append([label, _photos(report), *cells, *more])
     for label, said in study.quoted:
-        rows.append([label, "-", *(_error(said, kind) for kind in study.kinds)])
-    header = [study.column, "photos", *(TITLES[kind] for kind in study.kinds)]
+        cells = [_error(said, kind) for kind in study.kinds]
+        rows.append([label, "-", *cells, *("-" for _ in study.beside)])
+    header = [study.column, "photos", *(TITLES[kind] for kind in study.kinds), *study.beside]
     return Table(f"{study.title}: {LEGEND}", header, rows, study.notes)
+
+
+def _curves_table(study: Study) -> Table:
+    """The errors of the field of view against the number of images."""
+    curves = {label: dict(reports) for label, reports in study.curves.items()}
+    counts = list(next(iter(curves.values())))
+    constant = constant_report(next(iter(curves.values()))[counts[0]])
+    rows = [
+        [
+            label,
+            _photos(reports[counts[-1]]),
+            *(_error(reports[n].summary(), "vfov") for n in counts),
+        ]
+        for label, reports in ({CONSTANT: dict.fromkeys(counts, constant)} | curves).items()
+    ]
+    words = (f"{n} image{'s' * (n > 1)}" for n in counts)
+    header = [f"{TITLES['vfov']} by", "photos", *words]
+    return Table(f"{study.title}: {LEGEND}", header, rows, study.notes)
+
+
+def overview_tables(studies: Mapping[str, Study]) -> list[Table]:
+    """The medians of all methods on all sets, whose studies of methods are given by name."""
+    if not studies:
+        return []
+    columns = {}
+    for name, study in studies.items():
+        first = next((report for _, report in study.rows if report is not None), None)
+        made = dict(study.rows) | ({CONSTANT: constant_report(first)} if first else {})
+        columns[f"{name} ({len(first) if first else 0})"] = {
+            label: _medians(report) for label, report in made.items()
+        }
+    labels = [CONSTANT, *dict.fromkeys(label for s in studies.values() for label, _ in s.rows)]
+    rows = [[label, *(cells.get(label, "-") for cells in columns.values())] for label in labels]
+    title = "Methods: median errors of roll / pitch / vFoV, degrees, by set (photographs)"
+    return [Table(title, ["method", *columns], rows)]
+
+
+def _medians(report: Report | None) -> str:
+    if report is None:
+        return "-"
+    summary = report.summary()
+    values = [summary[f"{k}_median"] for k in ("roll", "pitch", "vfov") if f"{k}_median" in summary]
+    return " / ".join(_number(value, ".2f") for value in values)
+
+
+def _photos(report: Report | None) -> str:
+    if report is None:
+        return "-"
+    return f"{len(report)}, {report.failed} failed" if report.failed else str(len(report))
 
 
 def markdown(tables: Iterable[Table]) -> str:
@@ -227,6 +286,9 @@ def _error(summary: Mapping[str, float], kind: str) -> str:
     """The median of a kind of error, and its areas."""
     if f"{kind}_median" not in summary:
         return "-"
+    if kind == "pixels":
+        shares = " / ".join(f"{summary[f'pixels_recall{pixels:g}']:.0f}" for pixels in PIXELS)
+        return f"{_number(summary['pixels_median'], '.1f')} ({shares})"
     areas = " / ".join(f"{summary[f'{kind}_auc{threshold:g}']:.0f}" for threshold in THRESHOLDS)
     return f"{_number(summary[f'{kind}_median'], '.2f')} ({areas})"
 

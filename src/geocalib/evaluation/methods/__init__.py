@@ -12,8 +12,13 @@ from functools import partial
 
 from geocalib.evaluation.methods.baselines import BASELINES, Baselines
 from geocalib.evaluation.methods.manhattan import Manhattan
+from geocalib.evaluation.methods.vanishing import Vanishing
 from geocalib.evaluation.run import Calibrates
 from geocalib.pipeline.arguments import LinesMode
+
+FIELDS = "fields, fitted by our solver"
+FIELDS_AND_LINES = "fields and lines"
+"""Ours, as tables call it."""
 
 
 @dataclass(frozen=True)
@@ -45,13 +50,14 @@ def _trained(name: str, baselines: Baselines, _: Calibrates) -> Calibrates:
 def methods_with(baselines: Baselines) -> dict[str, Method]:
     """By the names that users give them; in every table the constant answer comes before them."""
     return {
-        "manhattan": Method("vanishing points by RANSAC", Manhattan),
+        "manhattan": Method("vanishing points at right angles", Manhattan),
+        "vanishing": Method("vanishing points, free", Vanishing),
         "lines": Method("lines alone", _itself, "only"),
         **{
             name: Method(label, partial(_trained, name, baselines))
             for name, label in BASELINES.items()
         },
         "adam": Method("fields, fitted by Adam", _by_adam),
-        "network": Method("fields, fitted by our solver", _itself),
-        "ours": Method("fields and lines", _itself, "auto"),
+        "network": Method(FIELDS, _itself),
+        "ours": Method(FIELDS_AND_LINES, _itself, "auto"),
     }

@@ -9,6 +9,7 @@ camera beforehand.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Unpack
 
@@ -46,11 +47,21 @@ CLOSE = 1e-7
 SEED = 0
 
 
-class Manhattan:
+class OfSegments(ABC):
     """A calibrator of the segments that a photograph shows."""
 
+    name: str
+    description: str
+
     def __init__(self, calibrator: Calibrates) -> None:
-        self.card = renamed(calibrator.card, "manhattan", __doc__.split("\n")[0])
+        self.card = renamed(calibrator.card, self.name, self.description)
+
+    @abstractmethod
+    def search(self, ends: Array) -> tuple[float, Array] | None:
+        """Focal length and the vertical (3,), up or down, in the camera frame; None: too few.
+
+        ends (N, 2, 2): of segments, around the principal point, in units of the longer side.
+        """
 
     def calibrate(
         self,
@@ -59,26 +70,35 @@ class Manhattan:
         **options: Unpack[Options],
     ) -> list[Outcome]:
         """Images one by one; nothing is known of them."""
-        return [_calibrate(image, camera_model) for image in images]
+        return [self._one(image, camera_model) for image in images]
+
+    def _one(self, source: ImageSource, camera_model: str) -> Outcome:
+        path = path_of(source)
+        try:
+            photo = read_photo(source, SHORT_SIDE)
+        except ImageError as error:
+            return Failure(path, None, None, str(error))
+        width, height = photo.size
+        ends = np.asarray(detect(photo).longest(MOST).ends, np.float64)
+        found = self.search((ends - (0.5 * width, 0.5 * height)) / max(width, height))
+        if found is None:
+            return Failure(path, width, height, f"{photo.name} shows too few straight lines")
+        f, vertical = found
+        gravity = vertical * (1.0 if vertical[1] > 0 else -1.0)
+        model = camera_model if camera_model in K1_MODELS else "pinhole"
+        camera = Camera.create(model, f=f * max(width, height), size=(width, height))
+        return without_sigmas(path, camera, gravity)
 
 
-def _calibrate(source: ImageSource, camera_model: str) -> Outcome:
-    path = path_of(source)
-    try:
-        photo = read_photo(source, SHORT_SIDE)
-    except ImageError as error:
-        return Failure(path, None, None, str(error))
-    width, height = photo.size
-    ends = np.asarray(detect(photo).longest(MOST).ends, np.float64)
-    found = search((ends - (0.5 * width, 0.5 * height)) / max(width, height))
-    if found is None:
-        return Failure(path, width, height, f"{photo.name} shows too few straight lines")
-    f, axes = found
-    upright = axes[np.abs(axes[:, 1]).argmax()]
-    gravity = upright * (1.0 if upright[1] > 0 else -1.0)
-    model = camera_model if camera_model in K1_MODELS else "pinhole"
-    camera = Camera.create(model, f=f * max(width, height), size=(width, height))
-    return without_sigmas(path, camera, gravity)
+class Manhattan(OfSegments):
+    """A calibrator of three vanishing points at right angles."""
+
+    name, description = "manhattan", __doc__.split("\n")[0]
+
+    def search(self, ends: Array) -> tuple[float, Array] | None:
+        """As in ``OfSegments``: the vertical is the most upright axis."""
+        found = search(ends)
+        return None if found is None else (found[0], found[1][np.abs(found[1][:, 1]).argmax()])
 
 
 def search(ends: Array) -> tuple[float, Array] | None:
@@ -89,7 +109,7 @@ def search(ends: Array) -> tuple[float, Array] | None:
     if len(ends) < FEWEST:
         return None
     middle, half = ends.mean(1), 0.5 * (ends[:, 1] - ends[:, 0])
-    line = np.cross(*(np.append(part, np.ones((len(part), 1)), 1) for part in ends.swapaxes(0, 1)))
+    line = lines_of(ends)
     generator = np.random.default_rng(SEED)
     drawn = generator.random((TRIALS, len(ends))).argpartition(3, axis=1)[:, :4]
     a, b, c, d = line[drawn].swapaxes(0, 1)
@@ -104,32 +124,39 @@ def search(ends: Array) -> tuple[float, Array] | None:
     f = np.sqrt(squared[kept])
     axes = _axes(first[kept], second[kept], f)
     limit = INLIER_PX / 1000
-    inside = np.abs(_offsets(axes, f, middle, half)).min(1) < limit
+    inside = np.abs(offsets(axes, f, middle, half)).min(1) < limit
     # Longer segments count more, as their directions are surer.
     best = int((inside * np.linalg.norm(half, axis=-1)).sum(1).argmax())
     return _polished(float(f[best]), axes[best], middle, half, limit)
 
 
+def lines_of(ends: Array) -> Array:
+    """(N, 3) homogeneous lines through the ends (N, 2, 2) of segments, with normals of length 1."""
+    lines = np.cross(*(np.append(part, np.ones((len(part), 1)), 1) for part in ends.swapaxes(0, 1)))
+    scaled: Array = lines / np.linalg.norm(lines[:, :2], axis=-1, keepdims=True)
+    return scaled
+
+
 def _axes(first: Array, second: Array, f: Array) -> Array:
     """(T, 3, 3) unit axes through vanishing points (T, 3), homogeneous, for focal lengths (T,)."""
     scale = np.stack([np.ones_like(f), np.ones_like(f), f], -1)
-    one, two = (_unit(points * scale) for points in (first, second))
+    one, two = (unit(points * scale) for points in (first, second))
     return np.stack([one, two, np.cross(one, two)], 1)
 
 
-def _unit(vectors: Array) -> Array:
+def unit(vectors: Array) -> Array:
     return vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
 
 
-def _offsets(axes: Array, f: Array, middle: Array, half: Array) -> Array:
-    """(T, 3, N) how far, with a sign, the ends of segments are off the lines from their middles to
-    the vanishing points of T cameras."""
+def offsets(axes: Array, f: Array, middle: Array, half: Array) -> Array:
+    """(T, A, N) how far, with a sign, the ends of segments are off the lines from their middles to
+    the vanishing points of the axes (T, A, 3) of T cameras."""
     point = axes * np.stack([f, f, np.ones_like(f)], -1)[:, None]
     # The way to the vanishing point, wherever that is.
     way = point[..., None, :2] - point[..., None, 2:] * middle
     across = half[:, 0] * way[..., 1] - half[:, 1] * way[..., 0]
-    offsets: Array = across / np.maximum(np.linalg.norm(way, axis=-1), 1e-12)
-    return offsets
+    off: Array = across / np.maximum(np.linalg.norm(way, axis=-1), 1e-12)
+    return off
 
 
 def _polished(
@@ -139,12 +166,12 @@ def _polished(
     for _ in range(ROUNDS):
         # As it stands, and with a step along each of the four unknowns.
         turned, focal = _moved(axes, f, np.vstack([np.zeros(4), STEP * np.eye(4)]))
-        offsets = _offsets(turned, focal, middle, half)
-        size = np.abs(offsets[0])
+        off = offsets(turned, focal, middle, half)
+        size = np.abs(off[0])
         mine, among = size.argmin(0), size.min(0) < limit
         if among.sum() < 4:
             break
-        at, *near = offsets[:, mine[among], np.flatnonzero(among)]
+        at, *near = off[:, mine[among], np.flatnonzero(among)]
         jacobian = (np.stack(near, -1) - at[:, None]) / STEP
         step = -np.linalg.lstsq(jacobian, at)[0]
         step[3] = np.clip(step[3], -0.2, 0.2)
