@@ -113,6 +113,9 @@ class TestEval:
         monkeypatch.setattr("geocalib.evaluation.site_pages.save_plots", plot)
         monkeypatch.setattr("sys.argv", ["geocalib", "eval", "--dataset", "town", "--overwrite"])
         write_set(tmp_path / "town", "gt.csv", HEADER + "a.png,64,48,0,0,60\n")
+        notes = tmp_path / "site" / "benchmarks" / "notes"
+        notes.mkdir(parents=True)
+        (notes / "town.md").write_text("A town by the sea.\n")
         words = ("eval", "--dataset", "town", "--methods", "lines", "--report", "site/benchmarks")
         assert run(*words).exit_code == 0
         index = Path("site/benchmarks/index.md").read_text()
@@ -120,7 +123,7 @@ class TestEval:
         assert "- [town](town.md): 1 photographs, 0 without an answer" in index
         assert "## Errors\n\nMedian error (AUC" in index
         page = Path("site/benchmarks/town.md").read_text()
-        assert "## town: methods" in page
+        assert "town\n\nA town by the sea.\n\n## town: methods" in page
         assert "![errors](town-errors.png)" in page
         table = Path("site/benchmarks/tables/town-methods.md").read_text()
         assert table.startswith("| method")

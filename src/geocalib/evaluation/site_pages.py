@@ -20,6 +20,8 @@ from geocalib.files import write_text
 INDEX = "index.md"
 TABLES = "tables"
 """Folder of the tables alone, for other pages to include."""
+NOTES = "notes"
+"""Folder of what people have to say, by the names of the pages that show it below the command."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,8 @@ class SiteReport:
             for report in reports
         )
         card = reports[0].card
-        parts = [f"# Benchmarks of {card.name}\n", card.description + "\n", made, links + "\n"]
+        parts = [f"# Benchmarks of {card.name}\n", card.description + "\n", made]
+        parts += [*self._note(INDEX), links + "\n"]
         write_text(self.folder / INDEX, "\n".join([*parts, *map(_section, tables)]))
         for table in tables:
             kind = table.title.partition(":")[0].lower().replace(" ", "-")
@@ -56,11 +59,16 @@ class SiteReport:
             own = [study_table(study) for study in studies[report.name]]
             self._write_set(report, own, studies[report.name], made)
 
+    def _note(self, page: str) -> list[str]:
+        file = self.folder / NOTES / page
+        return [file.read_text(encoding="utf-8")] if file.is_file() else []
+
     def _write_set(
         self, report: Report, tables: Sequence[Table], studies: Sequence[Study], made: str
     ) -> None:
         name = report.name
         parts = [f"# {name}\n", f"{len(report)} photographs, by\n", made]
+        parts += self._note(f"{name}.md")
         for table, study in zip(tables, studies, strict=True):
             parts.append(_section(table))
             if study.quoted:
