@@ -6,10 +6,10 @@ from geocalib.result.calibration import Calibration
 from geocalib.solver import Status
 
 DOUBTFUL_GRAVITY_DEG = 5.0
-DOUBTFUL_VFOV_DEG = 8.7
-"""A sigma beyond which the field of view is more than 10 degrees off with a probability above 1/3:
-errors on ordinary photographs have tails like Student's t of three degrees of freedom, whose upper
-sixth begins at 1.15 sigmas."""
+DOUBTFUL_VFOV_DEG = 10.3
+"""A sigma beyond which the field of view is more than 10 degrees off with a probability above 1/3.
+Of ordinary photographs 68, 92 and 97% are within one, two and three sigmas: errors are as good as
+normal."""
 DOUBTFUL_VFOV_SHARE = 0.5
 """Relative to the field of view, of narrow ones: 10 degrees are more than they have."""
 NOTHING_DEG = 180.0
