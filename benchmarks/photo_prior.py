@@ -1,11 +1,13 @@
 """The prior of photographs: its numbers from training photos, and what it gives on others.
 
 python benchmarks/photo_prior.py fit PHOTOS.csv
-python benchmarks/photo_prior.py measure PHOTOS.csv [--every N] [--lines auto]
+python benchmarks/photo_prior.py measure PHOTOS.csv [--weights large] [--every N] [--lines auto]
 
 fit: two normal parts and a fixed wide one of the log of the 35 mm equivalents of the photos of the
 folder train, separately for upright and lying ones; every owner counts alike.
-measure: the photos of the folder val, EXIF ignored, with prior="none" and with prior="photos".
+measure: the photos of the folder val (or train), EXIF ignored, with prior="none" and "photos"; how
+many have their focal length within one sigma, how sigmas rank the errors, and how many of those off
+by more than 10 degrees, and of those within 5, carry a warning of the field of view.
 """
 
 from __future__ import annotations
@@ -20,10 +22,12 @@ from statistics import median
 
 import numpy as np
 import numpy.typing as npt
+from scipy.stats import spearmanr
 
 from geocalib import Calibrator
 from geocalib.geometry.conventions import FULL_FRAME_DIAGONAL
 from geocalib.priors.photos import WIDE_TAIL, Part
+from geocalib.result.trust import doubts
 
 Photo = dict[str, str]
 ROUNDS = 500
@@ -70,11 +74,12 @@ def _density(part: Part, log_mm: npt.NDArray[np.float64]) -> npt.NDArray[np.floa
     return np.asarray(part.share / part.sigma * np.exp(-0.5 * off**2))
 
 
-def measure(table: Path, every: int, lines: str) -> None:
-    photos = of(table, "val")[::every]
-    calibrator = Calibrator(device="cpu")
+def measure(table: Path, folder: str, every: int, lines: str, weights: str) -> None:
+    photos = of(table, folder)[::every]
+    calibrator = Calibrator(weights, device="cpu")
     found: dict[str, list[float]] = defaultdict(list)
     sigmas: dict[str, list[float]] = defaultdict(list)
+    warned: dict[str, list[bool]] = defaultdict(list)
     for photo in photos:
         size = int(photo["width"]), int(photo["height"])
         found["29 mm"].append(CONSTANT * math.hypot(*size) / FULL_FRAME_DIAGONAL)
@@ -87,9 +92,13 @@ def measure(table: Path, every: int, lines: str) -> None:
             )
             found[prior].append(answer.fy)
             sigmas[prior].append(answer.sigma.focal / answer.fy)
-    print(f"\n{len(photos)} photos, lines {lines}\n")
-    print("| prior | vFoV, median | median of owners | beyond 10 | f within 25%, 50% | 1 sigma |")
-    print("| --- | --- | --- | --- | --- | --- |")
+            warned[prior].append(any("field of view" in doubt for doubt in doubts(answer)))
+    print(f"\n{len(photos)} photos of {folder}, {weights}, lines {lines}\n")
+    print(
+        "| prior | vFoV, median | median of owners | beyond 10 | f within 25%, 50% | 1 sigma "
+        "| rank | warned: beyond 10, within 5 |"
+    )
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
     for name, focals in found.items():
         errors, ratios, by_owner = [], [], defaultdict(list)
         for photo, focal in zip(photos, focals, strict=True):
@@ -100,26 +109,36 @@ def measure(table: Path, every: int, lines: str) -> None:
             ratios.append(focal / true)
         near = [100 * np.mean([abs(r - 1) < share for r in ratios]) for share in (0.25, 0.5)]
         sure = [abs(math.log(r)) < s for r, s in zip(ratios, sigmas[name], strict=False)]
-        held = f"{100 * np.mean(sure):.0f}%" if sure else ""
+        held = f"{100 * np.mean(sure):.0f}% | {ranked(ratios, sigmas[name])} " if sure else "| "
+        told = np.array(warned[name] or [False] * len(errors))
+        off = np.array(errors)
+        shares = [100 * np.mean(told[part]) for part in (off > 10, off < 5)]
         owners = median(median(values) for values in by_owner.values())
         beyond = 100 * np.mean([error > 10 for error in errors])
         print(
             f"| {name} | {median(errors):.2f} | {owners:.2f} | {beyond:.0f}% "
-            f"| {near[0]:.0f}%, {near[1]:.0f}% | {held} |"
+            f"| {near[0]:.0f}%, {near[1]:.0f}% | {held}| {shares[0]:.0f}%, {shares[1]:.0f}% |"
         )
+
+
+def ranked(ratios: Sequence[float], sigmas: Sequence[float]) -> str:
+    """Spearman's correlation of errors of log f and their sigmas."""
+    return f"{spearmanr(np.abs(np.log(ratios)), sigmas).statistic:.2f}"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("part", choices=("fit", "measure"))
     parser.add_argument("photos", type=Path)
+    parser.add_argument("--weights", default="lean")
+    parser.add_argument("--folder", choices=("val", "train"), default="val")
     parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--lines", choices=("off", "auto"), default="off")
     given = parser.parse_args()
     if given.part == "fit":
         fit(of(given.photos, "train"))
     else:
-        measure(given.photos, given.every, given.lines)
+        measure(given.photos, given.folder, given.every, given.lines, given.weights)
 
 
 if __name__ == "__main__":

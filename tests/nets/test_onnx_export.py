@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
+import onnxruntime
 import pytest
 import torch
 from torch import nn
@@ -15,8 +17,9 @@ from geocalib.errors import WeightsError
 from geocalib.files import sha256_of
 from geocalib.nets import encoders
 from geocalib.nets.card import WeightCard
+from geocalib.nets.direct import DeepCalib
 from geocalib.nets.lean import LeanConfig, LeanNetwork
-from geocalib.nets.weights import load_network, save_weights
+from geocalib.nets.weights import load_network, read_direct, save_weights
 from geocalib.pipeline.onnx_engine import OnnxEngine
 from little_encoder import LITTLE
 
@@ -66,6 +69,26 @@ def test_any_number_and_size(folder: Path, shape: tuple[int, int, int]) -> None:
     found = OnnxEngine(folder / "little.onnx").predict(images)
     for name, value in expected._asdict().items():
         np.testing.assert_allclose(getattr(found, name), value.numpy(), rtol=0, atol=1e-5)
+
+
+def test_a_network_that_answers_cameras(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from geocalib.nets.onnx_export import export_onnx
+
+    monkeypatch.setitem(encoders.RECIPES, "little", LITTLE)
+    torch.manual_seed(0)
+    network = DeepCalib(LeanConfig("little", (8, 16, 32), blocks=1)).eval()
+    file = tmp_path / "little.safetensors"
+    save_weights(file, network, replace(CARD, architecture="deepcalib"))
+    export_onnx(file, tmp_path / "little.onnx", refer=True)
+    session = onnxruntime.InferenceSession(tmp_path / "little.onnx")
+    images = torch.rand(2, 3, 64, 96, generator=torch.Generator().manual_seed(1))
+    (found,) = session.run(["logits"], {"image": images.numpy()})
+    with torch.inference_mode():
+        expected = read_direct(file)[0](images).logits
+    np.testing.assert_allclose(found, expected.numpy(), rtol=0, atol=1e-4)
+    # It is no network of fields.
+    with pytest.raises(WeightsError, match="is no network of geocalib"):
+        OnnxEngine(tmp_path / "little.onnx")
 
 
 def test_its_card_travels_along(folder: Path) -> None:

@@ -88,6 +88,22 @@ def test_glances_agree(engine: OnnxEngine, in_torch: TorchEngine, size: tuple[in
     np.testing.assert_allclose(engine.glance(images), in_torch.glance(images), rtol=0, atol=1e-3)
 
 
+def test_opinions_agree() -> None:
+    large = OnnxEngine("large")
+    in_torch = TorchEngine(load_network("large"), torch.device("cpu"), compile=False)
+    assert large.has_opinion
+    assert in_torch.has_opinion
+    images = towns(448, 320)[:1]
+    found, expected = large.opinion(images), in_torch.opinion(images)
+    assert found.shape == (1, 2)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-4)
+
+
+def test_lean_has_no_second_opinion(engine: OnnxEngine, in_torch: TorchEngine) -> None:
+    assert not engine.has_opinion
+    assert not in_torch.has_opinion
+
+
 def test_calibrations_agree() -> None:
     photos = [picture.transpose(1, 2, 0) for picture in towns(320, 240)]
     one, two = (Calibrator(device="cpu", engine=name) for name in ("onnx", "torch"))

@@ -6,12 +6,14 @@ import math
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 import torch
 from PIL import Image
 
 from geocalib.imaging import ImageSource
 from geocalib.nets.weights import LoadedNetwork
+from geocalib.pipeline import rotation
 from geocalib.pipeline.predict import Seen, see
 from geocalib.pipeline.prepare import path_of
 from geocalib.pipeline.torch_engine import TorchEngine
@@ -103,3 +105,35 @@ def test_sources_that_have_a_path() -> None:
     assert path_of("a.jpg") == path_of(Path("a.jpg")) == "a.jpg"
     assert path_of(b"bytes") is None
     assert path_of(np.zeros((4, 4))) is None
+
+
+def test_a_second_opinion_is_on_the_original_as_it_stands(
+    engine: TorchEngine, photos: list[ImageSource], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shapes = []
+
+    def opinion(_: TorchEngine, images: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+        shapes.append(images.shape[-2:])
+        return np.tile([math.log(0.7), 0.2], (len(images), 1))
+
+    monkeypatch.setattr(TorchEngine, "has_opinion", True)
+    monkeypatch.setattr(TorchEngine, "opinion", opinion)
+    (sight,) = see(engine, photos[2:], False, "off", with_opinions=True)
+    assert isinstance(sight, Seen)
+    assert sight.opinion is not None
+    diagonal = math.hypot(sight.view.width, sight.view.height)
+    assert math.exp(sight.opinion.log_f) == pytest.approx(0.7 * diagonal)
+    assert sight.opinion.sigma == 0.2
+    # One that lies on a side is asked about as it stands.
+    assert isinstance(photos[2], Path)
+    lying = np.rot90(np.asarray(Image.open(photos[2])))
+    monkeypatch.setattr(TorchEngine, "knows_upright", True)
+    monkeypatch.setattr(rotation, "judge", lambda *_: ([1], [()]))
+    (again,) = see(engine, [lying], False, "auto", with_opinions=True)
+    assert isinstance(again, Seen)
+    assert shapes[1] == shapes[0]
+    # And nobody is asked for nothing.
+    (unasked,) = see(engine, photos[2:], False, "off")
+    assert isinstance(unasked, Seen)
+    assert unasked.opinion is None
+    assert len(shapes) == 2

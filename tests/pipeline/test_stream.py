@@ -248,7 +248,7 @@ def test_batches_are_filled_up(calibrator: Calibrator) -> None:
     class Noting:
         batch = 4
         spec, confidence_scale, knows_upright = calibrator._engine.spec, None, True
-        on_processor = False
+        on_processor, has_opinion = False, True
 
         def predict(self, images: Array) -> Any:
             means = self.glance(images)[:, None, None]
@@ -260,11 +260,15 @@ def test_batches_are_filled_up(calibrator: Calibrator) -> None:
             sizes.append(len(images))
             return images.sum((1, 2, 3))
 
+        opinion = glance
+
     images = np.arange(6.0).reshape(2, 3, 1, 1)
     full = FullBatches(Noting())  # type: ignore[arg-type]
     assert full.glance(images).tolist() == [3.0, 12.0]
     assert full.predict(images).up_confidence[:, 0, 0].tolist() == [3.0, 12.0]
-    assert sizes == [4, 4]
+    assert full.has_opinion
+    assert full.opinion(images).tolist() == [3.0, 12.0]
+    assert sizes == [4, 4, 4]
 
 
 def test_arrays_travel_as_they_are() -> None:

@@ -12,7 +12,16 @@ from calibrations import one
 from geocalib import Prior
 from geocalib.errors import ConfigError
 from geocalib.geometry.fields import ALONG_PITCH, LOG_F
-from geocalib.priors.photos import LYING, UPRIGHT, Part, as_people_take_them, combined
+from geocalib.priors.photos import (
+    FACTOR,
+    LYING,
+    POWER,
+    UPRIGHT,
+    Opinion,
+    Part,
+    as_people_take_them,
+    combined,
+)
 from geocalib.result.calibration import Calibration
 from oracle_network import knowing, picture, truth
 
@@ -60,6 +69,47 @@ def test_what_depends_on_the_focal_length_moves_along() -> None:
     now = after.covariance
     again = now - now[:, at, None] * now[at] / now[at, at]
     assert np.allclose(left, again, atol=1e-12)
+
+
+def by_opinion(before: Calibration, opinion: Opinion) -> Calibration:
+    (after,) = as_people_take_them([before], [0], None, [opinion])
+    assert isinstance(after, Calibration)
+    return after
+
+
+def unsure(sigma: float) -> Calibration:
+    """Of log f."""
+    return replace(one("pinhole"), covariance=np.diag([1e-4, 1e-4, sigma**2]))
+
+
+def test_an_opinion_takes_the_place_of_what_is_usual() -> None:
+    before = unsure(10.0)
+    opinion = Opinion(math.log(3000.0), 0.1)
+    after = by_opinion(before, opinion)
+    assert after.fy == pytest.approx(3000, rel=1e-3)
+    assert after.sigma.focal / after.fy == pytest.approx(0.1, rel=1e-3)
+
+
+def test_a_fit_and_an_opinion_are_weighed() -> None:
+    before, sigma = unsure(0.2), 0.15
+    own = FACTOR * 0.2**POWER
+    assert own > 0.2
+    after = by_opinion(before, Opinion(math.log(2 * before.fy), sigma))
+    share = sigma**-2 / (sigma**-2 + own**-2)
+    assert math.log(after.fy / before.fy) == pytest.approx(share * math.log(2))
+    assert after.sigma.focal / after.fy == pytest.approx((sigma**-2 + own**-2) ** -0.5)
+    # Who is sure is not made less so.
+    sure = unsure(0.01)
+    assert by_opinion(sure, Opinion(math.log(sure.fy), 1e3)).sigma.focal / sure.fy == pytest.approx(
+        0.01, rel=1e-3
+    )
+
+
+def test_pictures_of_one_camera_keep_one_focal_length() -> None:
+    before = unsure(0.5)
+    opinions = [Opinion(math.log(400), 0.1), Opinion(math.log(900), 0.1)]
+    shared = as_people_take_them([before, before], [0, 0], None, opinions)
+    assert shared == as_people_take_them([before, before], [0, 0], None)
 
 
 def test_a_network_that_knows_nothing_answers_as_people_take_photos() -> None:

@@ -6,9 +6,15 @@ import math
 from dataclasses import replace
 
 import pytest
+from scipy import stats
 
 from calibrations import one
-from geocalib.result.trust import DOUBTFUL_GRAVITY_DEG, DOUBTFUL_VFOV, doubts
+from geocalib.result.trust import (
+    DOUBTFUL_GRAVITY_DEG,
+    DOUBTFUL_VFOV_DEG,
+    DOUBTFUL_VFOV_SHARE,
+    doubts,
+)
 from geocalib.solver import Status
 
 
@@ -31,15 +37,22 @@ def test_uncertain_gravity(sigma_deg: float, words: str) -> None:
     assert doubts(uncertain) == (f"the direction of gravity is uncertain ({words})",)
 
 
-def test_an_uncertain_field_of_view() -> None:
-    answer = one()
-    limit = DOUBTFUL_VFOV * answer.vfov_deg
+@pytest.mark.parametrize("narrow", [False, True])
+def test_an_uncertain_field_of_view(narrow: bool) -> None:
+    answer = one(f=2000.0) if narrow else one()
+    limit = DOUBTFUL_VFOV_SHARE * answer.vfov_deg if narrow else DOUBTFUL_VFOV_DEG
+    assert (limit < DOUBTFUL_VFOV_DEG) == narrow
     certain, uncertain = (
         replace(answer, sigma=replace(answer.sigma, vfov_deg=sigma, gravity_deg=gravity))
         for sigma, gravity in ((limit, DOUBTFUL_GRAVITY_DEG), (1.01 * limit, 0.0))
     )
     assert doubts(certain) == ()
     assert doubts(uncertain) == (f"the field of view is uncertain (± {1.01 * limit:.0f}°)",)
+
+
+def test_the_limit_is_a_probability() -> None:
+    """More than 10 degrees off with a probability of a third, half of it on either side."""
+    assert stats.norm.isf(1 / 6) * DOUBTFUL_VFOV_DEG == pytest.approx(10, rel=0.01)
 
 
 def test_a_lens_that_does_not_fill_the_image_is_not_doubted() -> None:

@@ -348,6 +348,10 @@ def test_command_trains_resumes_and_starts_from_exports(
     )
     with (out / "travel" / "training.csv").open() as lines:
         assert [row["step"] for row in csv.DictReader(lines)] == ["1", "2"]
+    capsys.readouterr()
+    wider = [*common, "network.widths=[16, 32, 64]", "--resume", str(out / "whole.pt")]
+    assert main([*wider, "--out", str(tmp_path / "wider"), "--steps", "2"]) == 2
+    assert "is of another network; give the settings" in capsys.readouterr().err
     other = tmp_path / "other"
     init = ["--init", str(out / "travel" / "raw"), "--minutes", "0"]
     assert main([*common, "--out", str(other), *init]) == 0

@@ -45,6 +45,9 @@ PUBLISHED = {
 PACKAGES = {"lean": "geocalib", "large": "geocalib_large"}
 """The weights that come in a package, and in which one: in its folder "weights"."""
 
+OPINION = "opinion"
+"""Names the files, beside packaged weights, of a second network (``nets.opinion``)."""
+
 WEIGHT_NAMES = (*PACKAGES, *PUBLISHED)
 
 
@@ -76,7 +79,13 @@ def identify(weights: str | Path) -> str:
         return "lean, never trained"
     with weights_file(weights) as path:
         short = sha256_of(path)[:16]
-    return f"{weights} {short}" if named else short
+    if not named:
+        return short
+    second = packaged(str(weights), f"{OPINION}.safetensors")
+    if second.is_file():
+        with as_file(second) as path:
+            short += f" {sha256_of(path)[:16]}"
+    return f"{weights} {short}"
 
 
 @contextmanager

@@ -6,7 +6,6 @@ way to the camera alone. Both answer the same four numbers of a picture (``PARAM
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import torch
@@ -14,17 +13,8 @@ from torch import Tensor, nn
 
 from geocalib.nets.encoders import Encoder
 from geocalib.nets.lean import Context, LeanConfig, LeanNetwork, cell_coordinates
+from geocalib.nets.opinion import BINS, HIGH, LOW, PARAMETERS
 from geocalib.nets.prediction import Prediction
-
-PARAMETERS = ("roll", "pitch", "vfov", "k1_hat")
-"""Radians; the last one is k1 (H / f)^2, which does not depend on the focal length."""
-
-BINS = 256
-"""Of each parameter."""
-
-LOW = (-math.radians(45), -math.radians(90), math.radians(5), -0.5)
-HIGH = (math.radians(45), math.radians(90), math.radians(120), 0.5)
-"""Where the bins of each parameter begin and end: around all views that are trained on."""
 
 LEVEL = (0.0, 0.0, 1.0, 0.0)
 """What a fresh regressor answers."""
@@ -93,8 +83,8 @@ class ParamNet(nn.Module):
     """Regression from fields, in the manner of Perspective Fields: the lean network sees fields,
     and a small network reads the camera off them.
 
-    The fields learn nothing from the camera: so they are also those of a network that was trained
-    without a camera in the loop, and one run serves both baselines.
+    The fields learn nothing from the camera: so they are those of a network that was trained
+    without a camera in the loop, too, and one run serves both baselines.
     """
 
     def __init__(self, config: LeanConfig) -> None:

@@ -1,4 +1,4 @@
-"""The lean network as an ONNX file, for programs without torch.
+"""Networks as ONNX files, for programs without torch.
 
 The file keeps numbers as the weights do: in half precision where that loses nothing. What folding
 made of a batch norm, a gain per channel, stands beside them, and is multiplied when the file is
@@ -26,12 +26,14 @@ from torch import Tensor, nn
 
 from geocalib.errors import MissingPackageError, WeightsError
 from geocalib.files import write_bytes
-from geocalib.nets.card import CARD_KEY
-from geocalib.nets.catalogue import PUBLISHED, weights_file
+from geocalib.nets.card import CARD_KEY, WeightCard
+from geocalib.nets.catalogue import PACKAGES, PUBLISHED, existing_file, weights_file
+from geocalib.nets.direct import Binned
+from geocalib.nets.folding import fold_batch_norm
 from geocalib.nets.lean import LeanNetwork
-from geocalib.nets.onnx_names import FIELDS, IMAGE, MULTIPLE_KEY, STANDING, WANTED
+from geocalib.nets.onnx_names import FIELDS, IMAGE, LOGITS, MULTIPLE_KEY, STANDING, WANTED
 from geocalib.nets.upright import Upright, find_upright, summary
-from geocalib.nets.weights import load_network, read_weights
+from geocalib.nets.weights import is_direct, load_network, read_direct, read_weights
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, TensorProto
@@ -55,36 +57,73 @@ Array = npt.NDArray[Any]
 
 
 def export_onnx(weights: str | Path, output: str | Path, refer: bool = False) -> None:
-    """Write the lean network of a name or a file, and its classifier of which side is up.
+    """Write the lean network of a name or a file, and its classifier of which side is up; or, of a
+    file, a network that answers cameras, for a second opinion.
 
     The file takes any number of images of any size at once. refer: leave the numbers in the file of
     the weights, which is in the same folder and has to stay there.
     """
-    # Nothing is fetched to be refused.
-    loaded = None if weights in PUBLISHED else load_network(weights)
-    file = None if loaded is None else loaded.card.sha256
-    if loaded is None or file is None or not isinstance(loaded.network, LeanNetwork):
-        raise WeightsError(f"{weights} cannot be exported; give lean, or a file of a lean network")
+    given = _given(weights)
     with weights_file(weights) as path:
-        stored = read_weights(path)[0].state_dict()
         if refer and path.resolve().parent != Path(output).resolve().parent:
             raise WeightsError(f"{output} cannot refer to {path}, which is in another folder")
-    model = _traced(loaded.network, find_upright(loaded))
-    _compact(model.graph, {name: value.float().numpy() for name, value in stored.items()})
+    model = _traced(given.whole, given.outputs)
+    _compact(model.graph, {name: value.float().numpy() for name, value in given.stored.items()})
     if refer:
         _refer(model.graph, path)
     _spell_out_sigmoid(model.graph)
     _tidy(model)
-    if any(output.name == STANDING for output in model.graph.output):
+    if STANDING in given.outputs:
         _decode_on_demand(model.graph)
-    metadata = {CARD_KEY: loaded.card.to_json(), MULTIPLE_KEY: str(loaded.network.multiple)}
+    metadata = {CARD_KEY: given.card.to_json(), MULTIPLE_KEY: str(LeanNetwork.multiple)}
     for key, value in metadata.items():
         model.metadata_props.add(key=key, value=value)
     write_bytes(Path(output), model.SerializeToString(deterministic=True))
 
 
-class _Whole(nn.Module):
+@dataclass(frozen=True)
+class _Given:
+    """What a file is made of."""
+
+    whole: nn.Module
     """All that the file computes."""
+    outputs: Sequence[str]
+    card: WeightCard
+    stored: Mapping[str, Tensor]
+    """The network's numbers as the weights keep them."""
+
+
+def _given(weights: str | Path) -> _Given:
+    # Nothing is fetched to be refused.
+    if weights not in PUBLISHED:
+        if weights not in PACKAGES and is_direct(existing_file(weights)):
+            network, card = read_direct(weights)
+            answers = _Answers(fold_batch_norm(network).float())
+            return _Given(answers, (LOGITS,), card, network.state_dict())
+        loaded = load_network(weights)
+        if loaded.card.sha256 is not None and isinstance(loaded.network, LeanNetwork):
+            with weights_file(weights) as path:
+                stored = read_weights(path)[0].state_dict()
+            upright = find_upright(loaded)
+            outputs = (*FIELDS, *([STANDING] if upright is not None else []))
+            return _Given(_Whole(loaded.network, upright), outputs, loaded.card, stored)
+    raise WeightsError(f"{weights} cannot be exported; give lean, or a file of a lean network")
+
+
+class _Answers(nn.Module):
+    """A network that sees no fields."""
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, image: Tensor) -> Tensor:
+        answer: Binned = self.network(image)
+        return answer.logits
+
+
+class _Whole(nn.Module):
+    """The lean network, and how pictures stand."""
 
     def __init__(self, network: LeanNetwork, upright: Upright | None) -> None:
         super().__init__()
@@ -100,7 +139,7 @@ class _Whole(nn.Module):
         return *fields, self.upright.judge(summary(levels, context))
 
 
-def _traced(network: LeanNetwork, upright: Upright | None) -> ModelProto:
+def _traced(whole: nn.Module, outputs: Sequence[str]) -> ModelProto:
     try:
         import onnx  # noqa: F401
         import onnxscript  # noqa: F401
@@ -108,14 +147,13 @@ def _traced(network: LeanNetwork, upright: Upright | None) -> ModelProto:
         raise MissingPackageError(
             f"to export needs {error.name}; pip install 'geocalib[export]'"
         ) from None
-    whole = _Whole(network, upright).eval()
     any_size = torch.export.Dim.DYNAMIC
     with _silent():
         program = torch.onnx.export(
-            whole,
+            whole.eval(),
             (torch.zeros(EXAMPLE),),
             input_names=[IMAGE],
-            output_names=[*FIELDS, *([STANDING] if upright is not None else [])],
+            output_names=outputs,
             dynamic_shapes={"image": {0: any_size, 2: any_size, 3: any_size}},
             opset_version=OPSET,
             dynamo=True,

@@ -22,5 +22,8 @@ STANDING = "standing"
 """(B, 4) log-probabilities that images of the size of a glance stand turned by 0 to 3 quarters.
 Only where a classifier was fitted to the weights."""
 
+LOGITS = "logits"
+"""(B, 4, 256) of ``geocalib.nets.direct.Binned``: what a network answers that sees no fields."""
+
 MULTIPLE_KEY = "multiple"
 """In the metadata: H and W are whole multiples of this."""

@@ -18,7 +18,15 @@ from torch import Tensor
 from geocalib.errors import ConfigError, WeightsError
 from geocalib.files import replacing, sha256_of
 from geocalib.nets.card import CARD_KEY, Architecture, WeightCard
-from geocalib.nets.catalogue import PACKAGES, PUBLISHED, WEIGHT_NAMES, existing_file, packaged
+from geocalib.nets.catalogue import (
+    OPINION,
+    PACKAGES,
+    PUBLISHED,
+    WEIGHT_NAMES,
+    existing_file,
+    is_here,
+    packaged,
+)
 from geocalib.nets.direct import DeepCalib, ParamNet
 from geocalib.nets.download import check, fetch, record
 from geocalib.nets.folding import fold_batch_norm
@@ -98,6 +106,28 @@ def read_direct(path: str | Path) -> tuple[DeepCalib | ParamNet, WeightCard]:
         if not isinstance(network, DeepCalib | ParamNet):
             raise WeightsError(f"{path} holds {card.name}, which sees fields and needs a fit")
         return network.eval().requires_grad_(False), replace(card, sha256=sha256_of(path))
+
+
+def is_direct(path: Path) -> bool:
+    """Whether a file of weights is of a network that answers cameras in bins, ``DeepCalib``."""
+    try:
+        return isinstance(_read(path)[0], DeepCalib)
+    except (WeightsError, OSError):
+        return False
+
+
+def find_opinion(card: WeightCard) -> tuple[DeepCalib, WeightCard] | None:
+    """The network whose opinion goes with packaged weights, ready to use, and its card; None if
+    there is none."""
+    if card.name not in filter(is_here, PACKAGES):
+        return None
+    resource = packaged(card.name, f"{OPINION}.safetensors")
+    if not resource.is_file():
+        return None
+    with as_file(resource) as path:
+        network, own = read_direct(path)
+    assert isinstance(network, DeepCalib)
+    return fold_batch_norm(network).float().requires_grad_(False), own
 
 
 def save_weights(path: str | Path, network: Trained, card: WeightCard) -> None:

@@ -339,7 +339,8 @@ class Calibrator:
         not depend on the others of a batch."""
         mode, sights = mode_of(any_rotation), list[Seen | Failure]()
         for start in range(0, len(images), self.batch):
-            sights += predict(self._engine, images[start : start + self.batch], mode)
+            some = images[start : start + self.batch]
+            sights += predict(self._engine, some, mode, with_opinions=True)
         return sights
 
     def fit(

@@ -46,6 +46,11 @@ class FullBatches:
         """Whether it can glance."""
         return self._engine.knows_upright
 
+    @property
+    def has_opinion(self) -> bool:
+        """Whether a second network tells the focal length."""
+        return self._engine.has_opinion
+
     def predict(self, images: Array) -> Fields:
         """The fields of (B, 3, H, W) images, in the memory of this process: moved there at once,
         which is much quicker than image by image."""
@@ -54,6 +59,10 @@ class FullBatches:
     def glance(self, images: Array) -> Array:
         """(B, 4) log probability of each side to be up."""
         return self._filled_up(self._engine.glance, images)
+
+    def opinion(self, images: Array) -> Array:
+        """(B, 2) the logarithm of the focal length by the diagonal, and its sigma."""
+        return self._filled_up(self._engine.opinion, images)
 
     def _filled_up(self, see: Callable[[Any], Any], images: Array) -> Any:
         count = len(images)

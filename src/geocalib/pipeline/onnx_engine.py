@@ -17,9 +17,18 @@ from geocalib.errors import ConfigError, WeightsError
 from geocalib.geometry.fields import Fields
 from geocalib.imaging import InputSpec
 from geocalib.nets.card import CARD_KEY, WeightCard
-from geocalib.nets.catalogue import PACKAGES, PUBLISHED, existing_file, packaged
+from geocalib.nets.catalogue import OPINION, PACKAGES, PUBLISHED, existing_file, packaged
 from geocalib.nets.glance import glance_size
-from geocalib.nets.onnx_names import FIELDS, IMAGE, MULTIPLE_KEY, STANDING, SUFFIX, WANTED
+from geocalib.nets.onnx_names import (
+    FIELDS,
+    IMAGE,
+    LOGITS,
+    MULTIPLE_KEY,
+    STANDING,
+    SUFFIX,
+    WANTED,
+)
+from geocalib.nets.opinion import as_it_sees, focal_of
 from geocalib.pipeline.predict import batch_on
 from geocalib.pipeline.threads import threads
 
@@ -49,7 +58,14 @@ class OnnxEngine:
         or a name of ``PROVIDERS``, with the number of a card: "cuda:1"."""
         with _file(weights) as path:
             self._session = _session(path, device)
-            self.card, multiple = _description(self._session, path)
+            self.card, multiple = _description(self._session, path, FIELDS)
+        self._second: onnxruntime.InferenceSession | None = None
+        if isinstance(weights, str) and weights in PACKAGES:
+            resource = packaged(weights, OPINION + SUFFIX)
+            if resource.is_file():
+                with as_file(resource) as path:
+                    self._second = _session(path, device)
+                    self._opinion_card, _ = _description(self._second, path, (LOGITS,))
         kinds = {provider: kind for kind, provider in PROVIDERS.items()}
         kind = kinds[self._session.get_providers()[0]]
         self.device = device if device.partition(":")[0] == kind else kind
@@ -63,6 +79,11 @@ class OnnxEngine:
     def knows_upright(self) -> bool:
         """Whether it can glance."""
         return STANDING in _names(self._session.get_outputs())
+
+    @property
+    def has_opinion(self) -> bool:
+        """Whether a second network tells the focal length."""
+        return self._second is not None
 
     def predict(self, images: Floats) -> Fields:
         """The fields of (B, 3, H, W) images."""
@@ -78,6 +99,13 @@ class OnnxEngine:
         given = {IMAGE: small.reshape(-1, 3, height, width), WANTED: np.array(False)}
         chance: Floats = self._run((STANDING,), given)[0]
         return chance
+
+    def opinion(self, images: Floats) -> npt.NDArray[np.float64]:
+        """(B, 2) the logarithm of the focal length by the diagonal, and its sigma."""
+        assert self._second is not None
+        seen = as_it_sees(images, self._opinion_card)
+        logits: Floats = self._second.run((LOGITS,), {IMAGE: seen})[0]
+        return focal_of(logits, images.shape, self._opinion_card)
 
     def _run(self, names: Sequence[str], given: dict[str, npt.NDArray[Any]]) -> list[Floats]:
         values: list[Floats] = self._session.run(names, given)
@@ -151,12 +179,14 @@ def _options() -> onnxruntime.SessionOptions:
     return options
 
 
-def _description(session: onnxruntime.InferenceSession, path: Path) -> tuple[WeightCard, int]:
-    """The card in a file, and what its inputs are multiples of."""
+def _description(
+    session: onnxruntime.InferenceSession, path: Path, expected: Sequence[str]
+) -> tuple[WeightCard, int]:
+    """The card in a file, and what its inputs are multiples of. expected: its first outputs."""
     metadata = session.get_modelmeta().custom_metadata_map
     outputs = _names(session.get_outputs())
     multiple = metadata.get(MULTIPLE_KEY, "")
-    ours = _names(session.get_inputs()) == [IMAGE] and outputs[: len(FIELDS)] == list(FIELDS)
+    ours = _names(session.get_inputs()) == [IMAGE] and outputs[: len(expected)] == list(expected)
     if not ours or CARD_KEY not in metadata or not multiple.isdecimal():
         raise WeightsError(f"{path} is no network of geocalib; write one with geocalib export onnx")
     try:

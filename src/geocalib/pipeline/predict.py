@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from geocalib.imaging import ImageSource, InputSpec
 from geocalib.pipeline.prepare import Prepared, prepare
 from geocalib.pipeline.rotation import Look, Mode, Pictures, look_all_ways, look_upright
 from geocalib.priors.enabled import File
+from geocalib.priors.photos import Opinion
 from geocalib.result.calibration import Failure
 from geocalib.result.trust import BLANK
 
@@ -56,12 +58,19 @@ class Engine(Protocol):
     def knows_upright(self) -> bool:
         """Whether it can glance."""
 
+    @property
+    def has_opinion(self) -> bool:
+        """Whether a second network tells the focal length."""
+
     def predict(self, images: Pictures) -> Fields:
         """The fields of (B, 3, H, W) images, where the fit runs: in NumPy, or in torch on another
         device."""
 
     def glance(self, images: Pictures) -> npt.NDArray[np.float32]:
         """(B, 4) log probability of each side to be up, as ``Upright.glance``."""
+
+    def opinion(self, images: Pictures) -> npt.NDArray[np.float64]:
+        """(B, 2) the logarithm of the focal length by the diagonal, and its sigma."""
 
 
 @dataclass(frozen=True)
@@ -77,23 +86,38 @@ class Seen:
     notes: tuple[str, ...]
     segments: Segments | None
     """Straight ones at full resolution, where they were asked for."""
+    opinion: Opinion | None = None
+    """On the focal length, in pixels of the original."""
 
 
 def see(
-    engine: Engine, sources: Sequence[ImageSource], with_lines: bool, any_rotation: Mode
+    engine: Engine,
+    sources: Sequence[ImageSource],
+    with_lines: bool,
+    any_rotation: Mode,
+    with_opinions: bool = False,
 ) -> Iterator[Seen | Failure]:
     """Each image through the network, or why not; a few at a time."""
     for start in range(0, len(sources), engine.batch):
         few = sources[start : start + engine.batch]
         yield from predict(
-            engine, [prepare(source, engine.spec, with_lines) for source in few], any_rotation
+            engine,
+            [prepare(source, engine.spec, with_lines) for source in few],
+            any_rotation,
+            with_opinions,
         )
 
 
 def predict(
-    engine: Engine, images: Sequence[Prepared | Failure], any_rotation: Mode
+    engine: Engine,
+    images: Sequence[Prepared | Failure],
+    any_rotation: Mode,
+    with_opinions: bool = False,
 ) -> list[Seen | Failure]:
-    """What the network sees in a few images; those that failed are handed on."""
+    """What the network sees in a few images; those that failed are handed on.
+
+    with_opinions: ask the second network as well, if the engine has one.
+    """
     outcomes: dict[int, Seen | Failure] = {}
     same_size: dict[tuple[int, int], dict[int, Prepared]] = defaultdict(dict)
     for index, image in enumerate(images):
@@ -103,6 +127,9 @@ def predict(
             same_size[image.size][index] = image
     for batch in same_size.values():
         look = _look(engine, list(batch.values()), any_rotation)
+        opinions: list[Opinion | None] = [None] * len(batch)
+        if with_opinions and engine.has_opinion:
+            opinions = _opinions(engine, list(batch.values()), look.turns)
         for row, (index, image) in enumerate(batch.items()):
             outcomes[index] = Seen(
                 image.file,
@@ -111,6 +138,7 @@ def predict(
                 look.down[row],
                 (*image.notes, *((BLANK,) if image.blank else look.notes[row])),
                 image.segments,
+                opinions[row],
             )
     return [outcomes[index] for index in range(len(images))]
 
@@ -123,4 +151,20 @@ def _look(engine: Engine, inputs: Sequence[Prepared], any_rotation: Mode) -> Loo
     if any_rotation == "on":
         aspect = [given.aspect for given in inputs]
         return look_all_ways(images, aspect, engine.predict, engine.confidence_scale)
-    return Look(engine.predict(images), [None] * len(inputs), [()] * len(inputs))
+    count = len(inputs)
+    return Look(engine.predict(images), [0] * count, [None] * count, [()] * count)
+
+
+def _opinions(
+    engine: Engine, inputs: Sequence[Prepared], turns: Sequence[int]
+) -> list[Opinion | None]:
+    """On the focal length of inputs of one size, each seen as it stands."""
+    found: list[Opinion | None] = [None] * len(inputs)
+    for turn in set(turns):
+        rows = [row for row, stands in enumerate(turns) if stands == turn]
+        images = np.stack([inputs[row].image for row in rows])
+        told = engine.opinion(np.rot90(images, -turn, (-2, -1)))
+        for row, (log_f, sigma) in zip(rows, told.tolist(), strict=True):
+            view = inputs[row].view
+            found[row] = Opinion(log_f + math.log(math.hypot(view.width, view.height)), sigma)
+    return found

@@ -50,6 +50,8 @@ class Look:
     """What the network saw in B pictures."""
 
     fields: Fields
+    turns: Sequence[int]
+    """Quarters that each was taken to stand turned by."""
     down: Sequence[Array | None]
     """Of each, (3,) a rough direction of gravity, where it was looked for."""
     notes: Sequence[tuple[str, ...]]
@@ -95,6 +97,7 @@ def look_upright(
     level = np.array(LEVEL)
     return Look(
         Fields.concatenate([parts[row] for row in range(len(images))]),
+        stands,
         [sphere.rotate90(level, turns) if turns else None for turns in stands],
         notes,
     )
@@ -162,6 +165,7 @@ def look_all_ways(
     close = (best[:, 1] - best[:, 0] < CLOSE).tolist()
     return Look(
         Fields.concatenate(chosen),
+        [-turns % len(TURNS) for turns in order[:, 0].tolist()],
         list(np.stack(downs, 1)[rows, order[:, 0]]),
         [(UNSURE,) if one else () for one in close],
     )

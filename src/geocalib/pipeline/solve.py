@@ -109,7 +109,8 @@ def _answers(task: Task, sights: Sequence[Seen], given: Given, lines: bool) -> l
     if not lines:
         return outcomes
     cameras, told = task.camera.tolist(), given.told_log_f
-    outcomes = task.enabled.expected(outcomes, cameras, told)
+    opinions = [sight.opinion for sight in sights]
+    outcomes = task.enabled.expected(outcomes, cameras, told, opinions)
     segments = [sight.segments for sight in sights]
     return sharpened(outcomes, segments, cameras, task.rig, told)
 

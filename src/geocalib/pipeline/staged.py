@@ -49,7 +49,7 @@ def by_stages(engine: Engine, batches: Iterable[Photos], pool: Workers) -> Itera
 
     def look(batch: Photos, parts: list[Inputs]) -> list[Outcomes]:
         images = [_unpacked(image) for part in parts for image in part.result()]
-        sights = predict(full, images, batch.any_rotation)
+        sights = predict(full, images, batch.any_rotation, batch.task.enabled.photos)
         seen = Chunk(sights, batch.task, batch.with_lines, batch.any_rotation)
         return [pool.submit(apart, outcomes, piece) for piece in seen.split(PIECE)]
 
@@ -80,7 +80,8 @@ class Stages:
     def see(self, engine: Engine, inputs: Sequence[Prepared | Failure]) -> list[Seen | Failure]:
         """Where the engine is."""
         images = list(map(_unpacked, inputs))
-        return predict(engine, images, self.question.any_rotation)
+        question = self.question
+        return predict(engine, images, question.any_rotation, question.task.enabled.photos)
 
     def solve(self, sights: Sequence[Seen | Failure]) -> list[Outcome]:
         """Where there are processors."""

@@ -64,7 +64,15 @@ def stream(
 
 def answer(engine: Engine, chunk: Photos) -> list[Outcome]:
     """The outcomes of a few photos: all three stages."""
-    sights = list(see(engine, chunk.photos, chunk.with_lines, chunk.any_rotation))
+    sights = list(
+        see(
+            engine,
+            chunk.photos,
+            chunk.with_lines,
+            chunk.any_rotation,
+            with_opinions=chunk.task.enabled.photos,
+        )
+    )
     return solve(chunk.task, sights)
 
 

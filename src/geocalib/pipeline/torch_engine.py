@@ -16,8 +16,10 @@ from geocalib.errors import ConfigError
 from geocalib.geometry.fields import Fields
 from geocalib.imaging import InputSpec
 from geocalib.imaging.quiet import quiet
+from geocalib.nets.direct import Binned
+from geocalib.nets.opinion import as_it_sees, focal_of
 from geocalib.nets.upright import find_upright
-from geocalib.nets.weights import LoadedNetwork
+from geocalib.nets.weights import LoadedNetwork, find_opinion
 from geocalib.pipeline.predict import batch_on
 
 Floats = npt.NDArray[np.float32]
@@ -38,11 +40,19 @@ class TorchEngine:
         self.on_processor = device.type == "cpu"
         self.confidence_scale = card.confidence_scale
         self._upright = find_upright(loaded)
+        self._opinion = find_opinion(card)
+        if self._opinion is not None:
+            self._opinion[0].to(device)
 
     @property
     def knows_upright(self) -> bool:
         """Whether it can glance."""
         return self._upright is not None
+
+    @property
+    def has_opinion(self) -> bool:
+        """Whether a second network tells the focal length."""
+        return self._opinion is not None
 
     def predict(self, images: Floats) -> Fields:
         """The fields of (B, 3, H, W) images: of CUDA there, and else in NumPy."""
@@ -58,6 +68,14 @@ class TorchEngine:
         with self._running():
             chance = self._upright.glance(self._moved(images))
         return np.array(to_numpy(chance.float()))
+
+    def opinion(self, images: Floats) -> npt.NDArray[np.float64]:
+        """(B, 2) the logarithm of the focal length by the diagonal, and its sigma."""
+        assert self._opinion is not None
+        network, card = self._opinion
+        with self._running():
+            answer: Binned = network(self._moved(as_it_sees(images, card)))
+        return focal_of(to_numpy(answer.logits.float()), images.shape, card)
 
     def _moved(self, images: Floats) -> Tensor:
         whole = torch.from_numpy(np.ascontiguousarray(images))

@@ -14,7 +14,7 @@ from geocalib.errors import ConfigError
 from geocalib.imaging.metadata import Metadata
 from geocalib.priors.crop import Crop, CropLike, crops_of
 from geocalib.priors.exif import focal_prior, focal_reading
-from geocalib.priors.photos import as_people_take_them
+from geocalib.priors.photos import Opinion, as_people_take_them
 from geocalib.priors.readings import Readings, read_gravity
 from geocalib.result.calibration import Outcome
 from geocalib.solver.given import Given
@@ -99,11 +99,16 @@ class EnabledPriors:
         return replace(given, principal_point=Prior(point, np.array(sigmas)))
 
     def expected(
-        self, outcomes: list[Outcome], cameras: Sequence[int], told: Sequence[float] | None
+        self,
+        outcomes: list[Outcome],
+        cameras: Sequence[int],
+        told: Sequence[float] | None,
+        opinions: Sequence[Opinion | None],
     ) -> list[Outcome]:
         """The network's answers with what is usual: of whole photographs."""
-        whole = all(crop is None for crop in self.crops)
-        return as_people_take_them(outcomes, cameras, told) if self.photos and whole else outcomes
+        if not self.photos or any(crop is not None for crop in self.crops):
+            return outcomes
+        return as_people_take_them(outcomes, cameras, told, opinions)
 
     def readings(self, given: Given, files: Sequence[File]) -> list[Readings]:
         """What the sensors say of each image that nothing is given for."""

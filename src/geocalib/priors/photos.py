@@ -1,5 +1,8 @@
 """How people take photographs: a prior of focal lengths, for photos of which nobody tells one.
 
+A second network that has looked at the photo knows better than all photographs together
+(``nets.opinion``). Without one, it is these:
+
 35 mm equivalents of 1,519 photographs of 108 people, each of whom counts alike; a wide third part
 makes none improbable. ``benchmarks/photo_prior.py`` fits the numbers, and measures what they give.
 """
@@ -7,6 +10,7 @@ makes none improbable. ``benchmarks/photo_prior.py`` fits the numbers, and measu
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -16,6 +20,12 @@ from geocalib.geometry import gravity as sphere
 from geocalib.geometry.conventions import FULL_FRAME_DIAGONAL
 from geocalib.geometry.fields import ALONG_PITCH, ALONG_ROLL, LOG_F
 from geocalib.result.calibration import Calibration, Outcome
+
+FACTOR = 7.2
+POWER = 1.718
+"""Beside an opinion, a fit whose sigma of log f is s counts with FACTOR s^POWER where that is more:
+both networks saw the same photo and learnt from the same panoramas, so they err together, and the
+less sure a fit is, the more. By photographs that nobody trained on (docs/model-card.md)."""
 
 SILENT = 1.0
 """Inverse variance of log f below which nobody has told anything."""
@@ -29,6 +39,14 @@ class Part:
     millimetres: float
     sigma: float
     """Of the logarithm."""
+
+
+@dataclass(frozen=True)
+class Opinion:
+    """Of a second network: the logarithm of a focal length in pixels, and its sigma."""
+
+    log_f: float
+    sigma: float
 
 
 WIDE_TAIL = Part(0.1, 35.0, 0.8)
@@ -55,14 +73,19 @@ def combined(mean: float, sigma: float, parts: Sequence[Part]) -> tuple[float, f
 
 
 def as_people_take_them(
-    outcomes: Sequence[Outcome], cameras: Sequence[int], told: Sequence[float] | None
+    outcomes: Sequence[Outcome],
+    cameras: Sequence[int],
+    told: Sequence[float] | None,
+    opinions: Sequence[Opinion | None] | None = None,
 ) -> list[Outcome]:
     """The network's answers with what is known of photographs, where nobody else told the focal
     length.
 
     cameras: equal integers for images of one camera; whether it was held upright is asked of the
-    first of them. told: inverse variances of log f by others, as ``Given.told_log_f``.
+    first of them. told: inverse variances of log f by others, as ``Given.told_log_f``. opinions: of
+    a second network, on each; those on a camera of several pictures are not asked.
     """
+    count = Counter(cameras)
     first: dict[int, Calibration] = {}
     answers: list[Outcome] = []
     for row, (outcome, camera) in enumerate(zip(outcomes, cameras, strict=True)):
@@ -70,7 +93,8 @@ def as_people_take_them(
         if isinstance(outcome, Calibration) and silent and _applies(outcome):
             held = first.setdefault(camera, outcome)
             parts = UPRIGHT if held.height > held.width else LYING
-            outcome = _pulled(outcome, parts)
+            opinion = opinions[row] if opinions is not None and count[camera] == 1 else None
+            outcome = _pulled(outcome, parts) if opinion is None else _weighed(outcome, opinion)
         answers.append(outcome)
     return answers
 
@@ -78,6 +102,19 @@ def as_people_take_them(
 def _applies(calibration: Calibration) -> bool:
     """Focal lengths of wide models are something else."""
     return LOG_F in calibration.parameters and not calibration.camera.model.wide
+
+
+def _weighed(calibration: Calibration, opinion: Opinion) -> Calibration:
+    """With log f as it is by the fit and by an opinion."""
+    at = calibration.parameters.index(LOG_F)
+    variance = float(calibration.covariance[at, at])
+    stretch = np.ones(len(calibration.parameters))
+    if 0 < variance < math.inf:
+        stretch[at] = max(1.0, FACTOR * variance ** ((POWER - 1) / 2))
+    unsure = replace(calibration, covariance=stretch[:, None] * calibration.covariance * stretch)
+    diagonal = math.hypot(calibration.width, calibration.height)
+    millimetres = math.exp(opinion.log_f) / diagonal * FULL_FRAME_DIAGONAL
+    return _pulled(unsure, [Part(1.0, millimetres, opinion.sigma)])
 
 
 def _pulled(calibration: Calibration, parts: Sequence[Part]) -> Calibration:

@@ -6,8 +6,12 @@ from geocalib.result.calibration import Calibration
 from geocalib.solver import Status
 
 DOUBTFUL_GRAVITY_DEG = 5.0
-DOUBTFUL_VFOV = 0.2
-"""Relative to the field of view."""
+DOUBTFUL_VFOV_DEG = 10.3
+"""A sigma beyond which the field of view is more than 10 degrees off with a probability above 1/3.
+Of ordinary photographs 68, 92 and 97% are within one, two and three sigmas: errors are as good as
+normal."""
+DOUBTFUL_VFOV_SHARE = 0.5
+"""Relative to the field of view, of narrow ones: 10 degrees are more than they have."""
 NOTHING_DEG = 180.0
 """A sigma beyond this says no more."""
 
@@ -26,7 +30,7 @@ def doubts(calibration: Calibration) -> tuple[str, ...]:
     sigma = calibration.sigma
     if not sigma.gravity_deg <= DOUBTFUL_GRAVITY_DEG:  # NaN is as bad
         found.append(f"the direction of gravity is uncertain ({_spread(sigma.gravity_deg)})")
-    if sigma.vfov_deg > DOUBTFUL_VFOV * calibration.vfov_deg:
+    if sigma.vfov_deg > min(DOUBTFUL_VFOV_DEG, DOUBTFUL_VFOV_SHARE * calibration.vfov_deg):
         found.append(f"the field of view is uncertain ({_spread(sigma.vfov_deg)})")
     return tuple(found)
 

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
+from geocalib.errors import ConfigError
 from geocalib.training.batches import Batch, PartClock
 from geocalib.training.config import OptimiserConfig, TrainingConfig
 from geocalib.training.direct import loss_of
@@ -159,7 +160,13 @@ class Trainer:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a ``state``."""
-        self.network.load_state_dict(state["network"])
+        try:
+            self.network.load_state_dict(state["network"])
+        except (KeyError, RuntimeError):
+            raise ConfigError(
+                "the state to resume from is of another network; give the settings that it was "
+                "trained with"
+            ) from None
         self.average = Average(self.network)
         for name, value in state["average"].items():
             self.average.state[name].copy_(value)
