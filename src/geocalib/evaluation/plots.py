@@ -138,14 +138,16 @@ def draw_errors(report: Report) -> Figure:
     figure = _figure(12, 2.9)
     for axes, (kind, title) in zip(figure.subplots(1, 4), KINDS.items(), strict=True):
         values = report.known(kind)
+        if not len(values):
+            axes.set_axis_off()
+            continue
         bounded = np.minimum(values, LARGEST_DEG)
         axes.stairs(*np.histogram(bounded, BARS, (0, LARGEST_DEG)), fill=True, color=BLUE)
         _tidy(axes)
         axes.set(xlabel=f"{title} error, degrees", ylabel="photographs", xlim=(0, LARGEST_DEG))
-        if len(values):
-            middle = median(values)
-            axes.axvline(min(middle, LARGEST_DEG), color=ORANGE)
-            axes.set_title(f"median {middle:.2f}°", fontsize=10, color=ORANGE)
+        middle = median(values)
+        axes.axvline(min(middle, LARGEST_DEG), color=ORANGE)
+        axes.set_title(f"median {middle:.2f}°", fontsize=10, color=ORANGE)
     return figure
 
 
@@ -166,6 +168,9 @@ def _scatter(axes: Axes, report: Report, of: str, against: str) -> None:
         and getattr(sample, against) is not None
         and getattr(sample, of) is not None
     ]
+    if all(None in (getattr(s, of), getattr(s, against)) for s in report.samples):
+        axes.set_axis_off()
+        return
     x, y = np.array(points, dtype=np.float64).reshape(-1, 2).T
     _tidy(axes)
     axes.axhline(0, color=GREY, linewidth=1)
