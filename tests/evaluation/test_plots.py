@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +28,12 @@ def test_every_error_is_in_the_histograms_and_every_answer_in_the_scatter() -> N
     assert heights[-1] == 2
     points = np.asarray(draw_truth(report).axes[0].collections[0].get_offsets())
     np.testing.assert_allclose(points, [[60, 3], [40, 50]])
+
+
+def test_what_is_not_known_takes_no_room() -> None:
+    samples = [replace(sample("a.png"), roll_deg=None, pitch_deg=None)]
+    report = evaluate(FakeCalibrator(by_name({"a.png": answer(63.0)})), samples)
+    assert [len(draw(report).axes) for draw in (draw_errors, draw_truth)] == [1, 1]
 
 
 def test_coverage_of_true_sigmas_is_the_diagonal() -> None:

@@ -135,12 +135,11 @@ def _tidy(axes: Axes) -> None:
 
 def draw_errors(report: Report) -> Figure:
     """Histograms of the errors, with their medians."""
-    figure = _figure(12, 2.9)
-    for axes, (kind, title) in zip(figure.subplots(1, 4), KINDS.items(), strict=True):
-        values = report.known(kind)
-        if not len(values):
-            axes.set_axis_off()
-            continue
+    kinds = [kind for kind in KINDS if len(report.known(kind))]
+    figure = _figure(3 * max(1, len(kinds)), 2.9)
+    panels = figure.subplots(1, len(kinds), squeeze=False)[0] if kinds else []
+    for axes, kind in zip(panels, kinds, strict=True):
+        title, values = KINDS[kind], report.known(kind)
         bounded = np.minimum(values, LARGEST_DEG)
         axes.stairs(*np.histogram(bounded, BARS, (0, LARGEST_DEG)), fill=True, color=BLUE)
         _tidy(axes)
@@ -153,10 +152,17 @@ def draw_errors(report: Report) -> Figure:
 
 def draw_truth(report: Report) -> Figure:
     """Signed errors against the true field of view and pitch, with medians of classes."""
-    figure = _figure(12, 3.2)
-    for axes, (of, against) in zip(figure.subplots(1, 4), product(SIGNED, SIGNED), strict=True):
+    pairs = [pair for pair in product(SIGNED, SIGNED) if _both_known(report, *pair)]
+    figure = _figure(3 * max(1, len(pairs)), 3.2)
+    panels = figure.subplots(1, len(pairs), squeeze=False)[0] if pairs else []
+    for axes, (of, against) in zip(panels, pairs, strict=True):
         _scatter(axes, report, of, against)
     return figure
+
+
+def _both_known(report: Report, of: str, against: str) -> bool:
+    """Whether any photograph has the truth of both."""
+    return any(None not in (getattr(s, of), getattr(s, against)) for s in report.samples)
 
 
 def _scatter(axes: Axes, report: Report, of: str, against: str) -> None:
@@ -168,9 +174,6 @@ def _scatter(axes: Axes, report: Report, of: str, against: str) -> None:
         and getattr(sample, against) is not None
         and getattr(sample, of) is not None
     ]
-    if all(None in (getattr(s, of), getattr(s, against)) for s in report.samples):
-        axes.set_axis_off()
-        return
     x, y = np.array(points, dtype=np.float64).reshape(-1, 2).T
     _tidy(axes)
     axes.axhline(0, color=GREY, linewidth=1)
