@@ -91,7 +91,7 @@ def _run(options: argparse.Namespace, start: float) -> None:
     ):
         if process.leads:
             _check_places(options, places, cache)
-        # With cuDNN's attention up to a sixth of the steps had gradients that were not finite.
+        # With cuDNN's attention some steps had gradients that were not finite, without it none had.
         torch.backends.cuda.enable_cudnn_sdp(False)
         # Rendering keeps the device busy, decoding the other cores.
         worlds = aside.submit(make_worlds, config.worlds, process.device)
