@@ -29,11 +29,10 @@ from geocalib.files import write_bytes
 from geocalib.nets.card import CARD_KEY, WeightCard
 from geocalib.nets.catalogue import PACKAGES, PUBLISHED, existing_file, weights_file
 from geocalib.nets.direct import Binned
-from geocalib.nets.folding import fold_batch_norm
 from geocalib.nets.lean import LeanNetwork
 from geocalib.nets.onnx_names import FIELDS, IMAGE, LOGITS, MULTIPLE_KEY, STANDING, WANTED
 from geocalib.nets.upright import Upright, find_upright, summary
-from geocalib.nets.weights import is_direct, load_network, read_direct, read_weights
+from geocalib.nets.weights import is_direct, load_network, read_direct
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, TensorProto
@@ -63,12 +62,15 @@ def export_onnx(weights: str | Path, output: str | Path, refer: bool = False) ->
     The file takes any number of images of any size at once. refer: leave the numbers in the file of
     the weights, which is in the same folder and has to stay there.
     """
+    from safetensors.torch import load_file
+
     given = _given(weights)
     with weights_file(weights) as path:
         if refer and path.resolve().parent != Path(output).resolve().parent:
             raise WeightsError(f"{output} cannot refer to {path}, which is in another folder")
+        stored = load_file(path)
     model = _traced(given.whole, given.outputs)
-    _compact(model.graph, {name: value.float().numpy() for name, value in given.stored.items()})
+    _compact(model.graph, {name: value.float().numpy() for name, value in stored.items()})
     if refer:
         _refer(model.graph, path)
     _spell_out_sigmoid(model.graph)
@@ -89,8 +91,6 @@ class _Given:
     """All that the file computes."""
     outputs: Sequence[str]
     card: WeightCard
-    stored: Mapping[str, Tensor]
-    """The network's numbers as the weights keep them."""
 
 
 def _given(weights: str | Path) -> _Given:
@@ -98,15 +98,12 @@ def _given(weights: str | Path) -> _Given:
     if weights not in PUBLISHED:
         if weights not in PACKAGES and is_direct(existing_file(weights)):
             network, card = read_direct(weights)
-            answers = _Answers(fold_batch_norm(network).float())
-            return _Given(answers, (LOGITS,), card, network.state_dict())
+            return _Given(_Answers(network), (LOGITS,), card)
         loaded = load_network(weights)
         if loaded.card.sha256 is not None and isinstance(loaded.network, LeanNetwork):
-            with weights_file(weights) as path:
-                stored = read_weights(path)[0].state_dict()
             upright = find_upright(loaded)
             outputs = (*FIELDS, *([STANDING] if upright is not None else []))
-            return _Given(_Whole(loaded.network, upright), outputs, loaded.card, stored)
+            return _Given(_Whole(loaded.network, upright), outputs, loaded.card)
     raise WeightsError(f"{weights} cannot be exported; give lean, or a file of a lean network")
 
 

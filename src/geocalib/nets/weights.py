@@ -105,14 +105,19 @@ def read_direct(path: str | Path) -> tuple[DeepCalib | ParamNet, WeightCard]:
         network, card = _read(path)
         if not isinstance(network, DeepCalib | ParamNet):
             raise WeightsError(f"{path} holds {card.name}, which sees fields and needs a fit")
-        return network.eval().requires_grad_(False), replace(card, sha256=sha256_of(path))
+        ready = fold_batch_norm(network).float().requires_grad_(False)
+        return ready, replace(card, sha256=sha256_of(path))
 
 
 def is_direct(path: Path) -> bool:
-    """Whether a file of weights is of a network that answers cameras in bins, ``DeepCalib``."""
+    """Whether a file of weights says that it is of a ``DeepCalib``."""
+    from safetensors import SafetensorError, safe_open
+
     try:
-        return isinstance(_read(path)[0], DeepCalib)
-    except (WeightsError, OSError):
+        with safe_open(path, framework="pt") as file:
+            text = (file.metadata() or {}).get(CARD_KEY)
+        return text is not None and WeightCard.from_json(text).architecture == "deepcalib"
+    except (SafetensorError, WeightsError, OSError):
         return False
 
 
@@ -127,7 +132,7 @@ def find_opinion(card: WeightCard) -> tuple[DeepCalib, WeightCard] | None:
     with as_file(resource) as path:
         network, own = read_direct(path)
     assert isinstance(network, DeepCalib)
-    return fold_batch_norm(network).float().requires_grad_(False), own
+    return network, own
 
 
 def save_weights(path: str | Path, network: Trained, card: WeightCard) -> None:
