@@ -21,10 +21,11 @@ from geocalib.panoramas.panorama import PanoramaBank
 from geocalib.panoramas.pictures import find_panoramas
 from geocalib.training import checkpoint
 from geocalib.training.ablation import build_network, keep_owners
-from geocalib.training.batches import make_draw, validation_pictures
+from geocalib.training.batches import make_draw, photo_pictures, validation_pictures
 from geocalib.training.cleaning import level_bank
 from geocalib.training.config import TrainingConfig, WorldConfig, read_config
 from geocalib.training.loop import LIGHT, TABLES, Budget, Places, train
+from geocalib.training.photos import Album, learnt_from, read_albums
 from geocalib.training.processes import Process, join
 from geocalib.training.trainer import Trainer
 from geocalib.training.widen import widened
@@ -51,6 +52,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--config", type=Path, help="TOML file of settings")
     parser.add_argument(
         "--panos", type=Path, required=True, help="folder of train/, val/ and, if any, sharp/"
+    )
+    parser.add_argument(
+        "--photos", type=Path, help="folder of photos.csv, train/ and val/: focal lengths are known"
     )
     parser.add_argument("--out", type=Path, required=True, help="folder for whole.pt and the rest")
     parser.add_argument("--travel", type=Path, help="folder of light files (default: OUT/travel)")
@@ -111,7 +115,11 @@ def _run(options: argparse.Namespace, start: float) -> None:
         rendered = worlds.result()
         if rendered is not None:
             bank = bank.join(rendered)
-        trainer = Trainer(config, network, make_draw(bank, config), process)
+        album: Album | None = None
+        judged: dict[str, Album] = {}
+        if options.photos is not None:
+            album, judged = _albums(options.photos, config, process)
+        trainer = Trainer(config, network, make_draw(bank, config, album), process)
         if options.resume is not None:
             trainer.restore(checkpoint.load(options.resume, process.device))
         pictures = []
@@ -119,6 +127,7 @@ def _run(options: argparse.Namespace, start: float) -> None:
             pictures = validation_pictures(
                 _bank(options.panos, "val", cache, config, process), config
             )
+            pictures += photo_pictures(judged, config.detail)
         seconds = None
         if options.minutes is not None:
             spent = time.perf_counter() - start
@@ -158,6 +167,18 @@ def make_worlds(config: WorldConfig, device: torch.device) -> PanoramaBank | Non
     return PanoramaBank.create(
         [picture for picture, _ in worlds], names, [kind for _, kind in worlds], device
     )
+
+
+def _albums(
+    folder: Path, config: TrainingConfig, process: Process
+) -> tuple[Album, dict[str, Album]]:
+    """Photographs to learn from, and those to be judged by: of held-out owners, and of val."""
+    chosen = learnt_from(config.photos.owners)
+    split = [chosen, lambda owner: not chosen(owner)]
+    learnt, held = read_albums(folder, "train", split, process.device)
+    (val,) = read_albums(folder, "val", [lambda owner: True], process.device)
+    print(f"{len(learnt)} photographs to learn from, {len(held)} held out, {len(val)} of val")
+    return learnt, {"held": held, "val": val}
 
 
 def _bank(

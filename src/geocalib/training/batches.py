@@ -19,6 +19,7 @@ from geocalib.panoramas.panorama import PanoramaBank, render
 from geocalib.panoramas.views import ViewConfig, Views, sample_views
 from geocalib.training.augment import augment, flip, hide_nadir
 from geocalib.training.config import TrainingConfig
+from geocalib.training.photos import LYING, UPRIGHT, Album
 from geocalib.training.validate import Pictures
 
 VALIDATION_SEED = 20
@@ -39,6 +40,8 @@ class Batch:
     """(B,) whether the camera was drawn with distortion."""
     keep: Tensor
     """(B,) whether there is enough to see."""
+    view_only: Tensor
+    """(B,) whether the field of view alone is true: of a photograph nobody knows the rest."""
 
 
 @dataclass
@@ -68,24 +71,69 @@ class PartClock:
 
 
 def make_draw(
-    bank: PanoramaBank, config: TrainingConfig
+    bank: PanoramaBank, config: TrainingConfig, album: Album | None = None
 ) -> Callable[[tuple[int, int], torch.Generator, PartClock], Batch]:
-    """How a training run draws its batches from a bank."""
+    """How a training run draws its batches from a bank, and from an album if there is one."""
+    photos = 0 if album is None else round(config.photos.share * config.batch)
 
     def draw(size: tuple[int, int], generator: torch.Generator, clock: PartClock) -> Batch:
         width, height = seen_size(size, config.detail)
         with clock.part("render"):
-            views = sample_views(bank, config.batch, config.views, width, height, generator)
+            views = sample_views(
+                bank, config.batch - photos, config.views, width, height, generator
+            )
             images, keep = photograph(bank, views, width, height)
+            batch = Batch(
+                images,
+                views.camera,
+                views.gravity,
+                views.distorted,
+                keep,
+                torch.zeros_like(keep),
+            )
         with clock.part("augment"):
             latitude = _latitude(views.camera, views.gravity, width, height)
             images = hide_nadir(images, latitude, config.hidden_nadir, generator)
-            mirrored = torch.rand(len(views), generator=generator, device=bank.device) < 0.5
-            images, gravity, camera = flip(images, views.gravity, views.camera, mirrored)
+            batch = replace(batch, images=images)
+            if album is not None and photos:
+                batch = joined(
+                    batch, draw_photos(album, photos, (width, height), config, generator)
+                )
+            mirrored = torch.rand(config.batch, generator=generator, device=bank.device) < 0.5
+            images, gravity, camera = flip(batch.images, batch.gravity, batch.camera, mirrored)
             images = enlarge(augment(images, config.augment, generator), size)
-        return Batch(images, camera, gravity, views.distorted, keep)
+        return replace(batch, images=images, gravity=gravity, camera=camera)
 
     return draw
+
+
+def draw_photos(
+    album: Album,
+    count: int,
+    size: tuple[int, int],
+    config: TrainingConfig,
+    generator: torch.Generator,
+) -> Batch:
+    """Crops of photographs in a width and height, as if they were level."""
+    images, camera = album.draw(count, size, config.photos.magnified, generator)
+    yes = torch.ones(count, dtype=torch.bool, device=images.device)
+    level = images.new_tensor([0.0, 1.0, 0.0]).expand(count, 3)
+    return Batch(images, camera, level, ~yes, yes, yes)
+
+
+def joined(one: Batch, other: Batch) -> Batch:
+    """Both, one after the other; their cameras are of one model."""
+    first, second = one.camera, other.camera
+    camera = Camera(
+        first.model,
+        *(
+            torch.cat([getattr(first, name), getattr(second, name)])
+            for name in ("f", "c", "distortion", "size", "aspect")
+        ),
+    )
+    names = ("images", "gravity", "bends", "keep", "view_only")
+    both = {name: torch.cat([getattr(one, name), getattr(other, name)]) for name in names}
+    return Batch(camera=camera, **both)
 
 
 def seen_size(size: tuple[int, int], detail: int | None) -> tuple[int, int]:
@@ -180,4 +228,20 @@ def validation_pictures(bank: PanoramaBank, config: TrainingConfig) -> list[Pict
         sets.append(
             Pictures(name, model, torch.cat(images)[kept], views.camera[kept], views.gravity[kept])
         )
+    return sets
+
+
+def photo_pictures(albums: dict[str, Album], detail: int | None) -> list[Pictures]:
+    """The photographs of named albums to be judged by, lying and standing ones apart."""
+    sets = []
+    for name, album in albums.items():
+        stands = album.size[:, 1] > album.size[:, 0]
+        for kind, size, which in (("lying", LYING, ~stands), ("standing", UPRIGHT, stands)):
+            index = which.nonzero()[:, 0]
+            if len(index):
+                images, camera = album.crop(
+                    index, seen_size(size, detail), torch.ones_like(album.focal[index])
+                )
+                seen = (255 * enlarge(images, size)).round().to(torch.uint8)
+                sets.append(Pictures(f"{name}-{kind}", "pinhole", seen, camera, None))
     return sets

@@ -15,6 +15,7 @@ from geocalib.panoramas.views import ViewConfig
 from geocalib.training.ablation import AblationConfig, Baseline
 from geocalib.training.augment import AugmentConfig
 from geocalib.training.losses import LossConfig
+from geocalib.training.photos import PhotoConfig
 from geocalib.training.schedule import ScheduleConfig
 
 T = TypeVar("T")
@@ -100,6 +101,7 @@ class TrainingConfig:
     """Another method to train in place of ours, with the encoder of ``network``."""
     ablation: AblationConfig = field(default_factory=AblationConfig)
     views: ViewConfig = field(default_factory=ViewConfig)
+    photos: PhotoConfig = field(default_factory=PhotoConfig)
     augment: AugmentConfig = field(default_factory=AugmentConfig)
     loss: LossConfig = field(default_factory=LossConfig)
     optimiser: OptimiserConfig = field(default_factory=OptimiserConfig)
@@ -111,6 +113,10 @@ class TrainingConfig:
             raise ConfigError("sizes is empty; give at least one [width, height]")
         if self.baseline is not None and self.ablation != AblationConfig():
             raise ConfigError(f"{self.baseline} is a baseline: nothing of it can be ablated")
+        if self.photos.share and self.baseline != "deepcalib":
+            raise ConfigError(
+                'photos.share is for baseline = "deepcalib": fields learn nothing from it'
+            )
 
 
 def read_config(path: Path | None, overrides: Sequence[str] = ()) -> TrainingConfig:

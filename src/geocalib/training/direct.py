@@ -53,11 +53,12 @@ def _unlikely(output: Binned, batch: Batch) -> Tensor:
 
 
 def _direct(errors: Tensor, batch: Batch, config: LossConfig) -> Losses:
-    """Of errors (B, 4) of the parameters; as in ours, distortion counts where it was drawn."""
+    """Of errors (B, 4) of the parameters, where they are known; as in ours, distortion counts where
+    it was drawn."""
     weight = batch.keep.float() / batch.keep.sum().clamp(min=1)
     roll, pitch, vfov, k1_hat = errors.unbind(1)
     parts = {
-        "gravity": (weight * (roll + pitch)).sum(),
+        "gravity": (weight * ~batch.view_only * (roll + pitch)).sum(),
         "vfov": (weight * vfov).sum(),
         "distortion": (weight * batch.bends * k1_hat).sum(),
     }

@@ -34,8 +34,8 @@ class Pictures:
     """(N, 3, H, W) uint8."""
     camera: Camera
     """simple_radial."""
-    gravity: Tensor
-    """(N, 3)."""
+    gravity: Tensor | None
+    """(N, 3); None where it is not known."""
 
     def __len__(self) -> int:
         return len(self.images)
@@ -66,10 +66,13 @@ def evaluate(network: nn.Module, sets: Iterable[Pictures], batch: int) -> dict[s
 def _errors(network: nn.Module, pictures: Pictures, part: slice) -> dict[str, Tensor]:
     """Errors (B,) of the pictures of a run."""
     images = pictures.images[part].float() / 255
-    camera, gravity = pictures.camera[part], pictures.gravity[part]
+    camera = pictures.camera[part]
     found, down, fields = _answers(network(images), pictures.model, camera)
-    errors = gravity_errors(down, gravity)
-    errors["vfov"] = vfov_error(found, camera)
+    errors = {"vfov": vfov_error(found, camera)}
+    if pictures.gravity is None:
+        return errors
+    gravity = pictures.gravity[part]
+    errors = gravity_errors(down, gravity) | errors
     if found.distortion.shape[1]:
         errors["k1_hat"] = k1_hat_error(found.distortion[:, 0], camera)
     if fields is not None:
@@ -117,8 +120,8 @@ def one_line(numbers: dict[str, float]) -> str:
         for kind in ("roll", "pitch", "gravity", "vfov", "k1_hat", "up", "latitude"):
             if (value := numbers.get(f"{name}_{kind}_median")) is not None:
                 words.append(f"{kind} {value:.3g}")
-            if kind in ("gravity", "vfov"):
-                words.append(f"(auc5 {numbers[f'{name}_{kind}_auc5']:.1f})")
+                if kind in ("gravity", "vfov"):
+                    words.append(f"(auc5 {numbers[f'{name}_{kind}_auc5']:.1f})")
         parts.append(" ".join(words))
     return " | ".join(parts)
 

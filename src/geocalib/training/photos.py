@@ -1,0 +1,152 @@
+"""Ordinary photographs of which the focal length alone is known, to learn from and to judge by.
+
+They are few and their look tells where they come from, so that a network learns them by heart
+before it learns perspective: each is seen in other crops, which have other fields of view, and as a
+small part of each batch.
+"""
+
+from __future__ import annotations
+
+import csv
+import zlib
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from PIL import Image
+from torch import Tensor
+from torch.nn import functional
+
+from geocalib.cameras.camera import Camera
+from geocalib.errors import ConfigError, ImageError
+
+FOCAL = "focal"
+"""The column of focal lengths, in pixels of the file."""
+
+LYING, UPRIGHT = (352, 256), (256, 352)
+"""Widths and heights in which photographs are judged."""
+
+
+@dataclass(frozen=True)
+class PhotoConfig:
+    """How photographs are learnt from."""
+
+    share: float = 0.0
+    """Their part of a batch."""
+    magnified: float = 1.6
+    """Crops show down to this part of what the largest one would."""
+    owners: float = 0.8
+    """Part of the owners whose photographs are learnt from; the others' are judged by."""
+
+
+@dataclass(frozen=True)
+class Album:
+    """N photographs, their middles laid upon each other, to half a pixel."""
+
+    pixels: Tensor
+    """(N, 3, S, S) uint8, beyond their edges as at them."""
+    size: Tensor
+    """(N, 2) widths and heights, pixels."""
+    focal: Tensor
+    """(N,) pixels."""
+    weight: Tensor
+    """(N,) how often each is drawn: an owner of many counts more than one of few, but not as many
+    times."""
+
+    def __len__(self) -> int:
+        return len(self.pixels)
+
+    def draw(
+        self, count: int, size: tuple[int, int], magnified: float, generator: torch.Generator
+    ) -> tuple[Tensor, Camera]:
+        """Crops (count, 3, H, W) in [0, 1] of photographs that lie or stand as the size does, and
+        their cameras."""
+        device = self.pixels.device
+        stands = self.size[:, 1] > self.size[:, 0]
+        fits = torch.ones_like(stands) if size[0] == size[1] else stands == (size[1] > size[0])
+        weight = torch.where(fits.any(), self.weight * fits, self.weight)
+        index = torch.multinomial(weight, count, replacement=True, generator=generator)
+        closer = magnified ** torch.rand(count, generator=generator, device=device)
+        return self.crop(index, size, closer)
+
+    def crop(self, index: Tensor, size: tuple[int, int], closer: Tensor) -> tuple[Tensor, Camera]:
+        """The middles of photographs (B,) in a width and height, ``closer`` (B,) times as narrow as
+        the largest that there are, and their cameras."""
+        width, height = size
+        wanted = self.size.new_tensor(size)
+        # Pixels of the photograph for each of the crop.
+        step = (self.size[index] / wanted).amin(1) / closer
+        offsets = [
+            (torch.arange(2 * n, device=step.device, dtype=step.dtype) + 0.5) / 2 - n / 2
+            for n in (width, height)
+        ]
+        # From -1 to 1, edge to edge.
+        x, y = (step[:, None] * o * 2 / self.pixels.shape[-1] for o in offsets)
+        grid = torch.stack(
+            [
+                x[:, None, :].expand(-1, 2 * height, -1),
+                y[:, :, None].expand(-1, -1, 2 * width),
+            ],
+            -1,
+        )
+        # Twice as dense, then averaged.
+        dense = functional.grid_sample(
+            self.pixels[index].to(step.dtype) / 255, grid, align_corners=False
+        )
+        images = functional.avg_pool2d(dense, 2)
+        return images, Camera.create("simple_radial", self.focal[index] / step, wanted)
+
+
+def read_albums(
+    folder: Path, split: str, parts: Sequence[Callable[[str], bool]], device: torch.device
+) -> list[Album]:
+    """Photographs of a split by ``photos.csv`` of a folder, as many albums as there are choices of
+    owners."""
+    table = folder / "photos.csv"
+    try:
+        with table.open(newline="") as lines:
+            rows = [row for row in csv.DictReader(lines) if row["image"].startswith(f"{split}/")]
+    except FileNotFoundError:
+        raise ImageError(f"{table} does not exist") from None
+    return [
+        _read(folder, [row for row in rows if chosen(owner_of(row["image"]))], device)
+        for chosen in parts
+    ]
+
+
+def owner_of(image: str) -> str:
+    """Who a photograph belongs to: its name up to the double underscore."""
+    return Path(image).name.partition("__")[0]
+
+
+def learnt_from(share: float) -> Callable[[str], bool]:
+    """Whether an owner is among a share of them: always the same ones."""
+    return lambda owner: zlib.crc32(owner.encode()) < share * 2**32
+
+
+def _read(folder: Path, rows: Sequence[dict[str, str]], device: torch.device) -> Album:
+    if not rows:
+        raise ConfigError(f"{folder} has no photographs of the owners that are asked for")
+    pictures = [np.asarray(Image.open(folder / row["image"]).convert("RGB")) for row in rows]
+    side = max(max(picture.shape[:2]) for picture in pictures)
+    pixels = [_laid(picture, side) for picture in pictures]
+    sizes = [(picture.shape[1], picture.shape[0]) for picture in pictures]
+    focal = [float(row[FOCAL]) for row in rows]
+    counts = Counter(owner_of(row["image"]) for row in rows)
+    weights = [counts[owner_of(row["image"])] ** -0.5 for row in rows]
+    return Album(
+        torch.from_numpy(np.stack(pixels)).to(device),
+        *(torch.tensor(v, dtype=torch.float32, device=device) for v in (sizes, focal, weights)),
+    )
+
+
+def _laid(picture: npt.NDArray[np.uint8], side: int) -> npt.NDArray[np.uint8]:
+    """(3, side, side) with a picture (H, W, 3) in the middle."""
+    rows, columns = (
+        (missing // 2, missing - missing // 2) for missing in (side - n for n in picture.shape[:2])
+    )
+    return np.pad(picture, (rows, columns, (0, 0)), "edge").transpose(2, 0, 1)
