@@ -136,7 +136,7 @@ def test_angles_of_the_result_follow_the_conventions() -> None:
     torch.testing.assert_close(result.roll_deg, roll, rtol=0, atol=1e-3)
     pitch = torch.rad2deg(-torch.asin(gravity[:, 2]))
     torch.testing.assert_close(result.pitch_deg, pitch, rtol=0, atol=1e-3)
-    vfov = torch.rad2deg(2 * torch.atan(32 / camera.f))
+    vfov = torch.rad2deg(2 * torch.atan(16 / camera.f))
     torch.testing.assert_close(result.vfov_deg, vfov, rtol=0, atol=1e-3)
 
 
