@@ -18,7 +18,7 @@ from geocalib.result.uncertainty import Uncertainty
 
 
 @settings(max_examples=30, deadline=None)
-@given(st.lists(outcomes(), max_size=3))
+@given(st.lists(outcomes(), max_size=2))
 def test_round_trip(tmp_path_factory: pytest.TempPathFactory, written: list) -> None:
     path = tmp_path_factory.mktemp("csv") / "out.csv"
     assert csv_table.write(written, path) == [path]
