@@ -17,8 +17,9 @@ class Trunk(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.stem = _conv(3, 6, 3, stride=2)
-        sizes = zip((6, *self.widths), self.widths, (3, 5, 3, 5), strict=False)
-        self.stages = nn.ModuleList(Block(a, b, kernel, 2, 3) for a, b, kernel in sizes)
+        kernels, expansions = (3, 5, 3, 5), (1, 1, 1, 3)
+        sizes = zip((6, *self.widths), self.widths, kernels, expansions, strict=False)
+        self.stages = nn.ModuleList(Block(a, b, kernel, 2, more) for a, b, kernel, more in sizes)
 
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:
         levels = [self.stem(x)]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 import shlex
 import shutil
-from collections.abc import Callable, Sequence
-from functools import cache
+from collections.abc import Callable
+from functools import cache, wraps
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from geocalib import Camera
 from geocalib.cli.app import app
 from geocalib.geometry.gravity import from_roll_pitch
 from geocalib.nets.weights import load_network
+from geocalib.pipeline import prepare, solve
 from geocalib.pipeline.onnx_engine import OnnxEngine
 from geocalib.synthetic import render_scene
 from shown import assert_alike
@@ -27,26 +29,31 @@ ROOT = Path(__file__).parents[1]
 TOWN = ROOT / "examples" / "town.jpg"
 
 
-@pytest.fixture(scope="module")
-def looked_once() -> Callable[..., Any]:
-    """In the place of ``OnnxEngine._run``: the pages show the same few photos again and again."""
-    run, seen = OnnxEngine._run, {}
+def _remembered(function: Callable[..., Any], skipped: int = 0) -> Callable[..., Any]:
+    """The same function, which answers a question only once: the pages show the same few photos
+    again and again. skipped: first arguments that are not asked about."""
+    seen: dict[bytes, Any] = {}
 
-    def remembered(engine: OnnxEngine, names: Sequence[str], given: dict[str, Any]) -> Any:
-        key = (*names, *((name, a.shape, a.tobytes()) for name, a in given.items()))
+    @wraps(function)
+    def answer(*given: Any) -> Any:
+        key = pickle.dumps(given[skipped:])
         if key not in seen:
-            seen[key] = run(engine, names, given)
+            seen[key] = function(*given)
         return seen[key]
 
-    return remembered
+    return answer
+
+
+ONCE = (
+    (OnnxEngine, "_run", _remembered(OnnxEngine._run, skipped=1)),
+    (prepare, "detect", _remembered(prepare.detect)),
+    (solve, "sharpened", _remembered(solve.sharpened)),
+)
+"""What takes long of a calibration."""
 
 
 @pytest.fixture
-def folder(
-    looked_once: Callable[..., Any],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with the photos that the pages speak of, to work in."""
     for name in ("examples", "photos", "holidays", "rig"):
         (tmp_path / name).mkdir()
@@ -61,7 +68,8 @@ def folder(
     for name, picture in _rig_pictures():
         picture.save(tmp_path / "rig" / name)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(OnnxEngine, "_run", looked_once)
+    for place, name, function in ONCE:
+        monkeypatch.setattr(place, name, function)
     monkeypatch.setattr("geocalib.nets.weights.load_network", lambda _: load_network("lean"))
     return tmp_path
 

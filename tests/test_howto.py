@@ -15,13 +15,12 @@ from pages import (
     check_links,
     check_shown_commands,
     folder,
-    looked_once,
     run,
     run_code,
     text_of,
 )
 
-__all__ = ["folder", "looked_once"]
+__all__ = ["folder"]
 
 HOWTO = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("docs/howto/*.md"))
 

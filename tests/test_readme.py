@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pages import check_links, check_shown_commands, folder, looked_once, run, run_code, text_of
+from pages import check_links, check_shown_commands, folder, run, run_code, text_of
 
-__all__ = ["folder", "looked_once"]
+__all__ = ["folder"]
 
 PAGES = (
     "README.md",

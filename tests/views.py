@@ -48,7 +48,7 @@ def random_cameras(
     model: str,
     count: int,
     seed: int,
-    size: tuple[int, int] = (64, 64),
+    size: tuple[int, int] = (32, 32),
     vfov_deg: tuple[float, float] | None = None,
     aspect: float = 1.0,
 ) -> Camera:

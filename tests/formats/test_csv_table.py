@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from any_calibrations import outcomes
@@ -18,7 +18,8 @@ from geocalib.result.uncertainty import Uncertainty
 
 
 @settings(max_examples=30, deadline=None)
-@given(st.lists(outcomes(), max_size=3))
+@given(st.lists(outcomes(), max_size=2))
+@example([replace(FAILURE, error="a\rb")])
 def test_round_trip(tmp_path_factory: pytest.TempPathFactory, written: list) -> None:
     path = tmp_path_factory.mktemp("csv") / "out.csv"
     assert csv_table.write(written, path) == [path]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import product
 
 import pytest
 import torch
@@ -26,8 +27,13 @@ def pinhole(f: float = 500.0) -> Camera:
     return Camera.create("pinhole", f=f, size=(640, 480), dtype=torch.float64)
 
 
-@pytest.mark.parametrize("roll_pitch", [(0, 0), (15, -8), (-60, 10), (180, 5)])
-@pytest.mark.parametrize("name", ALL_MODELS)
+@pytest.mark.parametrize(
+    ("name", "roll_pitch"),
+    [
+        *((name, (15, -8)) for name in ALL_MODELS),
+        *product(("pinhole", "kannala_brandt"), ((0, 0), (-60, 10), (180, 5))),
+    ],
+)
 def test_points_lie_on_the_horizon(name: str, roll_pitch: tuple[float, float]) -> None:
     camera = sample_camera(name)
     g = gravity_deg(*roll_pitch, count=len(camera))

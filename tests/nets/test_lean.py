@@ -113,13 +113,6 @@ def test_cost_is_within_the_budget(network: LeanNetwork) -> None:
     assert cost.flops <= 12e9
 
 
-@torch.no_grad()
-def test_an_exported_network_gives_the_same(default: LeanNetwork) -> None:
-    image = torch.rand(1, 3, 64, 96)
-    exported = torch.export.export(default, (image,)).module()
-    assert largest_difference(default(image), Prediction(*exported(image))) < 1e-5
-
-
 def test_config_survives_plain_data() -> None:
     config = LeanConfig("efficientnet_lite2", widths=(32, 64, 96), blocks=1)
     rebuilt = LeanConfig(**json.loads(json.dumps(dataclasses.asdict(config))))

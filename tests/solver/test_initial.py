@@ -33,7 +33,7 @@ def test_heuristic_with_roll_comes_close() -> None:
     camera = random_cameras("pinhole", 10, seed=1, vfov_deg=(40, 80))
     gravity = random_gravity(10, seed=2, most_deg=30)
     guess = heuristic(see(camera, gravity), camera.c)
-    # Half a pixel off in a 64 x 64 image, and the image's column is no meridian.
+    # Half a pixel off in a 32 x 32 image, and the image's column is no meridian.
     assert gravity_error_deg(guess.gravity, gravity).max() < 2
     assert (guess.f / camera.f - 1).abs().max() < 0.6
 

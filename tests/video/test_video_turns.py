@@ -114,21 +114,24 @@ def test_too_few_points() -> None:
     assert turn_of(flow_of(scene(200)[:20], TURN), CAMERA) is None
 
 
-class TestWatcher:
-    def pictures(self) -> list[npt.NDArray[np.uint8]]:
-        level = np.array([[0.0, 1.0, 0.0]])
-        picture = (255 * render_scene(CAMERA.cast(np.float32), level, 0)[0]).byte().numpy()
-        first = np.ascontiguousarray(picture)
-        half = np.array([[1, 0, 0.5], [0, 1, 0.5], [0, 0, 1]])
-        K = np.linalg.inv(half) @ CAMERA.K[0]
-        matrix = K @ from_vector(TURN) @ np.linalg.inv(K)
-        second = cv2.warpPerspective(first, matrix, (480, 360), borderMode=cv2.BORDER_REPLICATE)
-        return [first, np.asarray(second, dtype=np.uint8)]
+@pytest.fixture(scope="module")
+def pictures() -> list[npt.NDArray[np.uint8]]:
+    """Of a town, before and after ``TURN``."""
+    level = np.array([[0.0, 1.0, 0.0]])
+    picture = (255 * render_scene(CAMERA.cast(np.float32), level, 0)[0]).byte().numpy()
+    first = np.ascontiguousarray(picture)
+    half = np.array([[1, 0, 0.5], [0, 1, 0.5], [0, 0, 1]])
+    K = np.linalg.inv(half) @ CAMERA.K[0]
+    matrix = K @ from_vector(TURN) @ np.linalg.inv(K)
+    second = cv2.warpPerspective(first, matrix, (480, 360), borderMode=cv2.BORDER_REPLICATE)
+    return [first, np.asarray(second, dtype=np.uint8)]
 
+
+class TestWatcher:
     @pytest.mark.parametrize("scale", [1, 3])
-    def test_turn_of_pictures(self, scale: int) -> None:
+    def test_turn_of_pictures(self, pictures: list[npt.NDArray[np.uint8]], scale: int) -> None:
         watcher, found = Watcher(), []
-        for picture in self.pictures():
+        for picture in pictures:
             large = cv2.resize(picture, None, fx=scale, fy=scale)
             found.append(watcher.see(np.asarray(large, dtype=np.uint8)))
         assert found[0] is None
@@ -136,8 +139,8 @@ class TestWatcher:
         camera = CAMERA.resize(480 * scale, 360 * scale)
         assert off_deg(turn_of(found[1], camera)) < 0.02
 
-    def test_other_scenes_and_empty_ones(self) -> None:
-        first, second = self.pictures()
+    def test_other_scenes_and_empty_ones(self, pictures: list[npt.NDArray[np.uint8]]) -> None:
+        first, second = pictures
         noise = np.random.default_rng(0).integers(0, 255, first.shape).astype(np.uint8)
         for other in (noise, np.zeros_like(first), first[:200]):
             watcher = Watcher()

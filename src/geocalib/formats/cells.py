@@ -29,7 +29,18 @@ def write_rows(path: Path, rows: Iterable[Iterable[object]]) -> None:
 
 def print_rows(stream: TextIO, rows: Iterable[Iterable[object]]) -> None:
     """The same to a stream of text."""
-    csv.writer(stream, lineterminator="\n").writerows(rows)
+    csv.writer(_Lines(stream)).writerows(rows)
+
+
+class _Lines:
+    """A stream whose lines end in a line feed. The writer itself is not told so: it would leave
+    carriage returns in cells without quotes, and these would end a row."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, row: str) -> None:
+        self._stream.write(row.removesuffix("\r\n") + "\n")
 
 
 def escape(text: str) -> str:
