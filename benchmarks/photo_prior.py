@@ -1,13 +1,14 @@
 """The prior of photographs: its numbers from training photos, and what it gives on others.
 
 python benchmarks/photo_prior.py fit PHOTOS.csv
-python benchmarks/photo_prior.py measure PHOTOS.csv [--weights large] [--every N] [--lines auto]
+python benchmarks/photo_prior.py measure PHOTOS.csv [--weights large] [--held] [--lines auto]
 
 fit: two normal parts and a fixed wide one of the log of the 35 mm equivalents of the photos of the
 folder train, separately for upright and lying ones; every owner counts alike.
-measure: the photos of the folder val (or train), EXIF ignored, with prior="none" and "photos"; how
-many have their focal length within one sigma, how sigmas rank the errors, and how many of those off
-by more than 10 degrees, and of those within 5, carry a warning of the field of view.
+measure: the photos of the folder val (or, --held, of those owners of the folder train that no
+network has learnt from), EXIF ignored, with prior="none" and "photos"; how many have their focal
+length within one sigma, how sigmas rank the errors, and how many of those off by more than 10
+degrees, and of those within 5, carry a warning of the field of view.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from geocalib import Calibrator
 from geocalib.geometry.conventions import FULL_FRAME_DIAGONAL
 from geocalib.priors.photos import WIDE_TAIL, Part
 from geocalib.result.trust import doubts
+from geocalib.training.photos import PhotoConfig, learnt_from, owner_of
 
 Photo = dict[str, str]
 ROUNDS = 500
@@ -74,8 +76,13 @@ def _density(part: Part, log_mm: npt.NDArray[np.float64]) -> npt.NDArray[np.floa
     return np.asarray(part.share / part.sigma * np.exp(-0.5 * off**2))
 
 
-def measure(table: Path, folder: str, every: int, lines: str, weights: str) -> None:
-    photos = of(table, folder)[::every]
+def held_out(table: Path) -> list[Photo]:
+    """Training photos of the owners that configs/opinion.toml does not learn from."""
+    learnt = learnt_from(PhotoConfig.owners)
+    return [photo for photo in of(table, "train") if not learnt(owner_of(photo["image"]))]
+
+
+def measure(photos: Sequence[Photo], folder: Path, lines: str, weights: str) -> None:
     calibrator = Calibrator(weights, device="cpu")
     found: dict[str, list[float]] = defaultdict(list)
     sigmas: dict[str, list[float]] = defaultdict(list)
@@ -85,7 +92,7 @@ def measure(table: Path, folder: str, every: int, lines: str, weights: str) -> N
         found["29 mm"].append(CONSTANT * math.hypot(*size) / FULL_FRAME_DIAGONAL)
         for prior in ("none", "photos"):
             answer = calibrator.calibrate(
-                table.parent / photo["image"],
+                folder / photo["image"],
                 exif=False,
                 lines=lines,  # type: ignore[arg-type]
                 prior=prior,  # type: ignore[arg-type]
@@ -93,7 +100,7 @@ def measure(table: Path, folder: str, every: int, lines: str, weights: str) -> N
             found[prior].append(answer.fy)
             sigmas[prior].append(answer.sigma.focal / answer.fy)
             warned[prior].append(any("field of view" in doubt for doubt in doubts(answer)))
-    print(f"\n{len(photos)} photos of {folder}, {weights}, lines {lines}\n")
+    print(f"\n{len(photos)} photos, {weights}, lines {lines}\n")
     print(
         "| prior | vFoV, median | median of owners | beyond 10 | f within 25%, 50% | 1 sigma "
         "| rank | warned: beyond 10, within 5 |"
@@ -131,14 +138,14 @@ def main() -> None:
     parser.add_argument("part", choices=("fit", "measure"))
     parser.add_argument("photos", type=Path)
     parser.add_argument("--weights", default="lean")
-    parser.add_argument("--folder", choices=("val", "train"), default="val")
-    parser.add_argument("--every", type=int, default=1)
+    parser.add_argument("--held", action="store_true")
     parser.add_argument("--lines", choices=("off", "auto"), default="off")
     given = parser.parse_args()
     if given.part == "fit":
         fit(of(given.photos, "train"))
     else:
-        measure(given.photos, given.folder, given.every, given.lines, given.weights)
+        photos = held_out(given.photos) if given.held else of(given.photos, "val")
+        measure(photos, given.photos.parent, given.lines, given.weights)
 
 
 if __name__ == "__main__":

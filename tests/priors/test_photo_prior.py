@@ -11,12 +11,15 @@ import pytest
 from calibrations import one
 from geocalib import Prior
 from geocalib.errors import ConfigError
+from geocalib.geometry.conventions import FULL_FRAME_DIAGONAL
 from geocalib.geometry.fields import ALONG_PITCH, LOG_F
+from geocalib.priors import photos
 from geocalib.priors.photos import (
     FACTOR,
     LYING,
     POWER,
     UPRIGHT,
+    WIDER,
     Opinion,
     Part,
     as_people_take_them,
@@ -82,27 +85,45 @@ def unsure(sigma: float) -> Calibration:
     return replace(one("pinhole"), covariance=np.diag([1e-4, 1e-4, sigma**2]))
 
 
-def test_an_opinion_takes_the_place_of_what_is_usual() -> None:
+def test_an_opinion_counts_more_than_what_is_usual() -> None:
+    """A fit that knows nothing, and a long lens: half of the mixture, which says 28 mm, is left."""
     before = unsure(10.0)
-    opinion = Opinion(math.log(3000.0), 0.1)
-    after = by_opinion(before, opinion)
-    assert after.fy == pytest.approx(3000, rel=1e-3)
-    assert after.sigma.focal / after.fy == pytest.approx(0.1, rel=1e-3)
+    sigma = 0.1
+    after = by_opinion(before, Opinion(math.log(3000.0), sigma))
+    assert 2800 < after.fy < 3000
+    assert sigma < after.sigma.focal / after.fy < WIDER * sigma
 
 
-def test_a_fit_and_an_opinion_are_weighed() -> None:
+def test_a_fit_and_an_opinion_are_weighed(monkeypatch: pytest.MonkeyPatch) -> None:
+    # All focal lengths are alike.
+    monkeypatch.setattr(photos, "LYING", [Part(1.0, 30.0, 1e3)])
     before, sigma = unsure(0.2), 0.15
     own = FACTOR * 0.2**POWER
     assert own > 0.2
     after = by_opinion(before, Opinion(math.log(2 * before.fy), sigma))
     share = sigma**-2 / (sigma**-2 + own**-2)
     assert math.log(after.fy / before.fy) == pytest.approx(share * math.log(2))
-    assert after.sigma.focal / after.fy == pytest.approx((sigma**-2 + own**-2) ** -0.5)
+    both = WIDER * (sigma**-2 + own**-2) ** -0.5
+    assert after.sigma.focal / after.fy == pytest.approx(both)
     # Who is sure is not made less so.
     sure = unsure(0.01)
     assert by_opinion(sure, Opinion(math.log(sure.fy), 1e3)).sigma.focal / sure.fy == pytest.approx(
         0.01, rel=1e-3
     )
+
+
+@pytest.mark.parametrize("part", [Part(1.0, 28.0, 0.2), Part(1.0, 60.0, 0.4)])
+def test_beside_an_opinion_what_is_usual_counts_half(
+    part: Part, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(photos, "LYING", [part])
+    before, sigma = unsure(10.0), 0.1
+    opinion = Opinion(math.log(2000.0), sigma)
+    diagonal = math.hypot(before.width, before.height)
+    usual = math.log(part.millimetres / FULL_FRAME_DIAGONAL * diagonal)
+    shares = sigma**-2, 0.5 * part.sigma**-2
+    expected = np.average([opinion.log_f, usual], weights=shares)
+    assert math.log(by_opinion(before, opinion).fy) == pytest.approx(expected, abs=2e-3)
 
 
 def test_pictures_of_one_camera_keep_one_focal_length() -> None:

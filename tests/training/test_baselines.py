@@ -28,8 +28,8 @@ from geocalib.training.config import TrainingConfig, read_config
 from geocalib.training.direct import parameters_of
 from geocalib.training.losses import LossConfig
 from geocalib.training.processes import Process
+from geocalib.training.release import Start, time_spent
 from geocalib.training.release import main as release
-from geocalib.training.release import time_spent
 from geocalib.training.schedule import ScheduleConfig
 from geocalib.training.trainer import Trainer
 from geocalib.training.validate import evaluate
@@ -223,6 +223,26 @@ def test_what_cannot_be_released(tmp_path: Path, capsys: pytest.CaptureFixture[s
     (tmp_path / "training.csv").write_text("words\nalone\n")
     assert "is no log of a training run" in said("baseline=deepcalib")
     assert not out.exists()
+
+
+def test_the_start_of_a_run_is_mixed_in(tmp_path: Path) -> None:
+    ends = [build_network(LITTLE, AblationConfig(), "deepcalib").state_dict() for _ in range(2)]
+    begun, ended = (
+        checkpoint.export_shards(state, tmp_path / name)
+        and checkpoint.import_shards(tmp_path / name)
+        for state, name in zip(ends, ("begun", "ended"), strict=True)
+    )
+    mixed = Start(tmp_path / "begun", 0.25).mixed_into(ended)
+    assert mixed.keys() == ended.keys()
+    for name, value in mixed.items():
+        expected = 0.25 * begun[name].float() + 0.75 * ended[name].float()
+        torch.testing.assert_close(value.float(), expected, atol=1e-3, rtol=1e-3)
+        assert value.dim() < 2 or torch.equal(value, value.half().float())
+    del ended["classify.bias"]
+    with pytest.raises(ConfigError, match="holds another network than the run"):
+        Start(tmp_path / "begun", 0.25).mixed_into(ended)
+    with pytest.raises(ConfigError, match="between 0 and 1"):
+        Start(tmp_path / "begun", 1.5)
 
 
 def test_time_of_resumed_runs_adds_up(tmp_path: Path) -> None:

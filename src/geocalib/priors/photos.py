@@ -1,7 +1,7 @@
 """How people take photographs: a prior of focal lengths, for photos of which nobody tells one.
 
 A second network that has looked at the photo knows better than all photographs together
-(``nets.opinion``). Without one, it is these:
+(``nets.opinion``); beside one these count half, without one in full:
 
 35 mm equivalents of 1,519 photographs of 108 people, each of whom counts alike; a wide third part
 makes none improbable. ``benchmarks/photo_prior.py`` fits the numbers, and measures what they give.
@@ -21,11 +21,15 @@ from geocalib.geometry.conventions import FULL_FRAME_DIAGONAL
 from geocalib.geometry.fields import ALONG_PITCH, ALONG_ROLL, LOG_F
 from geocalib.result.calibration import Calibration, Outcome
 
-FACTOR = 7.2
-POWER = 1.718
+FACTOR = 3.6
+POWER = 1.42
 """Beside an opinion, a fit whose sigma of log f is s counts with FACTOR s^POWER where that is more:
 both networks saw the same photo and learnt from the same panoramas, so they err together, and the
 less sure a fit is, the more. By photographs that nobody trained on (docs/model-card.md)."""
+
+WIDER = 1.2
+"""The sigma of log f that a fit, an opinion and half of the mixture leave is up to this many times
+too small, as they err together. By the same photographs."""
 
 SILENT = 1.0
 """Inverse variance of log f below which nobody has told anything."""
@@ -94,7 +98,11 @@ def as_people_take_them(
             held = first.setdefault(camera, outcome)
             parts = UPRIGHT if held.height > held.width else LYING
             opinion = opinions[row] if opinions is not None and count[camera] == 1 else None
-            outcome = _pulled(outcome, parts) if opinion is None else _weighed(outcome, opinion)
+            outcome = (
+                _pulled(outcome, parts)
+                if opinion is None
+                else _weighed(outcome, opinion, _halved(parts))
+            )
         answers.append(outcome)
     return answers
 
@@ -104,17 +112,36 @@ def _applies(calibration: Calibration) -> bool:
     return LOG_F in calibration.parameters and not calibration.camera.model.wide
 
 
-def _weighed(calibration: Calibration, opinion: Opinion) -> Calibration:
-    """With log f as it is by the fit and by an opinion."""
+def _halved(parts: Sequence[Part]) -> list[Part]:
+    """Parts that count half: the square root of the density of each."""
+    shares = [math.sqrt(part.share * part.sigma) for part in parts]
+    return [
+        replace(part, share=share / sum(shares), sigma=math.sqrt(2) * part.sigma)
+        for part, share in zip(parts, shares, strict=True)
+    ]
+
+
+def _weighed(calibration: Calibration, opinion: Opinion, parts: Sequence[Part]) -> Calibration:
+    """With log f as it is by the fit, by an opinion and by how photographs are taken."""
     at = calibration.parameters.index(LOG_F)
     variance = float(calibration.covariance[at, at])
-    stretch = np.ones(len(calibration.parameters))
-    if 0 < variance < math.inf:
-        stretch[at] = max(1.0, FACTOR * variance ** ((POWER - 1) / 2))
-    unsure = replace(calibration, covariance=stretch[:, None] * calibration.covariance * stretch)
+    if not 0 < variance < math.inf:
+        return calibration
+    # 1 where the fit is sure: whatever the others say, it stays so.
+    doubt = max(1.0, FACTOR * variance ** ((POWER - 1) / 2))
+    unsure = _stretched(calibration, doubt)
     diagonal = math.hypot(calibration.width, calibration.height)
     millimetres = math.exp(opinion.log_f) / diagonal * FULL_FRAME_DIAGONAL
-    return _pulled(unsure, [Part(1.0, millimetres, opinion.sigma)])
+    both = _pulled(unsure, [Part(1.0, millimetres, opinion.sigma)])
+    return _stretched(_pulled(both, parts), min(doubt, WIDER))
+
+
+def _stretched(calibration: Calibration, factor: float) -> Calibration:
+    """With a sigma of log f that is so many times as large."""
+    stretch = np.ones(len(calibration.parameters))
+    stretch[calibration.parameters.index(LOG_F)] = factor
+    covariance = stretch[:, None] * calibration.covariance * stretch
+    return calibration.moved(calibration.camera, calibration.gravity, covariance, calibration.lines)
 
 
 def _pulled(calibration: Calibration, parts: Sequence[Part]) -> Calibration:

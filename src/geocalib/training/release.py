@@ -9,8 +9,12 @@ import argparse
 import csv
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+
+import torch
+from torch import Tensor
 
 from geocalib.errors import ConfigError, FormatError, GeoCalibError
 from geocalib.files import Guard
@@ -37,16 +41,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--set", nargs="+", action="extend", default=[], metavar="KEY=VALUE", help="as of the run"
     )
     parser.add_argument("--travel", type=Path, required=True, help="folder of the run's ema-*.pt")
+    parser.add_argument(
+        "--start", type=Path, help="exported weights that the run began with, as DIR/ema, to mix in"
+    )
+    parser.add_argument("--start-share", type=float, default=0.3, help="their part (default: 0.3)")
     parser.add_argument("--on", default="", help="what it was trained on, as 'one H200'")
     parser.add_argument("--out", type=Path, required=True, help="file.safetensors")
     parser.add_argument("--overwrite", action="store_true", help="replace the file if it exists")
     options = parser.parse_args(arguments)
     try:
         shards = checkpoint.shards_of(options.travel / "ema")
-        read = (options.config, *shards, options.travel / TABLES[0])
+        begun = [] if options.start is None else checkpoint.shards_of(options.start)
+        read = (options.config, *shards, *begun, options.travel / TABLES[0])
         Guard(read, options.overwrite).check([options.out])
         config = read_config(options.config, options.set)
-        card = release(config, options.travel, options.out, options.on)
+        start = None if options.start is None else Start(options.start, options.start_share)
+        card = release(config, options.travel, options.out, options.on, start)
     except (GeoCalibError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -54,16 +64,45 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def release(config: TrainingConfig, travel: Path, out: Path, on: str = "") -> WeightCard:
+@dataclass(frozen=True)
+class Start:
+    """Weights that a run began with, to mix in: between both ends of a run lie networks that err
+    less on what neither has seen."""
+
+    weights: Path
+    """As DIR/ema."""
+    share: float
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.share <= 1:
+            raise ConfigError(f"the share of the start is {self.share:g}; it is between 0 and 1")
+
+    def mixed_into(self, state: dict[str, Tensor]) -> dict[str, Tensor]:
+        """The weights on the way from the start to a state; matrices, as those two come, in half
+        precision."""
+        begun = checkpoint.import_shards(self.weights)
+        if begun.keys() != state.keys():
+            raise ConfigError(f"{self.weights} holds another network than the run")
+        mixed = {}
+        for name, value in state.items():
+            between = torch.lerp(value.float(), begun[name].float(), self.share)
+            mixed[name] = between.half().float() if value.dim() > 1 else between.to(value.dtype)
+        return mixed
+
+
+def release(
+    config: TrainingConfig, travel: Path, out: Path, on: str = "", start: Start | None = None
+) -> WeightCard:
     """Write the averaged weights that a run with this config left in a folder.
 
-    on: what it was trained on, for people to read.
+    on: what it was trained on, for people to read. start: mixed in, if given.
     """
     network = build_network(config.network, config.ablation, config.baseline)
     if not isinstance(network, Trained):
         raise ConfigError("a network that was ablated has no file of weights")
+    state = checkpoint.import_shards(travel / "ema")
     try:
-        network.load_state_dict(checkpoint.import_shards(travel / "ema"))
+        network.load_state_dict(state if start is None else start.mixed_into(state))
     except RuntimeError as error:
         reason = str(error).splitlines()[-1].strip()
         raise ConfigError(f"{travel} holds another network than the settings: {reason}") from None
