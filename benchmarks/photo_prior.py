@@ -29,7 +29,8 @@ from geocalib import Calibrator
 from geocalib.geometry.conventions import FULL_FRAME_DIAGONAL
 from geocalib.priors.photos import WIDE_TAIL, Part
 from geocalib.result.trust import doubts
-from geocalib.training.photos import PhotoConfig, learnt_from, owner_of
+from geocalib.training.owners import among
+from geocalib.training.photos import PhotoConfig, owner_of
 
 Photo = dict[str, str]
 ROUNDS = 500
@@ -78,7 +79,7 @@ def _density(part: Part, log_mm: npt.NDArray[np.float64]) -> npt.NDArray[np.floa
 
 def held_out(table: Path) -> list[Photo]:
     """Training photos of the owners that configs/opinion.toml does not learn from."""
-    learnt = learnt_from(PhotoConfig.owners)
+    learnt = among(PhotoConfig.owners)
     return [photo for photo in of(table, "train") if not learnt(owner_of(photo["image"]))]
 
 

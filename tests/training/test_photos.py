@@ -22,10 +22,10 @@ from geocalib.training.batches import Batch, PartClock, make_draw
 from geocalib.training.config import TrainingConfig, read_config
 from geocalib.training.direct import loss_of
 from geocalib.training.losses import LossConfig
+from geocalib.training.owners import among
 from geocalib.training.photos import (
     Album,
     PhotoConfig,
-    learnt_from,
     owner_of,
     read_albums,
 )
@@ -100,9 +100,9 @@ def test_owners_are_learnt_from_or_judged_by(tmp_path: Path) -> None:
     owners = {owner_of(name) for name in ("train/ann__0.png", "train/bob__2.png", "dan__4.png")}
     assert owners == {"ann", "bob", "dan"}
     names = [str(number) for number in range(400)]
-    chosen = list(map(learnt_from(0.8), names))
+    chosen = list(map(among(0.8), names))
     assert 0.7 < np.mean(chosen) < 0.9
-    fewer = list(map(learnt_from(0.4), names))
+    fewer = list(map(among(0.4), names))
     assert not any(few and not many for few, many in zip(fewer, chosen, strict=True))
     albums = read_albums(folder, "train", [lambda o: o == "ann", lambda o: o != "ann"], CPU)
     assert [len(album) for album in albums] == [2, 3]
@@ -113,6 +113,15 @@ def test_owners_are_learnt_from_or_judged_by(tmp_path: Path) -> None:
         read_albums(folder, "train", [lambda o: o == "nobody"], CPU)
     with pytest.raises(ImageError, match=r"photos\.csv does not exist"):
         read_albums(tmp_path / "val", "train", [lambda o: True], CPU)
+
+
+@pytest.mark.parametrize(
+    "text", ["name,focal\na,3\n", "image,focal\ntrain/a.png\n", "image,focal\ntrain/a.png,-2\n"]
+)
+def test_a_table_that_says_too_little(text: str, tmp_path: Path) -> None:
+    (tmp_path / "photos.csv").write_text(text)
+    with pytest.raises(ImageError, match=r"photos\.csv needs columns image and focal"):
+        read_albums(tmp_path, "train", [lambda o: True], CPU)
 
 
 def test_a_share_of_a_batch_is_photographs(tmp_path: Path) -> None:

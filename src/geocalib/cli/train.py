@@ -20,6 +20,10 @@ def command(
     panos: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Folder of train/, val/.")
     ] = None,
+    photos: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Folder of photographs whose focal length is known."),
+    ] = None,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder for the results.")] = None,
     travel: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Folder of light files; default: OUT/travel.")
@@ -69,6 +73,7 @@ def command(
     given = {
         "config": config,
         "panos": panos,
+        "photos": photos,
         "out": out,
         "travel": travel,
         "cache": cache,

@@ -25,7 +25,8 @@ from geocalib.training.batches import make_draw, photo_pictures, validation_pict
 from geocalib.training.cleaning import level_bank
 from geocalib.training.config import TrainingConfig, WorldConfig, read_config
 from geocalib.training.loop import LIGHT, TABLES, Budget, Places, train
-from geocalib.training.photos import Album, learnt_from, read_albums
+from geocalib.training.owners import among
+from geocalib.training.photos import Album, read_albums
 from geocalib.training.processes import Process, join
 from geocalib.training.trainer import Trainer
 from geocalib.training.widen import widened
@@ -173,7 +174,7 @@ def _albums(
     folder: Path, config: TrainingConfig, process: Process
 ) -> tuple[Album, dict[str, Album]]:
     """Photographs to learn from, and those to be judged by: of held-out owners, and of val."""
-    chosen = learnt_from(config.photos.owners)
+    chosen = among(config.photos.owners)
     split = [chosen, lambda owner: not chosen(owner)]
     learnt, held = read_albums(folder, "train", split, process.device)
     (val,) = read_albums(folder, "val", [lambda owner: True], process.device)

@@ -3,7 +3,6 @@ decoder, panoramas; the whole way to the camera."""
 
 from __future__ import annotations
 
-import zlib
 from dataclasses import dataclass
 from typing import Literal
 
@@ -17,6 +16,7 @@ from geocalib.nets.lean import LeanConfig, LeanNetwork
 from geocalib.nets.prediction import Prediction
 from geocalib.nets.published import SINE_LIMIT, Decoder
 from geocalib.panoramas.panorama import owner_of
+from geocalib.training.owners import among
 
 Baseline = Literal["deepcalib", "paramnet"]
 """Another method to train: direct classification; regression from fields, which are learnt without
@@ -57,8 +57,8 @@ def _without_confidences(network: ParamNet) -> ParamNet:
 
 def keep_owners(names: list[str], share: float) -> list[str]:
     """The files of a share of the owners: always the same ones, the fewer among the more."""
-    kept = [n for n in names if zlib.crc32(owner_of(n).encode()) < share * 2**32]
-    return kept if share < 1 else names
+    chosen = among(share)
+    return [name for name in names if chosen(owner_of(name))] if share < 1 else names
 
 
 class AllAlike(nn.Module):

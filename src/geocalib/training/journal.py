@@ -104,7 +104,7 @@ def plot(folder: Path, picture: Path) -> None:
 
     training, validation = (_read(folder / name) for name in ("training.csv", "validation.csv"))
     medians = [name for name in validation if name.endswith(("gravity_median", "vfov_median"))]
-    figure = Figure(figsize=(12, 4), layout="constrained")
+    figure = Figure(figsize=(12, 6), layout="constrained")
     left, middle, right = figure.subplots(1, 3)
     for name in LOSSES[:5]:
         left.plot(*_pairs(training, name), label=name)
@@ -117,8 +117,9 @@ def plot(folder: Path, picture: Path) -> None:
         axes.set_xlabel("step")
         axes.set_yscale("log")
         axes.grid(alpha=0.3)
-        if axes.lines:
-            axes.legend(fontsize=8)
+        if drawn := [line for line in axes.lines if len(line.get_xdata())]:
+            # Below, where no curve is.
+            axes.legend(handles=drawn, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.12))
     save_figure(figure, picture, dpi=120)
 
 

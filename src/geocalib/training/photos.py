@@ -8,7 +8,6 @@ small part of each batch.
 from __future__ import annotations
 
 import csv
-import zlib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -109,9 +108,14 @@ def read_albums(
     table = folder / "photos.csv"
     try:
         with table.open(newline="") as lines:
-            rows = [row for row in csv.DictReader(lines) if row["image"].startswith(f"{split}/")]
+            every = list(csv.DictReader(lines))
+        rows = [row for row in every if row["image"].startswith(f"{split}/")]
+        if not all(float(row[FOCAL]) > 0 for row in rows):
+            raise ValueError
     except FileNotFoundError:
         raise ImageError(f"{table} does not exist") from None
+    except (KeyError, ValueError, TypeError, AttributeError):
+        raise ImageError(f"{table} needs columns image and {FOCAL}, pixels, in every row") from None
     return [
         _read(folder, [row for row in rows if chosen(owner_of(row["image"]))], device)
         for chosen in parts
@@ -121,11 +125,6 @@ def read_albums(
 def owner_of(image: str) -> str:
     """Who a photograph belongs to: its name up to the double underscore."""
     return Path(image).name.partition("__")[0]
-
-
-def learnt_from(share: float) -> Callable[[str], bool]:
-    """Whether an owner is among a share of them: always the same ones."""
-    return lambda owner: zlib.crc32(owner.encode()) < share * 2**32
 
 
 def _read(folder: Path, rows: Sequence[dict[str, str]], device: torch.device) -> Album:
