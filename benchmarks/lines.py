@@ -80,7 +80,7 @@ class Row:
         traces = answer.lines.traces
         assert traces is not None
         long = traces.segments.length > LONG * float(np.hypot(answer.width, answer.height))
-        along = (traces.segments.ends[long, 1] - traces.segments.ends[long, 0]).numpy()
+        along = traces.segments.ends[long, 1] - traces.segments.ends[long, 0]
         angle = np.arctan2(along[:, 1], along[:, 0]) % np.pi
         counts = np.bincount((angle / np.pi * SECTORS).astype(int) % SECTORS, minlength=SECTORS)
         sectors = np.flatnonzero(counts >= SEVERAL)
