@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin
 
-.PHONY: demo test types behaviour docs release page fuzz benchmark clean
+.PHONY: demo test docs release page fuzz benchmark clean
 
 # Files are compiled once, whatever the surroundings say: every process that a test starts would do
 # it again.
@@ -30,13 +30,7 @@ demo: $(VENV)/.core
 test: $(VENV)/.installed
 	$(RUN)/ruff format --check .
 	$(RUN)/ruff check .
-	$(MAKE) --no-print-directory -j2 types behaviour
-
-# Types keep one core busy while the tests are collected and wait.
-types: $(VENV)/.installed
 	$(RUN)/mypy
-
-behaviour: $(VENV)/.installed
 	$(RUN)/pytest -n $(WORKERS) --dist worksteal
 
 # The documentation, in site/.

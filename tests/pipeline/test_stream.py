@@ -195,7 +195,9 @@ import os, time
 from geocalib.pipeline.workers import Workers
 with Workers(2) as pool:
     print(*{pool.submit(pool.ask, os.getpid).result() for _ in range(8)}, flush=True)
-    pool.submit(pool.ask, time.sleep, 0.5).result()
+    asked = pool.submit(pool.ask, time.sleep, 0.5)
+    print(flush=True)
+    asked.result()
     time.sleep(60)
 """
         with subprocess.Popen(
@@ -203,8 +205,8 @@ with Workers(2) as pool:
         ) as program:
             assert program.stdout is not None
             workers = list(map(int, program.stdout.readline().split()))
-            # It waits for an answer by now: interrupted while it asks, Python may keep a lock.
-            time.sleep(0.2)
+            # It has asked by then: interrupted while it asks, Python may keep a lock.
+            program.stdout.readline()
             program.send_signal(ending)
             assert program.wait(10) != 0
         assert workers
