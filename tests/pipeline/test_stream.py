@@ -190,9 +190,11 @@ class TestWorkers:
     @pytest.mark.skipif(sys.platform == "win32", reason="it has other signals")
     @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGKILL])
     def test_they_do_not_outlive_the_program(self, ending: signal.Signals) -> None:
+        # Whoever runs tests in the background of a shell has interrupts ignored.
         script = """
-import os, time
+import os, signal, time
 from geocalib.pipeline.workers import Workers
+signal.signal(signal.SIGINT, signal.default_int_handler)
 with Workers(2) as pool:
     print(*{pool.submit(pool.ask, os.getpid).result() for _ in range(8)}, flush=True)
     asked = pool.submit(pool.ask, time.sleep, 0.5)
