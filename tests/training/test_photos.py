@@ -27,7 +27,7 @@ from geocalib.training.photos import (
     Album,
     PhotoConfig,
     owner_of,
-    read_albums,
+    read_album,
 )
 from known_photos import register_little
 
@@ -63,8 +63,7 @@ def write_photos(folder: Path) -> Path:
 
 
 def whole_album(folder: Path) -> Album:
-    (album,) = read_albums(write_photos(folder), "train", [lambda owner: True], CPU)
-    return album
+    return read_album(write_photos(folder), "train", lambda owner: True, CPU)
 
 
 def test_a_crop_shows_the_middle_and_its_camera_knows(tmp_path: Path) -> None:
@@ -104,24 +103,32 @@ def test_owners_are_learnt_from_or_judged_by(tmp_path: Path) -> None:
     assert 0.7 < np.mean(chosen) < 0.9
     fewer = list(map(among(0.4), names))
     assert not any(few and not many for few, many in zip(fewer, chosen, strict=True))
-    albums = read_albums(folder, "train", [lambda o: o == "ann", lambda o: o != "ann"], CPU)
+    albums = [
+        read_album(folder, "train", chosen, CPU)
+        for chosen in (lambda owner: owner == "ann", lambda owner: owner != "ann")
+    ]
     assert [len(album) for album in albums] == [2, 3]
     # Two photographs of one owner weigh more than one, less than twice.
     one, two = float(albums[1].weight[0]), float(albums[0].weight.sum())
     assert one < two < 2 * one
     with pytest.raises(ConfigError, match="has no photographs"):
-        read_albums(folder, "train", [lambda o: o == "nobody"], CPU)
+        read_album(folder, "train", lambda owner: owner == "nobody", CPU)
     with pytest.raises(ImageError, match=r"photos\.csv does not exist"):
-        read_albums(tmp_path / "val", "train", [lambda o: True], CPU)
+        read_album(tmp_path / "val", "train", lambda owner: True, CPU)
 
 
 @pytest.mark.parametrize(
-    "text", ["name,focal\na,3\n", "image,focal\ntrain/a.png\n", "image,focal\ntrain/a.png,-2\n"]
+    ("text", "said"),
+    [
+        ("name,focal\na,3\n", "needs columns image and focal"),
+        ("image,focal\ntrain/a.png\n", "needs columns image and focal"),
+        ("image,focal\ntrain/a.png,-2\n", "the focal length of train/a.png is -2 pixels"),
+    ],
 )
-def test_a_table_that_says_too_little(text: str, tmp_path: Path) -> None:
+def test_a_table_that_says_too_little(text: str, said: str, tmp_path: Path) -> None:
     (tmp_path / "photos.csv").write_text(text)
-    with pytest.raises(ImageError, match=r"photos\.csv needs columns image and focal"):
-        read_albums(tmp_path, "train", [lambda o: True], CPU)
+    with pytest.raises(ImageError, match=said):
+        read_album(tmp_path, "train", lambda owner: True, CPU)
 
 
 def test_a_share_of_a_batch_is_photographs(tmp_path: Path) -> None:

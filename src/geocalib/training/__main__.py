@@ -26,7 +26,7 @@ from geocalib.training.cleaning import level_bank
 from geocalib.training.config import TrainingConfig, WorldConfig, read_config
 from geocalib.training.loop import LIGHT, TABLES, Budget, Places, train
 from geocalib.training.owners import among
-from geocalib.training.photos import Album, read_albums
+from geocalib.training.photos import Album, read_album
 from geocalib.training.processes import Process, join
 from geocalib.training.trainer import Trainer
 from geocalib.training.widen import widened
@@ -128,7 +128,7 @@ def _run(options: argparse.Namespace, start: float) -> None:
             pictures = validation_pictures(
                 _bank(options.panos, "val", cache, config, process), config
             )
-            pictures += photo_pictures(judged, config.detail)
+            pictures += photo_pictures(judged, config)
         seconds = None
         if options.minutes is not None:
             spent = time.perf_counter() - start
@@ -175,9 +175,9 @@ def _albums(
 ) -> tuple[Album, dict[str, Album]]:
     """Photographs to learn from, and those to be judged by: of held-out owners, and of val."""
     chosen = among(config.photos.owners)
-    split = [chosen, lambda owner: not chosen(owner)]
-    learnt, held = read_albums(folder, "train", split, process.device)
-    (val,) = read_albums(folder, "val", [lambda owner: True], process.device)
+    learnt = read_album(folder, "train", chosen, process.device)
+    held = read_album(folder, "train", lambda owner: not chosen(owner), process.device)
+    val = read_album(folder, "val", lambda owner: True, process.device)
     print(f"{len(learnt)} photographs to learn from, {len(held)} held out, {len(val)} of val")
     return learnt, {"held": held, "val": val}
 

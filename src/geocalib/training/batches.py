@@ -19,7 +19,7 @@ from geocalib.panoramas.panorama import PanoramaBank, render
 from geocalib.panoramas.views import ViewConfig, Views, sample_views
 from geocalib.training.augment import augment, flip, hide_nadir
 from geocalib.training.config import TrainingConfig
-from geocalib.training.photos import LYING, UPRIGHT, Album
+from geocalib.training.photos import Album
 from geocalib.training.validate import Pictures
 
 VALIDATION_SEED = 20
@@ -83,18 +83,11 @@ def make_draw(
                 bank, config.batch - photos, config.views, width, height, generator
             )
             images, keep = photograph(bank, views, width, height)
-            batch = Batch(
-                images,
-                views.camera,
-                views.gravity,
-                views.distorted,
-                keep,
-                torch.zeros_like(keep),
-            )
         with clock.part("augment"):
             latitude = _latitude(views.camera, views.gravity, width, height)
             images = hide_nadir(images, latitude, config.hidden_nadir, generator)
-            batch = replace(batch, images=images)
+            none = torch.zeros_like(keep)
+            batch = Batch(images, views.camera, views.gravity, views.distorted, keep, none)
             if album is not None and photos:
                 batch = joined(
                     batch, draw_photos(album, photos, (width, height), config, generator)
@@ -231,17 +224,20 @@ def validation_pictures(bank: PanoramaBank, config: TrainingConfig) -> list[Pict
     return sets
 
 
-def photo_pictures(albums: dict[str, Album], detail: int | None) -> list[Pictures]:
+def photo_pictures(albums: dict[str, Album], config: TrainingConfig) -> list[Pictures]:
     """The photographs of named albums to be judged by, lying and standing ones apart."""
     sets = []
+    long, short = sorted(config.validation.people_size, reverse=True)
     for name, album in albums.items():
         stands = album.size[:, 1] > album.size[:, 0]
-        for kind, size, which in (("lying", LYING, ~stands), ("standing", UPRIGHT, stands)):
+        for kind, size, which in (
+            ("lying", (long, short), ~stands),
+            ("standing", (short, long), stands),
+        ):
             index = which.nonzero()[:, 0]
             if len(index):
-                images, camera = album.crop(
-                    index, seen_size(size, detail), torch.ones_like(album.focal[index])
-                )
+                whole = torch.ones_like(album.focal[index])
+                images, camera = album.crop(index, seen_size(size, config.detail), whole)
                 seen = (255 * enlarge(images, size)).round().to(torch.uint8)
                 sets.append(Pictures(f"{name}-{kind}", "pinhole", seen, camera, None))
     return sets

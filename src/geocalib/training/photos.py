@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,9 +25,6 @@ from geocalib.errors import ConfigError, ImageError
 
 FOCAL = "focal"
 """The column of focal lengths, in pixels of the file."""
-
-LYING, UPRIGHT = (352, 256), (256, 352)
-"""Widths and heights in which photographs are judged."""
 
 
 @dataclass(frozen=True)
@@ -85,13 +82,8 @@ class Album:
         ]
         # From -1 to 1, edge to edge.
         x, y = (step[:, None] * o * 2 / self.pixels.shape[-1] for o in offsets)
-        grid = torch.stack(
-            [
-                x[:, None, :].expand(-1, 2 * height, -1),
-                y[:, :, None].expand(-1, -1, 2 * width),
-            ],
-            -1,
-        )
+        across, down = x[:, None].expand(-1, 2 * height, -1), y[..., None].expand(-1, -1, 2 * width)
+        grid = torch.stack([across, down], -1)
         # Twice as dense, then averaged.
         dense = functional.grid_sample(
             self.pixels[index].to(step.dtype) / 255, grid, align_corners=False
@@ -100,26 +92,27 @@ class Album:
         return images, Camera.create("simple_radial", self.focal[index] / step, wanted)
 
 
-def read_albums(
-    folder: Path, split: str, parts: Sequence[Callable[[str], bool]], device: torch.device
-) -> list[Album]:
-    """Photographs of a split by ``photos.csv`` of a folder, as many albums as there are choices of
-    owners."""
+def read_album(
+    folder: Path, split: str, chosen: Callable[[str], bool], device: torch.device
+) -> Album:
+    """The photographs of a split, by ``photos.csv`` of a folder, of the owners chosen."""
     table = folder / "photos.csv"
     try:
         with table.open(newline="") as lines:
             every = list(csv.DictReader(lines))
         rows = [row for row in every if row["image"].startswith(f"{split}/")]
-        if not all(float(row[FOCAL]) > 0 for row in rows):
-            raise ValueError
+        focal = {row["image"]: float(row[FOCAL]) for row in rows}
     except FileNotFoundError:
         raise ImageError(f"{table} does not exist") from None
     except (KeyError, ValueError, TypeError, AttributeError):
-        raise ImageError(f"{table} needs columns image and {FOCAL}, pixels, in every row") from None
-    return [
-        _read(folder, [row for row in rows if chosen(owner_of(row["image"]))], device)
-        for chosen in parts
-    ]
+        raise ImageError(f"{table} needs columns image and {FOCAL} in every row") from None
+    for image, value in focal.items():
+        if not value > 0:
+            raise ImageError(f"{table}: the {FOCAL} length of {image} is {value:g} pixels")
+    known = {image: value for image, value in focal.items() if chosen(owner_of(image))}
+    if not known:
+        raise ConfigError(f"{folder} has no photographs of {split} by the owners asked for")
+    return _read(folder, known, device)
 
 
 def owner_of(image: str) -> str:
@@ -127,19 +120,20 @@ def owner_of(image: str) -> str:
     return Path(image).name.partition("__")[0]
 
 
-def _read(folder: Path, rows: Sequence[dict[str, str]], device: torch.device) -> Album:
-    if not rows:
-        raise ConfigError(f"{folder} has no photographs of the owners that are asked for")
-    pictures = [np.asarray(Image.open(folder / row["image"]).convert("RGB")) for row in rows]
+def _read(folder: Path, focal: dict[str, float], device: torch.device) -> Album:
+    """Photographs by their names, with their focal lengths."""
+    pictures = [np.asarray(Image.open(folder / image).convert("RGB")) for image in focal]
     side = max(max(picture.shape[:2]) for picture in pictures)
-    pixels = [_laid(picture, side) for picture in pictures]
+    pixels = np.stack([_laid(picture, side) for picture in pictures])
     sizes = [(picture.shape[1], picture.shape[0]) for picture in pictures]
-    focal = [float(row[FOCAL]) for row in rows]
-    counts = Counter(owner_of(row["image"]) for row in rows)
-    weights = [counts[owner_of(row["image"])] ** -0.5 for row in rows]
+    counts = Counter(map(owner_of, focal))
+    weights = [counts[owner_of(image)] ** -0.5 for image in focal]
     return Album(
-        torch.from_numpy(np.stack(pixels)).to(device),
-        *(torch.tensor(v, dtype=torch.float32, device=device) for v in (sizes, focal, weights)),
+        torch.from_numpy(pixels).to(device),
+        *(
+            torch.tensor(values, dtype=torch.float32, device=device)
+            for values in (sizes, list(focal.values()), weights)
+        ),
     )
 
 
