@@ -173,6 +173,12 @@ def test_fields_cannot_learn_from_photographs() -> None:
     assert read_config(CONFIGS / "opinion.toml").photos.share > 0
 
 
+def test_photographs_that_are_nowhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--config", str(CONFIGS / "opinion.toml"), "--panos", str(tmp_path), "--steps", "1"]
+    assert main([*words, "--out", str(tmp_path / "out")]) == 2
+    assert "photos.share needs --photos" in capsys.readouterr().err
+
+
 def test_a_run_is_judged_by_photographs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

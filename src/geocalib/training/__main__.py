@@ -86,6 +86,8 @@ def _run(options: argparse.Namespace, start: float) -> None:
     config = read_config(options.config, options.set)
     if options.levels is not None and config.baseline and not options.levels.exists():
         raise ConfigError(f"{options.levels} does not exist; baselines need one that ours has made")
+    if config.photos.share and options.photos is None:
+        raise ConfigError("photos.share needs --photos: say where photographs are, or set it to 0")
     travel = options.travel or options.out / "travel"
     cache = options.cache or options.out
     places = Places(options.out / "whole.pt", travel)
