@@ -21,13 +21,18 @@ from geocalib.geometry.conventions import FULL_FRAME_DIAGONAL
 from geocalib.geometry.fields import ALONG_PITCH, ALONG_ROLL, LOG_F
 from geocalib.result.calibration import Calibration, Outcome
 
-FACTOR = 3.6
-POWER = 1.42
+FACTOR = 4.5
+POWER = 1.55
 """Beside an opinion, a fit whose sigma of log f is s counts with FACTOR s^POWER where that is more:
 both networks saw the same photo and learnt from the same panoramas, so they err together, and the
 less sure a fit is, the more. By photographs that nobody trained on (docs/model-card.md)."""
 
-WIDER = 1.2
+TOO_LONG_LYING = 0.05
+TOO_LONG_UPRIGHT = 0.105
+"""By how much opinions on log f are too large in photographs that were held either way: a network
+that is unsure leans to what it saw most. By the same photographs."""
+
+WIDER = 1.22
 """The sigma of log f that a fit, an opinion and half of the mixture leave is up to this many times
 too small, as they err together. By the same photographs."""
 
@@ -96,13 +101,15 @@ def as_people_take_them(
         silent = told is None or told[row] < SILENT
         if isinstance(outcome, Calibration) and silent and _applies(outcome):
             held = first.setdefault(camera, outcome)
-            parts = UPRIGHT if held.height > held.width else LYING
+            upright = held.height > held.width
+            parts = UPRIGHT if upright else LYING
             opinion = opinions[row] if opinions is not None and count[camera] == 1 else None
-            outcome = (
-                _pulled(outcome, parts)
-                if opinion is None
-                else _weighed(outcome, opinion, _halved(parts))
-            )
+            if opinion is None:
+                outcome = _pulled(outcome, parts)
+            else:
+                too_long = TOO_LONG_UPRIGHT if upright else TOO_LONG_LYING
+                mended = replace(opinion, log_f=opinion.log_f - too_long)
+                outcome = _weighed(outcome, mended, _halved(parts))
         answers.append(outcome)
     return answers
 
