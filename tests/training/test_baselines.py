@@ -257,7 +257,9 @@ def test_baselines_make_no_table_of_levels(
     words = ["--panos", str(tmp_path), "--out", str(tmp_path / "out"), "--steps", "1"]
     words += ["--levels", str(tmp_path / "levels.csv"), "--set", "baseline=deepcalib"]
     assert main(words) == 2
-    assert "levels.csv does not exist; baselines need" in capsys.readouterr().err
+    assert (
+        "levels.csv does not exist; a network of fields alone makes it" in capsys.readouterr().err
+    )
 
 
 def test_perfect_answers_are_perfect() -> None:

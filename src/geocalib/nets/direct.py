@@ -48,6 +48,13 @@ class Regressed(NamedTuple):
     """(B, 4)."""
 
 
+class Told(NamedTuple):
+    """Fields of B pictures, and their parameters told directly beside them."""
+
+    fields: Prediction
+    direct: Binned
+
+
 def bins_of(values: Tensor) -> Tensor:
     """(B, 4) numbers of the bins of parameters (B, 4); beyond their range, the outermost."""
     low, high = _range(values)
@@ -75,8 +82,7 @@ class DeepCalib(nn.Module):
 
     def forward(self, image: Tensor) -> Binned:
         """image: (B, 3, H, W) RGB in [0, 1], H and W multiples of 32."""
-        logits = _summed_up(self.context(self.encoder(image)), self.classify)
-        return Binned(logits.reshape(-1, len(PARAMETERS), BINS))
+        return _classified(self.context(self.encoder(image)), self.classify)
 
 
 class ParamNet(nn.Module):
@@ -115,6 +121,35 @@ class ParamNet(nn.Module):
         return Regressed(fields, _summed_up(self.read(seen), self.regress))
 
 
+class TellingNetwork(nn.Module):
+    """The lean network with a row of bins for each parameter on what its attention sees: learnt
+    together, so that the camera is told twice, by the fields and directly."""
+
+    def __init__(self, config: LeanConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.fields = LeanNetwork(config)
+        self.classify = nn.Linear(config.widths[-1], len(PARAMETERS) * BINS)
+
+    @property
+    def encoder(self) -> Encoder:
+        """The part that may be pretrained."""
+        return self.fields.encoder
+
+    def forward(self, image: Tensor) -> Told:
+        """image: (B, 3, H, W) RGB in [0, 1], H and W multiples of 32."""
+        levels = self.fields.encoder(image)
+        context = self.fields.context(levels)
+        return Told(self.fields.decode(levels, context), _classified(context, self.classify))
+
+    def direct(self) -> DeepCalib:
+        """What tells directly, as a network of its own that shares the weights."""
+        network = DeepCalib(self.config)
+        network.encoder, network.context = self.fields.encoder, self.fields.context
+        network.classify = self.classify
+        return network
+
+
 def _halve(before: int, after: int) -> nn.Sequential:
     """A map of half the size."""
     return nn.Sequential(
@@ -125,6 +160,10 @@ def _halve(before: int, after: int) -> nn.Sequential:
         nn.BatchNorm2d(after),
         nn.ReLU(inplace=True),
     )
+
+
+def _classified(context: Tensor, layer: nn.Linear) -> Binned:
+    return Binned(_summed_up(context, layer).reshape(-1, len(PARAMETERS), BINS))
 
 
 def _summed_up(features: Tensor, layer: nn.Linear) -> Tensor:

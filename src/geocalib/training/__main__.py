@@ -15,6 +15,7 @@ from torch import distributed
 
 from geocalib.errors import ConfigError, GeoCalibError
 from geocalib.files import Guard, locked
+from geocalib.nets.direct import TellingNetwork
 from geocalib.nets.encoders import Encoder, load_pretrained
 from geocalib.panoramas.decode import DECODED, decode_folder, is_decoded
 from geocalib.panoramas.panorama import PanoramaBank
@@ -28,6 +29,7 @@ from geocalib.training.loop import LIGHT, TABLES, Budget, Places, train
 from geocalib.training.owners import among
 from geocalib.training.photos import Album, read_album
 from geocalib.training.processes import Process, join
+from geocalib.training.teaching import read_teacher
 from geocalib.training.trainer import Trainer
 from geocalib.training.widen import widened
 from geocalib.training.worlds import panoramas
@@ -71,6 +73,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--levels", type=Path, help="table of tilted panoramas; made with --init if missing"
     )
+    parser.add_argument("--teacher", type=Path, help="weights of a larger network to learn from")
     parser.add_argument("--resume", type=Path, help="whole.pt to go on from exactly")
     parser.add_argument("--device", choices=("cpu", "cuda"), help="default: cuda if there is one")
     parser.add_argument(
@@ -84,8 +87,9 @@ def _parser() -> argparse.ArgumentParser:
 
 def _run(options: argparse.Namespace, start: float) -> None:
     config = read_config(options.config, options.set)
-    if options.levels is not None and config.baseline and not options.levels.exists():
-        raise ConfigError(f"{options.levels} does not exist; baselines need one that ours has made")
+    other = config.baseline is not None or config.tells
+    if options.levels is not None and other and not options.levels.exists():
+        raise ConfigError(f"{options.levels} does not exist; a network of fields alone makes it")
     if config.photos.share and options.photos is None:
         raise ConfigError("photos.share needs --photos: say where photographs are, or set it to 0")
     travel = options.travel or options.out / "travel"
@@ -104,7 +108,7 @@ def _run(options: argparse.Namespace, start: float) -> None:
         worlds = aside.submit(make_worlds, config.worlds, process.device)
         bank = _bank(options.panos, "train", cache, config, process)
         torch.manual_seed(config.seed)
-        network = build_network(config.network, config.ablation, config.baseline)
+        network = build_network(config.network, config.ablation, config.baseline, config.tells)
         if options.encoder is not None:
             encoder = network.encoder
             assert isinstance(encoder, Encoder)
@@ -112,7 +116,10 @@ def _run(options: argparse.Namespace, start: float) -> None:
         if options.init is not None:
             given = checkpoint.import_shards(options.init)
             generator = torch.Generator().manual_seed(config.seed)
-            network.load_state_dict(widened(given, network.state_dict(), generator))
+            # A network that tells may go on from one that only sees.
+            told = isinstance(network, TellingNetwork) and "classify.weight" not in given
+            begun = network.get_submodule("fields") if told else network
+            begun.load_state_dict(widened(given, begun.state_dict(), generator))
         if options.levels is not None:
             bank = level_bank(bank, options.levels, network.to(process.device), config)
         rendered = worlds.result()
@@ -122,7 +129,8 @@ def _run(options: argparse.Namespace, start: float) -> None:
         judged: dict[str, Album] = {}
         if options.photos is not None:
             album, judged = _albums(options.photos, config, process)
-        trainer = Trainer(config, network, make_draw(bank, config, album), process)
+        teacher = None if options.teacher is None else read_teacher(options.teacher, process.device)
+        trainer = Trainer(config, network, make_draw(bank, config, album, teacher), process)
         if options.resume is not None:
             trainer.restore(checkpoint.load(options.resume, process.device))
         pictures = []

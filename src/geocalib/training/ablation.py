@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from geocalib.nets.direct import DeepCalib, ParamNet
+from geocalib.nets.direct import DeepCalib, ParamNet, TellingNetwork
 from geocalib.nets.encoders import Encoder
 from geocalib.nets.lean import LeanConfig, LeanNetwork
 from geocalib.nets.prediction import Prediction
@@ -35,9 +35,15 @@ class AblationConfig:
 
 
 def build_network(
-    config: LeanConfig, ablation: AblationConfig, baseline: Baseline | None = None
+    config: LeanConfig,
+    ablation: AblationConfig,
+    baseline: Baseline | None = None,
+    tells: bool = False,
 ) -> nn.Module:
-    """A fresh network, with a part ``encoder``; of a baseline, nothing more is taken away."""
+    """A fresh network, with a part ``encoder``. Of a baseline, and of one that also tells the
+    camera directly, nothing is taken away."""
+    if tells:
+        return TellingNetwork(config)
     if baseline == "deepcalib":
         return DeepCalib(config)
     if baseline == "paramnet":

@@ -99,6 +99,8 @@ class TrainingConfig:
     network: LeanConfig = field(default_factory=LeanConfig)
     baseline: Baseline | None = None
     """Another method to train in place of ours, with the encoder of ``network``."""
+    tells: bool = False
+    """Whether the network also tells the camera directly, beside its fields."""
     ablation: AblationConfig = field(default_factory=AblationConfig)
     views: ViewConfig = field(default_factory=ViewConfig)
     photos: PhotoConfig = field(default_factory=PhotoConfig)
@@ -113,9 +115,12 @@ class TrainingConfig:
             raise ConfigError("sizes is empty; give at least one [width, height]")
         if self.baseline is not None and self.ablation != AblationConfig():
             raise ConfigError(f"{self.baseline} is a baseline: nothing of it can be ablated")
-        if self.photos.share and self.baseline != "deepcalib":
+        if self.tells and (self.baseline is not None or self.ablation != AblationConfig()):
+            raise ConfigError("tells is for our network as it is: no baseline and no ablation")
+        if self.photos.share and self.baseline != "deepcalib" and not self.tells:
             raise ConfigError(
-                'photos.share is for baseline = "deepcalib": fields learn nothing from it'
+                'photos.share is for baseline = "deepcalib" and tells = true: '
+                "fields learn nothing from it"
             )
 
 

@@ -52,6 +52,10 @@ class LossConfig:
     """Cells along the shorter side that the fields are pooled to for the fit."""
     iterations: int = 5
     """Of the fit, which starts at the true camera."""
+    direct: float = 0.07
+    """Weight of the loss of what is told directly beside fields."""
+    teacher: float = 0.5
+    """Weight of the distance from a teacher's fields, errors being measured as those of fields."""
     drift: float = 3e-4
     """Weight of the squared distance of each field's mean log-confidence from ``LEVEL``. The fit
     sees ratios of confidences alone: without this they drift, until one field outweighs the other
@@ -121,6 +125,28 @@ def field_losses(
     batch, _, height, width = prediction.latitude.shape
     grid = pixel_grid(width, height, camera.f).reshape(1, -1, 2).expand(batch, -1, 2)
     up, latitude, valid = perspective_field(camera, gravity, grid)
+    return _mean_errors(prediction, up, latitude, prediction, valid, unweighted)
+
+
+def distance_from(prediction: Prediction, taught: Prediction, unweighted: float) -> Tensor:
+    """(B,) mean angle between the up-vectors of two predictions of one size and mean difference of
+    their latitudes, added up, radians; weighted as ``field_losses``, by those that are taught."""
+    up, latitude = taught.up.flatten(2).transpose(1, 2), taught.latitude.flatten(1)
+    everywhere = torch.ones_like(latitude)
+    both = _mean_errors(prediction, up, latitude, taught, everywhere, unweighted)
+    return both[0] + both[1]
+
+
+def _mean_errors(
+    prediction: Prediction,
+    up: Tensor,
+    latitude: Tensor,
+    trusted: Prediction,
+    valid: Tensor,
+    unweighted: float,
+) -> tuple[Tensor, Tensor]:
+    """(B,) mean angle from up-vectors (B, N, 2) and mean distance from latitudes (B, N), radians,
+    where they are valid (B, N), by the confidences of the trusted prediction."""
     found = prediction.up.flatten(2)
     cross = found[:, 0] * up[..., 1] - found[:, 1] * up[..., 0]
     along = found[:, 0] * up[..., 0] + found[:, 1] * up[..., 1]
@@ -128,8 +154,8 @@ def field_losses(
     off = (prediction.latitude.flatten(1) - latitude).abs()
     means = []
     for error, confidence in (
-        (angle, prediction.up_confidence),
-        (off, prediction.latitude_confidence),
+        (angle, trusted.up_confidence),
+        (off, trusted.latitude_confidence),
     ):
         trust = confidence.detach().flatten(1)
         trust = trust / trust.mean(1, keepdim=True).clamp(min=SMALLEST_TRUST)

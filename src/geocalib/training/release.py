@@ -19,6 +19,7 @@ from torch import Tensor
 from geocalib.errors import ConfigError, FormatError, GeoCalibError
 from geocalib.files import Guard
 from geocalib.nets.card import WeightCard
+from geocalib.nets.direct import TellingNetwork
 from geocalib.nets.weights import Trained, architecture_of, save_weights
 from geocalib.training import checkpoint
 from geocalib.training.ablation import build_network
@@ -95,17 +96,20 @@ def release(
 ) -> WeightCard:
     """Write the averaged weights that a run with this config left in a folder.
 
-    on: what it was trained on, for people to read. start: mixed in, if given.
+    Of a network that also tells the camera directly, it is the part that sees fields. on: what it
+    was trained on, for people to read. start: mixed in, if given.
     """
-    network = build_network(config.network, config.ablation, config.baseline)
+    whole = build_network(config.network, config.ablation, config.baseline, config.tells)
+    network = whole.fields if isinstance(whole, TellingNetwork) else whole
     if not isinstance(network, Trained):
         raise ConfigError("a network that was ablated has no file of weights")
-    state = checkpoint.import_shards(travel / "ema")
     try:
-        network.load_state_dict(state if start is None else start.mixed_into(state))
+        whole.load_state_dict(checkpoint.import_shards(travel / "ema"))
     except RuntimeError as error:
         reason = str(error).splitlines()[-1].strip()
         raise ConfigError(f"{travel} holds another network than the settings: {reason}") from None
+    if start is not None:
+        network.load_state_dict(start.mixed_into(network.state_dict()))
     steps, minutes = time_spent(travel / TABLES[0])
     where = f" on {on}" if on else ""
     card = WeightCard(

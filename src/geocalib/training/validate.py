@@ -19,7 +19,7 @@ from geocalib.evaluation.metrics import (
     vfov_error,
 )
 from geocalib.geometry.fields import Fields, perspective_field, pixel_grid
-from geocalib.nets.direct import Binned, Regressed
+from geocalib.nets.direct import Binned, Regressed, Told
 from geocalib.nets.prediction import Prediction
 from geocalib.solver.fit import fit
 
@@ -67,8 +67,12 @@ def _errors(network: nn.Module, pictures: Pictures, part: slice) -> dict[str, Te
     """Errors (B,) of the pictures of a run."""
     images = pictures.images[part].float() / 255
     camera = pictures.camera[part]
-    found, down, fields = _answers(network(images), pictures.model, camera)
+    output = network(images)
+    found, down, fields = _answers(output, pictures.model, camera)
     errors = {"vfov": vfov_error(found, camera)}
+    if isinstance(output, Told):
+        told, _ = camera_of(output.direct.values, pictures.model, camera.size)
+        errors["told"] = vfov_error(told, camera)
     if pictures.gravity is None:
         return errors
     gravity = pictures.gravity[part]
@@ -81,14 +85,15 @@ def _errors(network: nn.Module, pictures: Pictures, part: slice) -> dict[str, Te
 
 
 def _answers(
-    output: Prediction | Binned | Regressed, model: str, camera: Camera
+    output: Prediction | Binned | Regressed | Told, model: str, camera: Camera
 ) -> tuple[Camera, Tensor, Prediction | None]:
     """The cameras and gravity (B, 3) that a network answers, or that fit its fields; and fields,
     if it sees any. Of the true camera, only the shape of the pictures is used."""
     if isinstance(output, Binned | Regressed):
         found, down = camera_of(output.values, model, camera.size)
         return found, down, output.fields if isinstance(output, Regressed) else None
-    fields = Prediction(*(value.float() for value in output))
+    seen = output.fields if isinstance(output, Told) else output
+    fields = Prediction(*(value.float() for value in seen))
     aspect = _at_size_of(fields, camera).aspect
     result = fit(Fields(**fields._asdict()), model, aspect=aspect)
     return result.camera, result.gravity, fields
@@ -117,10 +122,10 @@ def one_line(numbers: dict[str, float]) -> str:
     parts = []
     for name in names:
         words = [name]
-        for kind in ("roll", "pitch", "gravity", "vfov", "k1_hat", "up", "latitude"):
+        for kind in ("roll", "pitch", "gravity", "vfov", "told", "k1_hat", "up", "latitude"):
             if (value := numbers.get(f"{name}_{kind}_median")) is not None:
                 words.append(f"{kind} {value:.3g}")
-                if kind in ("gravity", "vfov"):
+                if kind in ("gravity", "vfov", "told"):
                     words.append(f"(auc5 {numbers[f'{name}_{kind}_auc5']:.1f})")
         parts.append(" ".join(words))
     return " | ".join(parts)
