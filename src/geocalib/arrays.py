@@ -230,6 +230,8 @@ def replace_rows(x: Array, index: Array, rows: Array) -> Array:
 
 def diagonal(matrices: Array) -> Array:
     """(..., n) of (..., n, n)."""
+    if isinstance(matrices, NUMPY):
+        return matrices.diagonal(axis1=-2, axis2=-1)
     return namespace(matrices).linalg.diagonal(matrices)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from geocalib.arrays import Array, clip, namespace, unstack
+from geocalib.arrays import Array, clip, inverse_root, namespace, unstack
 
 TINY = 1e-30
 """Far below the rounding of any number of size 1."""
@@ -51,7 +51,7 @@ def move(gravity: Array, step: Array, basis: Array | None = None) -> Array:
     angle = xp.sqrt((step * step).sum(-1)[..., None] + TINY)
     sinc, cosine = xp.sin(angle) / angle, xp.cos(angle)
     moved = gravity * cosine + direction * sinc
-    return moved / xp.linalg.vector_norm(moved, axis=-1, keepdims=True)
+    return moved * inverse_root((moved * moved).sum(-1)[..., None])
 
 
 def turn(gravity: Array, step: Array) -> Array:

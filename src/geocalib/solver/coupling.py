@@ -135,15 +135,16 @@ def couple(
     default, NumPy's."""
     xp = namespace(device)
     own = xp.arange(images, dtype=xp.int64, device=device)
-    if groups is None and rig is None:
-        return Coupling(own, own, None, own, own, xp.zeros_like(own), 1, images)
     time, rotation, camera = own, None, own
-    if rig is not None:
-        camera = _indices("rig.camera", rig.camera, images, device)
-        time = _numbered(_indices("rig.time", rig.time, images, device))
-        rotation = _rotations(rig, camera)
     if groups is not None:
         camera = _indices("groups", groups, images, device)
+    if rig is None and (groups is None or images == 1):
+        return Coupling(own, own, None, own, own, xp.zeros_like(own), 1, images)
+    if rig is not None:
+        mounted = _indices("rig.camera", rig.camera, images, device)
+        time = _numbered(_indices("rig.time", rig.time, images, device))
+        rotation = _rotations(rig, mounted)
+        camera = mounted if groups is None else camera
     camera = _numbered(camera)
     times, cameras = int(time.max()) + 1, int(camera.max()) + 1
     pairs = _numbered(time * cameras + camera)
@@ -267,9 +268,9 @@ class Arrow:
     def damped(self, damping: Array, coupling: Coupling) -> Arrow:
         """With (1 + damping) on the diagonal, damping (K,); empty slots become solvable."""
         return Arrow(
-            self.A + _damping(self.A, damping[coupling.time_component, None]),
+            damped(self.A, damping[coupling.time_component, None]),
             self.B,
-            self.C + _damping(self.C, damping[:, None]),
+            damped(self.C, damping[:, None]),
         )
 
     def eliminate(self, coupling: Coupling) -> Elimination:
@@ -315,6 +316,9 @@ def to_cameras(by_component: Array, coupling: Coupling) -> Array:
     return parts[coupling.camera_component, coupling.camera_slot]
 
 
-def _damping(matrix: Array, factor: Array) -> Array:
+def damped(matrix: Array, damping: Array) -> Array:
+    """Matrices (n, p, p) with (1 + damping) on their diagonals, damping (n, 1); solvable where
+    nothing is known of a parameter."""
     values = diagonal(matrix)
-    return diagonal_matrices(namespace(values).where(values == 0, 1.0, factor * values))
+    added = namespace(values).where(values == 0, 1.0, damping * values)
+    return matrix + diagonal_matrices(added)

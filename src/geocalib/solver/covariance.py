@@ -23,7 +23,7 @@ from geocalib.arrays import (
 from geocalib.geometry import gravity as sphere
 from geocalib.solver.coupling import Arrow, Coupling
 from geocalib.solver.objective import Problem, estimated_scale
-from geocalib.solver.residuals import information
+from geocalib.solver.residuals import Information
 from geocalib.solver.state import State
 
 FLATTEST = 1e-12
@@ -44,18 +44,14 @@ class Uncertainty:
 def estimate_uncertainty(problem: Problem, state: State) -> Uncertainty:
     """How sure the optimum is."""
     with no_gradients():
-        return Uncertainty(*_covariance(problem, state))
+        return uncertainty_by(problem.inspect(state)[1], problem, state)
 
 
-def _covariance(problem: Problem, state: State) -> tuple[Array, Array]:
-    """(B, P, P) covariance of each image's gravity, in its own tangent basis, and intrinsics;
-    and s^2 (B,)."""
+def uncertainty_by(info: Information, problem: Problem, state: State) -> Uncertainty:
+    """Covariance of each image's gravity, in its own tangent basis, and intrinsics, and s^2, given
+    what the observations tell at the optimum."""
     coupling, a = problem.coupling, problem.gravity_size
     xp = namespace(state.gravity)
-    camera, gravity, basis = problem.frame.images(state, coupling, problem.observations.up_x.dtype)
-    info = information(
-        camera, gravity, basis, problem.observations, problem.frame.free, problem.huber
-    )
     estimated = estimated_scale(info, coupling)
     scale = estimated if problem.scale is None else xp.full_like(estimated, problem.scale)
     M = Arrow.assemble(info.hessian, coupling, a)
@@ -76,12 +72,13 @@ def _covariance(problem: Problem, state: State) -> tuple[Array, Array]:
     blocks = _sandwich(M, V, coupling)
     if a and coupling.rotation is not None:
         # From the shared frame's tangent basis to each image's own.
+        _, gravity, basis = problem.frame.images(state, coupling, problem.observations.up_x.dtype)
         own = sphere.tangent_basis(double(gravity))
         turn = own.mT @ double(basis)
         change = diagonal_matrices(xp.ones_like(diagonal(blocks)))
         change[:, :2, :2] = turn
         blocks = change @ blocks @ change.mT
-    return blocks, scale[coupling.camera_component[coupling.camera]]
+    return Uncertainty(blocks, scale[coupling.camera_component[coupling.camera]])
 
 
 def _sandwich(M: Arrow, V: Arrow, coupling: Coupling) -> Array:

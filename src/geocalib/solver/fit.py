@@ -28,15 +28,15 @@ from geocalib.errors import ConfigError, CouplingError, FieldError
 from geocalib.geometry import gravity as sphere
 from geocalib.geometry.fields import Fields, Free
 from geocalib.solver.coupling import Coupling, Rig, couple
-from geocalib.solver.covariance import Uncertainty, estimate_uncertainty
+from geocalib.solver.covariance import Uncertainty
 from geocalib.solver.initial import initial_state
+from geocalib.solver.levels import COARSE_CELLS, find
 from geocalib.solver.lm import Progress, Solution
 from geocalib.solver.objective import Problem
 from geocalib.solver.observations import concatenate, observe
 from geocalib.solver.options import FitOptions
 from geocalib.solver.priors import Known, Prior, Priors, gather_priors
 from geocalib.solver.result import FitResult
-from geocalib.solver.search import search
 from geocalib.solver.state import Frame
 from geocalib.solver.status import Status
 
@@ -88,8 +88,8 @@ def fit(
         )
         with no_gradients():
             state = initial_state(options.initial, cleaned, observations, frame, coupling, priors)
-        solution = search(problem, state, options)
-        uncertainty = estimate_uncertainty(problem, solution.state.detach())
+            coarse = concatenate([observe(part, COARSE_CELLS) for part in cleaned])
+        solution, uncertainty = find(problem, state, options, coarse)
     return gather_result(problem, solution, uncertainty, faults, dtype)
 
 

@@ -53,13 +53,12 @@ class Progress:
     stalled: Array
 
     @classmethod
-    def start(cls, like: Array) -> Progress:
+    def start(cls, like: Array, damping: float) -> Progress:
         xp = namespace(like)
         none = xp.zeros_like(like, dtype=xp.bool)
-        damping = xp.full_like(like, DAMPING_START)
         zero, one = xp.zeros_like(like), xp.ones_like(like)
         return cls(
-            damping=damping,
+            damping=xp.full_like(like, damping),
             step=zero,
             trend=one,
             iterations=cast(zero, xp.int64),
@@ -92,18 +91,33 @@ class Solution:
     progress: Progress
 
 
-def minimise(problem: Problem, state: State, max_iterations: int) -> Solution:
-    """Run Levenberg-Marquardt until every component has converged, or ``max_iterations``."""
+def minimise(
+    problem: Problem,
+    state: State,
+    max_iterations: int,
+    damping: float = DAMPING_START,
+    little: float | None = None,
+) -> Solution:
+    """Run Levenberg-Marquardt until every component has converged, or ``max_iterations``.
+
+    damping: the first one. little: a gain of which a component has converged, instead of that by
+    ``GAIN_TOLERANCE``.
+    """
     evaluation = problem.evaluate(state)
-    progress = Progress.start(evaluation.cost)
+    progress = Progress.start(evaluation.cost, damping)
     if problem.gravity_size + problem.frame.intrinsics == 0:
         progress = replace(progress, converged=~progress.converged)
         return Solution(state, evaluation.normal.cost, progress)
-    return _iterate(problem, state, evaluation, progress, max_iterations)
+    return _iterate(problem, state, evaluation, progress, max_iterations, little)
 
 
 def _iterate(
-    problem: Problem, state: State, evaluation: Evaluation, progress: Progress, max_iterations: int
+    problem: Problem,
+    state: State,
+    evaluation: Evaluation,
+    progress: Progress,
+    max_iterations: int,
+    little: float | None,
 ) -> Solution:
     coupling = problem.coupling
     residuals = coupling.component_sum(_residual_count(problem.observations))
@@ -111,35 +125,41 @@ def _iterate(
     bits = xp.finfo(problem.observations.up_x.dtype).bits
     tolerance, least_damping = STEP_TOLERANCE[bits], DAMPING_LEAST[bits]
     for iteration in range(max_iterations):
-        arrow, b_time, b_camera = problem.system(evaluation)
-        damped = arrow.damped(progress.damping, coupling)
-        x_time, x_camera = damped.eliminate(coupling).solve(b_time, b_camera, coupling)
+        x_time, x_camera, gain = problem.step(evaluation, progress.damping)
         with no_gradients():
-            gain = coupling.times_sum((x_time * b_time).sum(1)) + (x_camera * b_camera).sum(1)
             stretch = _stretch(progress.trend, gain, evaluation.cost)
+            least = GAIN_TOLERANCE * evaluation.cost / residuals if little is None else little
+            running, ends = ~progress.done, gain <= least
+            step = xp.maximum(coupling.times_max(x_time), row_max(abs(x_camera)))
         trial_state = problem.frame.step(
             state,
             x_time * stretch[coupling.time_component, None],
             to_cameras(x_camera * stretch[:, None], coupling),
         )
+        if bool((ends | ~running).all()):
+            # Steps as short as that are taken unseen: to look costs as much as all the rest.
+            progress = _advance(progress, step, ends, ends, tolerance, least_damping)
+            return Solution(
+                trial_state.where(running, state, coupling), evaluation.normal.cost, progress
+            )
         trial = problem.evaluate(trial_state)
         with no_gradients():
-            step = xp.maximum(coupling.times_max(x_time), row_max(abs(x_camera)))
             better = trial.total(evaluation.scale) <= evaluation.total(evaluation.scale)
-            accept = better & ~progress.done
-            little = gain <= GAIN_TOLERANCE * evaluation.cost / residuals
-            progress = _advance(progress, step, better, little, tolerance, least_damping)
-        if bool(accept.all()):
+            seen = better & running & ~ends
+            accept = (better | ends) & running
+            progress = _advance(progress, step, better | ends, ends, tolerance, least_damping)
+        if bool(seen.all()):
             state, evaluation = trial_state, trial
         elif bool(accept.any()):
             state = trial_state.where(accept, state, coupling)
-            evaluation = trial.where(accept, evaluation, coupling)
+            evaluation = trial.where(seen, evaluation, coupling)
         left = coupling.components - int(progress.done.sum())
         if left == 0:
             break
         if left <= coupling.components // 2 and not records_gradients(evaluation.cost):
             rest = max_iterations - iteration - 1
-            return _go_on(problem, Solution(state, evaluation.normal.cost, progress), rest)
+            solution = Solution(state, evaluation.normal.cost, progress)
+            return _go_on(problem, solution, rest, little)
     return Solution(state, evaluation.normal.cost, progress)
 
 
@@ -181,15 +201,15 @@ def _advance(
     )
 
 
-def _go_on(problem: Problem, solution: Solution, max_iterations: int) -> Solution:
+def _go_on(
+    problem: Problem, solution: Solution, max_iterations: int, little: float | None
+) -> Solution:
     """Continue with the components that still run, leaving the others alone."""
     running = ~solution.progress.done
     sub, images, times, cameras = problem.select(running)
     components = namespace(running).nonzero(running)[0]
-    state = solution.state.select(times, cameras)
-    part = _iterate(
-        sub, state, sub.evaluate(state), solution.progress.select(components), max_iterations
-    )
+    state, progress = solution.state.select(times, cameras), solution.progress.select(components)
+    part = _iterate(sub, state, sub.evaluate(state), progress, max_iterations, little)
     return Solution(
         solution.state.replaced(part.state, times, cameras),
         replace_rows(solution.cost, images, part.cost),

@@ -6,12 +6,24 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from geocalib.arrays import Array, clip, detach, diagonal, namespace, sum_rows, zeros
+from geocalib.arrays import (
+    Array,
+    clip,
+    detach,
+    diagonal,
+    diagonal_matrices,
+    namespace,
+    solve,
+    sum_rows,
+    zeros,
+)
+from geocalib.cameras.camera import Camera
 from geocalib.geometry import gravity as sphere
-from geocalib.solver.coupling import Arrow, Coupling, assemble_vector
+from geocalib.geometry.fields import Free
+from geocalib.solver.coupling import Arrow, Coupling, assemble_vector, damped
 from geocalib.solver.observations import Observations
 from geocalib.solver.priors import Knowledge, Priors
-from geocalib.solver.residuals import Information, Normal, information, normal_equations
+from geocalib.solver.residuals import Information, Normal, inspect, normal_equations
 from geocalib.solver.state import Frame, State
 
 SMALLEST_SCALE = 1e-14
@@ -53,20 +65,26 @@ class Problem:
 
     def evaluate(self, state: State) -> Evaluation:
         """Normal equations, costs and s^2 at a state."""
-        camera, gravity, basis = self.frame.images(
-            state, self.coupling, self.observations.up_x.dtype
-        )
-        arguments = (camera, gravity, basis, self.observations, self.frame.free, self.huber)
-        normal = normal_equations(*arguments)
+        if self.scale is None and self.priors.soft:
+            return self.inspect(state)[0]
+        normal = normal_equations(*self._shown(state))
         cost = self.coupling.component_sum(normal.cost)
-        xp = namespace(cost)
-        if self.scale is not None:
-            scale = xp.full_like(cost, self.scale)
-        elif self.priors.soft:
-            scale = detach(estimated_scale(information(*arguments), self.coupling))
-        else:
-            scale = xp.ones_like(cost)
+        scale = namespace(cost).full_like(cost, 1.0 if self.scale is None else self.scale)
         return Evaluation(normal, cost, scale, self.prior_terms(state))
+
+    def inspect(self, state: State) -> tuple[Evaluation, Information]:
+        """The same, with s^2 always, and what the uncertainty follows from."""
+        normal, info = inspect(*self._shown(state))
+        cost = self.coupling.component_sum(normal.cost)
+        scale = detach(estimated_scale(info, self.coupling))
+        if self.scale is not None:
+            scale = namespace(scale).full_like(scale, self.scale)
+        return Evaluation(normal, cost, scale, self.prior_terms(state)), info
+
+    def _shown(self, state: State) -> tuple[Camera, Array, Array, Observations, Free, float | None]:
+        """What the residuals at a state depend on."""
+        images = self.frame.images(state, self.coupling, self.observations.up_x.dtype)
+        return *images, self.observations, self.frame.free, self.huber
 
     def prior_terms(self, state: State) -> PriorTerms | None:
         """The soft priors' normal equations, None without any."""
@@ -98,6 +116,32 @@ class Problem:
         squares = camera_pull**2 / xp.where(camera_weight > 0, camera_weight, 1.0)
         cost = cost + sum_rows(squares.sum(1), coupling.camera_component, coupling.components)
         return PriorTerms(time_weight, time_pull, camera_weight, camera_pull, cost)
+
+    def step(self, evaluation: Evaluation, damping: Array) -> tuple[Array, Array, Array]:
+        """The step (T, a) and (K, Q) by the normal equations, damped (K,), and by how much they
+        expect it to lower E + s^2 priors, (K,)."""
+        coupling, a = self.coupling, self.gravity_size
+        if coupling.separate:
+            # One small matrix for each image is solved as a whole.
+            matrix, right = self._whole(evaluation)
+            x = solve(damped(matrix, damping[:, None]), right[..., None])[..., 0]
+            return x[:, :a], x[:, a:], detach((x * right).sum(1))
+        arrow, b_time, b_camera = self.system(evaluation)
+        elimination = arrow.damped(damping, coupling).eliminate(coupling)
+        x_time, x_camera = elimination.solve(b_time, b_camera, coupling)
+        gain = coupling.times_sum((x_time * b_time).sum(1)) + (x_camera * b_camera).sum(1)
+        return x_time, x_camera, detach(gain)
+
+    def _whole(self, evaluation: Evaluation) -> tuple[Array, Array]:
+        """The same system as ``system`` of images that stand alone: (B, P, P) and (B, P)."""
+        normal, p = evaluation.normal, evaluation.prior
+        if p is None:
+            return normal.hessian, -normal.gradient
+        xp, scale = namespace(normal.cost), evaluation.scale[:, None]
+        weight = xp.concat([p.time_weight, p.camera_weight], axis=1)
+        pull = xp.concat([p.time_pull, p.camera_pull], axis=1)
+        matrix = normal.hessian + diagonal_matrices(scale * weight)
+        return matrix, scale * pull - normal.gradient
 
     def system(self, evaluation: Evaluation) -> tuple[Arrow, Array, Array]:
         """Arrow matrix and right-hand sides of (E + s^2 priors) / 2."""

@@ -20,6 +20,7 @@ from geocalib.geometry.fields import (
     up_field,
     up_jacobian,
 )
+from geocalib.geometry.tensors import Held, map_tensors
 from geocalib.solver.observations import Observations
 from geocalib.solver.robust import huber as huber_kernel
 
@@ -57,13 +58,23 @@ class Information:
 
 @dataclass(frozen=True)
 class _Residuals:
-    """Residuals (B, M) and their Jacobians (B, P, M) of M up-vectors and latitudes in a row."""
+    """Residuals (B, M) of M up-vectors and latitudes in a row."""
 
-    value: Array
-    """Component along the derivative (the up-vector's two reduce to one)."""
+    rows: Array
+    """(B, P + 1, M) their Jacobians, and below them the residuals themselves: their components
+    along the derivative (the up-vector's two reduce to one)."""
     squared: Array
-    jacobian: Array
     weight: Array
+
+    @property
+    def jacobian(self) -> Array:
+        """(B, P, M)."""
+        return self.rows[:, :-1]
+
+    @property
+    def value(self) -> Array:
+        """(B, M)."""
+        return self.rows[:, -1]
 
 
 def normal_equations(
@@ -75,52 +86,62 @@ def normal_equations(
     huber: float | None,
 ) -> Normal:
     """Normal equations of B images with cameras (B), gravity (B, 3) and its basis (B, 3, 2)."""
-    xp, parts = namespace(gravity), []
-    for r in _chunks(camera, gravity, basis, observations, free):
-        cost, trust = huber_kernel(r.squared, huber)
-        weighted = r.jacobian * (r.weight * trust)[:, None]
-        right = xp.concat([r.jacobian, r.value[:, None]], axis=1)
-        product = double(weighted) @ double(right).mT
-        parts.append((product, double(r.weight * cost).sum(1)))
-    product = xp.concat([p for p, _ in parts])
-    return Normal(product[..., :-1], product[..., -1], xp.concat([c for _, c in parts]))
+    chunks = _chunks(camera, gravity, basis, observations, free)
+    return _joined([_normal(r, huber)[0] for r in chunks])
 
 
-def information(
+def inspect(
     camera: Camera,
     gravity: Array,
     basis: Array,
     observations: Observations,
     free: Free,
     huber: float | None,
-) -> Information:
-    """Curvature and score scatter at the optimum.
+) -> tuple[Normal, Information]:
+    """The same with curvature and score scatter, as at the optimum.
 
     In its linear part the Huber cost of one residual has no curvature; that of the expected
     cost comes from the density of residuals around zero, here measured within a window that
     widens with the noise.
     """
-    xp, parts = namespace(gravity), []
+    normals, information = [], []
     for r in _chunks(camera, gravity, basis, observations, free):
-        _, trust = huber_kernel(r.squared, huber)
-        score = r.jacobian * (r.weight * trust * r.value)[:, None]
-        curvature = r.weight
-        if huber is not None:
-            half = r.weight.shape[1] // 2
-            curvature = xp.concat(
-                [
-                    weight * _density(squared, weight, huber)
-                    for weight, squared in (
-                        (r.weight[:, :half], r.squared[:, :half]),
-                        (r.weight[:, half:], r.squared[:, half:]),
-                    )
-                ],
-                axis=1,
-            )
-        weighted = double(r.jacobian * curvature[:, None])
-        score = double(score)
-        parts.append((weighted @ double(r.jacobian).mT, score @ score.mT))
-    return Information(xp.concat([h for h, _ in parts]), xp.concat([s for _, s in parts]))
+        normal, trust = _normal(r, huber)
+        score = double(r.jacobian * (r.weight * trust * r.value)[:, None])
+        weighted = double(r.jacobian * _curvature(r, huber)[:, None])
+        normals.append(normal)
+        information.append(Information(weighted @ double(r.jacobian).mT, score @ score.mT))
+    return _joined(normals), _joined(information)
+
+
+def _normal(r: _Residuals, huber: float | None) -> tuple[Normal, Array]:
+    """The normal equations of a chunk, and how far each residual (B, M) is trusted."""
+    cost, trust = huber_kernel(r.squared, huber)
+    weighted = r.jacobian * (r.weight * trust)[:, None]
+    product = double(weighted) @ double(r.rows).mT
+    return Normal(product[..., :-1], product[..., -1], double(r.weight * cost).sum(1)), trust
+
+
+def _joined(parts: list[Held]) -> Held:
+    """One batch of several."""
+    if len(parts) == 1:
+        return parts[0]
+    return map_tensors(lambda *values: namespace(values[0]).concat(values), *parts)
+
+
+def _curvature(r: _Residuals, huber: float | None) -> Array:
+    """(B, M) expected, of each residual."""
+    if huber is None:
+        return r.weight
+    half = r.weight.shape[1] // 2
+    parts = [
+        weight * _density(squared, weight, huber)
+        for weight, squared in (
+            (r.weight[:, :half], r.squared[:, :half]),
+            (r.weight[:, half:], r.squared[:, half:]),
+        )
+    ]
+    return namespace(r.weight).concat(parts, axis=1)
 
 
 def _density(squared: Array, weight: Array, threshold: float) -> Array:
@@ -168,14 +189,12 @@ def _residuals(
         strict=True,
     )
     columns = [column for pair in pairs for column in pair]
-    value = xp.concat([turned, difference], axis=1)
+    rows = xp.concat([*columns, turned, difference], axis=1)
+    rows = rows.reshape(len(gravity), len(columns) // 2 + 1, 2 * o.count)
     squared = xp.concat([dx * dx + dy * dy, difference * difference], axis=1)
-    jacobian = xp.concat(columns, axis=1) if columns else value[:, :0]
-    jacobian = jacobian.reshape(len(value), len(columns) // 2, value.shape[1])
     seen = rays.jet.valid
     if seen is not None and not bool(seen.all()):
-        seen = seen if seen.shape == value.shape else xp.concat([seen, seen], axis=1)
-        value = xp.where(seen, value, 0.0)
+        seen = seen if seen.shape == squared.shape else xp.concat([seen, seen], axis=1)
         squared = xp.where(seen, squared, UNSEEN_WIDE if camera.model.wide else UNSEEN)
-        jacobian = xp.where(seen[:, None], jacobian, 0.0)
-    return _Residuals(value, squared, jacobian, xp.concat([o.up_weight, o.latitude_weight], axis=1))
+        rows = xp.where(seen[:, None], rows, 0.0)
+    return _Residuals(rows, squared, xp.concat([o.up_weight, o.latitude_weight], axis=1))

@@ -26,12 +26,17 @@ def search(problem: Problem, start: State, options: FitOptions) -> Solution:
     if spent and options.gradient != "unrolled" and not bool(progress.converged.all()):
         with no_gradients():
             solution = _again(problem, start, solution, options.max_iterations)
-    if options.gradient == "implicit":
-        # Only torch has derivatives; nobody else is to import it.
-        from geocalib.solver.implicit import attach_gradients
+    return differentiable(problem, solution, options)
 
-        return replace(solution, state=attach_gradients(problem, solution.state))
-    return solution
+
+def differentiable(problem: Problem, solution: Solution, options: FitOptions) -> Solution:
+    """With implicit gradients, where the options ask for them."""
+    if options.gradient != "implicit":
+        return solution
+    # Only torch has derivatives; nobody else is to import it.
+    from geocalib.solver.implicit import attach_gradients
+
+    return replace(solution, state=attach_gradients(problem, solution.state))
 
 
 def _approach(

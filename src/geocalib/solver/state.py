@@ -12,6 +12,7 @@ from geocalib.arrays import (
     cast,
     clip,
     detach,
+    inverse_root,
     namespace,
     replace_rows,
     unstack,
@@ -160,8 +161,8 @@ class Frame:
         gravity, log_f, distortion, c = state.gravity, state.log_f, state.distortion, state.c
         log_stretch, xp = state.log_stretch, namespace(state.gravity)
         if self.free.gravity:
-            length = xp.linalg.vector_norm(time_step, axis=1, keepdims=True)
-            gravity = self.move(gravity, time_step * (LONGEST_STEP / clip(length, LONGEST_STEP)))
+            square = clip((time_step * time_step).sum(1)[:, None], LONGEST_STEP**2)
+            gravity = self.move(gravity, time_step * (LONGEST_STEP * inverse_root(square)))
         at = 0
         if self.free.focal:
             moved = log_f + clip(camera_step[:, 0], -LONGEST_STEP, LONGEST_STEP)
