@@ -81,9 +81,13 @@ def load_engine(
         return TorchEngine(networks.load_network(weights), place, compile)
     if compile:
         raise ConfigError("compile needs the engine torch")
+    from geocalib.pipeline.onnx_session import open_networks
+
+    networks = open_networks(weights, device)
+    # Not before: what is around a network is imported by others while it is opened.
     from geocalib.pipeline.onnx_engine import OnnxEngine
 
-    return OnnxEngine(weights, device)
+    return OnnxEngine.of(networks, device)
 
 
 def choose(weights: str | Path, device: str) -> Literal["onnx", "torch"]:
