@@ -6,7 +6,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -22,6 +22,7 @@ from geocalib.pipeline.calibrator import Calibrator
 from geocalib.pipeline.journal import Journal
 from geocalib.pipeline.kept import Kept, write_as
 from geocalib.pipeline.request import CameraModel, Format, Network, Request
+from geocalib.records import dataclass
 from geocalib.result.calibration import OUTLIER, Calibration, Failure, Outcome
 from geocalib.sets.shelf import clear
 

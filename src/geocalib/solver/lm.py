@@ -3,7 +3,7 @@ component stops by itself."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from geocalib.arrays import (
     Array,
@@ -17,6 +17,7 @@ from geocalib.arrays import (
     row_max,
 )
 from geocalib.geometry.tensors import map_tensors
+from geocalib.records import dataclass
 from geocalib.solver.coupling import to_cameras
 from geocalib.solver.objective import Evaluation, Problem
 from geocalib.solver.observations import Observations
