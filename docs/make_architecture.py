@@ -41,6 +41,7 @@ STORY = {
     "cameras": "one module per model",
     "chances": "how likely chance is",
     "arrays": "NumPy and torch alike",
+    "records": "quick dataclasses",
     "errors": "one class per failure",
 }
 """What each package is for."""

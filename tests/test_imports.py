@@ -91,7 +91,7 @@ def test_nothing_imports_the_command_line(packages: Graph) -> None:
 
 @pytest.mark.parametrize("package", ["cameras", "geometry", "solver"])
 def test_mathematics_knows_neither_files_nor_networks(packages: Graph, package: str) -> None:
-    assert packages[package] <= {"arrays", "cameras", "geometry", "errors"}
+    assert packages[package] <= {"arrays", "cameras", "geometry", "errors", "records"}
 
 
 def test_networks_know_no_photos(packages: Graph) -> None:

@@ -15,7 +15,7 @@ from geocalib.cameras import get_model
 from geocalib.errors import ConfigError
 from geocalib.evaluation.answers import truth_of
 from geocalib.evaluation.datasets import Sample
-from geocalib.evaluation.starts import starts_study
+from geocalib.evaluation.starts import DAMPINGS, STEPS, descent_study, starts_study
 from geocalib.geometry.fields import Fields, perspective_field
 from geocalib.imaging import ImageSource, InputSpec, prepare, read_photo
 from geocalib.result.calibration import Outcome
@@ -56,13 +56,17 @@ class Exact:
         return replace(answer, camera=camera, sigma=sigma, fields=Fields(up, latitude, ones, ones))
 
 
-def test_starts(tmp_path: Path) -> None:
+def two_and_one_that_is_gone(folder: Path) -> list[Sample]:
     samples = [
-        sample(str(save_picture(tmp_path / f"{i}.png", SIZE)), roll_deg=roll, vfov_deg=vfov)
+        sample(str(save_picture(folder / f"{i}.png", SIZE)), roll_deg=roll, vfov_deg=vfov)
         for i, (roll, vfov) in enumerate([(10.0, 50.0), (-20.0, 70.0)])
     ]
     samples = [replace(s, width=SIZE[0], height=SIZE[1], pitch_deg=5.0) for s in samples]
-    samples.append(replace(samples[0], image=tmp_path / "gone.png"))
+    return [*samples, replace(samples[0], image=folder / "gone.png")]
+
+
+def test_starts(tmp_path: Path) -> None:
+    samples = two_and_one_that_is_gone(tmp_path)
     count: list[int] = []
     study = starts_study(
         Exact(samples), samples, ["trivial", "heuristic", "ransac"], done=lambda: count.append(1)
@@ -82,6 +86,24 @@ def test_starts(tmp_path: Path) -> None:
     assert steps.keys() == {label for label in rows if label.endswith("fit")}
     assert all(1 <= int(count) <= 30 for count in steps.values())
     assert rows["ransac alone"]["vfov"][:2].max() < 3
+
+
+def test_a_fit_descends_step_by_step(tmp_path: Path) -> None:
+    samples = two_and_one_that_is_gone(tmp_path)
+    study = descent_study(Exact(samples), samples)
+    rows = {label: report.errors for label, report in study.rows if report is not None}
+    assert len(rows) == len(STEPS) + 1 + len(DAMPINGS)
+    steps = {label: int(count) for label, count in study.beside["median steps"].items()}
+    for count in STEPS:
+        label = f"at most {count} step" + "s" * (count > 1)
+        assert steps[label] <= count
+        assert rows[label]["vfov"][2] == np.inf
+    one, two = (rows[label]["gravity"][:2].max() for label in ("at most 1 step", "at most 3 steps"))
+    assert one > 10 * two
+    for label in ("at most 30 steps, damping 0.1", "damping 0.001 first", "damping 10 first"):
+        np.testing.assert_allclose(rows[label]["gravity"][:2], 0, atol=1e-3)
+        np.testing.assert_allclose(rows[label]["vfov"][:2], 0, atol=1e-3)
+    assert steps["damping 10 first"] > steps["damping 0.001 first"]
 
 
 def test_weights_whose_field_is_not_exact() -> None:

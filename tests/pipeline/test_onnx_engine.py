@@ -19,7 +19,7 @@ from geocalib.geometry.gravity import from_roll_pitch
 from geocalib.nets import catalogue
 from geocalib.nets.catalogue import weights_file
 from geocalib.nets.weights import load_network
-from geocalib.pipeline import onnx_engine
+from geocalib.pipeline import onnx_session
 from geocalib.pipeline.onnx_engine import Floats, OnnxEngine
 from geocalib.pipeline.torch_engine import TorchEngine
 from geocalib.synthetic import render_scene
@@ -183,7 +183,7 @@ class TestFiles:
 class TestDevices:
     @pytest.mark.parametrize("name", ["tpu", "cpu:1", "cuda", "cuda:0", ""])
     def test_a_device_that_is_not_there(self, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-        monkeypatch.setattr(onnx_engine, "available", lambda: ["CPUExecutionProvider"])
+        monkeypatch.setattr(onnx_session, "available", lambda: ["CPUExecutionProvider"])
         with pytest.raises(ConfigError, match=f"no device '{name}' here; use auto or one of: cpu"):
             OnnxEngine(device=name)
 

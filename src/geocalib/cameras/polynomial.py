@@ -6,11 +6,10 @@ radial) or in x = theta (kannala_brandt).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from geocalib.arrays import Array, clip, detach, namespace, no_gradients, tiny
 from geocalib.cameras.base import Parameters
 from geocalib.cameras.newton import Error, bracketed_newton, last_step, tolerance
+from geocalib.records import dataclass
 
 EDGE = 1 - 1e-5
 """Where a radius outside the domain is held, relative to the domain's end."""

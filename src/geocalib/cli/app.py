@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from copy import copy
 from functools import partial
@@ -112,7 +113,12 @@ def main() -> None:
     # With python -W somebody wants to know.
     if not sys.warnoptions:
         streams.hush_libraries()
-    _only(sys.argv[1:2])(prog_name="geocalib")
+    try:
+        _only(sys.argv[1:2])(prog_name="geocalib")
+    finally:
+        # Python ends with a search for garbage in all that was imported, and a process that ends
+        # needs none: what is frozen is not searched.
+        gc.freeze()
 
 
 def _only(names: list[str]) -> typer.Typer:

@@ -6,7 +6,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -17,11 +17,13 @@ from geocalib.cli.pictures import is_drawn, save
 from geocalib.errors import CameraError, ConfigError, GeoCalibError
 from geocalib.files import Guard, is_special, locked
 from geocalib.formats import json_lines
+from geocalib.lines.opencv import opencv
 from geocalib.pipeline.answers import calibrated
 from geocalib.pipeline.calibrator import Calibrator
 from geocalib.pipeline.journal import Journal
 from geocalib.pipeline.kept import Kept, write_as
-from geocalib.pipeline.request import CameraModel, Format, Network, Request
+from geocalib.pipeline.request import CameraModel, Format, Lines, Network, Request
+from geocalib.records import dataclass
 from geocalib.result.calibration import OUTLIER, Calibration, Failure, Outcome
 from geocalib.sets.shelf import clear
 
@@ -98,6 +100,9 @@ def _stream(
     resume_in: Path | None = None,
 ) -> Tally:
     """Hand every answer on as it comes; failures are listed in the end, one line each."""
+    # Now, while the network is being opened: all would wait for it afterwards.
+    if job.request.lines is not Lines.OFF:
+        opencv()
     answers = calibrated(
         job.images,
         job.missing,
@@ -137,6 +142,10 @@ def _stream(
 @contextmanager
 def _table() -> Iterator[Take]:
     """A table in the end, also of a run that was interrupted."""
+    # Now, while the network is being opened: all would wait for it afterwards.
+    import rich.console
+    import rich.table  # noqa: F401
+
     rows: list[report.Row] = []
     try:
         yield lambda outcome: rows.append(report.row(outcome))

@@ -80,6 +80,10 @@ def command(
             metavar="LIST", help=f"Also from these starts: {', '.join(get_args(STARTS))}."
         ),
     ] = "",
+    descent: Annotated[
+        bool,
+        typer.Option("--descent", help="Also with fewer steps of the fit, and other dampings."),
+    ] = False,
     split_by: Annotated[
         str, typer.Option(metavar="LIST", help=f"Errors by {', '.join(get_args(SPLITS))}.")
     ] = "magnification",
@@ -131,6 +135,7 @@ def command(
         told,
         counts,
         starts,
+        descent,
         splits,
         rig,
         lines.value,

@@ -7,10 +7,10 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from geocalib.files.image_files import EXPORT, IMAGE_SUFFIXES, is_raw, why_not_a_file
+from geocalib.records import dataclass
 
 DRAWING = ".geocalib.png"
 """The end of the names of our own drawings, which are not taken for photographs."""

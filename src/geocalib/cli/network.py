@@ -28,7 +28,7 @@ def begin(network: Network) -> Callable[[], Calibrator]:
     if recipe.certain:
         # Two threads that import get in each other's way; to open the network is one thread's work
         # that leaves Python alone.
-        import geocalib.pipeline.onnx_engine  # noqa: F401
+        import geocalib.pipeline.onnx_session  # noqa: F401
     return partial(_finish, Loading(recipe))
 
 

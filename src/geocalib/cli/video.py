@@ -7,7 +7,7 @@ import os
 import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,6 +18,7 @@ from geocalib.cli.options import Device, Overwrite, Weights
 from geocalib.errors import ConfigError, FormatError, OutputError, VideoError
 from geocalib.files import Guard, is_special, locked
 from geocalib.pipeline.request import CameraModel, Network, Request
+from geocalib.records import dataclass
 
 if TYPE_CHECKING:
     from geocalib.pipeline.calibrator import Calibrator

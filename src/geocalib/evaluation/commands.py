@@ -22,7 +22,7 @@ from geocalib.evaluation.report import Report, Split, leak
 from geocalib.evaluation.rig_study import mounted, rig_study
 from geocalib.evaluation.run import PLAIN, Calibrates, Setting, Told, evaluate
 from geocalib.evaluation.site_pages import SiteReport
-from geocalib.evaluation.starts import starts_study
+from geocalib.evaluation.starts import descent_study, starts_study
 from geocalib.evaluation.studies import (
     Study,
     joint_study,
@@ -64,6 +64,8 @@ class Plan:
     known: Sequence[Told] = ()
     images_per_fit: Sequence[int] = ()
     initial: Sequence[Initial] = ()
+    descent: bool = False
+    """Also with fewer steps of the fit, and with another first damping."""
     split_by: Sequence[Split] = ("magnification",)
     rig: bool = False
     """Also with the cameras of each rig together."""
@@ -260,6 +262,11 @@ def _studies(asked: _Asked, name: str, samples: Sequence[Sample], plan: Plan) ->
                     name=name,
                     done=done,
                 )
+            )
+    if plan.descent:
+        with asked.bar(f"{name}, steps", samples) as done:
+            studies.append(
+                descent_study(asked.calibrator, samples, plan.camera_model, name=name, done=done)
             )
     return studies
 

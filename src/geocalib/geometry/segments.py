@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
 from geocalib.arrays import Array, namespace, unstack
 from geocalib.geometry.tensors import map_tensors
+from geocalib.records import dataclass
 
 STRETCHES = 12
 """Along an edge, in which its points are averaged."""

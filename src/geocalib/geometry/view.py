@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from geocalib.cameras.camera import Camera
+from geocalib.records import dataclass
 
 
 @dataclass(frozen=True)

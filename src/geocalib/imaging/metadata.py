@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from PIL import Image
 from PIL.ExifTags import IFD, Base
+
+from geocalib.records import dataclass
 
 LENS_TAGS = frozenset(
     {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +11,7 @@ from PIL import Image
 from geocalib.errors import ImageError
 from geocalib.geometry.view import View
 from geocalib.imaging.read import Photo
+from geocalib.records import dataclass
 
 
 @dataclass(frozen=True)

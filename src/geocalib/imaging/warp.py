@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
 import cv2
@@ -29,6 +29,7 @@ from geocalib.errors import CameraError, ImageError
 from geocalib.geometry.fields import pixel_grid
 from geocalib.geometry.gravity import to_roll_pitch, world_from_camera
 from geocalib.imaging.read import ImageSource, read_photo
+from geocalib.records import dataclass
 
 LARGEST_GROWTH = 4.0
 """Most pixels of the new picture for one of the old."""

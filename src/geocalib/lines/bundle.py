@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from geocalib.geometry.segments import Segments
 from geocalib.geometry.tensors import map_tensors
 from geocalib.lines.unknowns import Array
+from geocalib.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ stretches along it. The arc that they form is the bend: one number, the sagitta.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from geocalib.geometry.segments import STRETCHES, Curves
 from geocalib.lines.chains import Indices, chains
 from geocalib.lines.edges import Array, profiles, steepest
 from geocalib.lines.opencv import opencv
+from geocalib.records import dataclass
 
 STEP = 2.5
 """Pixels between points."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from geocalib.lines.evidence import support
 from geocalib.lines.minimise import Problem, levelled, minimise
 from geocalib.lines.search import MOST, Landscape, peaks
 from geocalib.lines.unknowns import Array, Guess, Layout
+from geocalib.records import dataclass
 
 REPEATS = 4.0
 """Segments that say what one independent segment would."""

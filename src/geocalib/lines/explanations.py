@@ -10,7 +10,7 @@ be anything. How much each counts was measured (``docs/lines.md``).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from geocalib.lines.prior import Prior
 from geocalib.lines.system import Arrow
 from geocalib.lines.unknowns import Array, Guess, Layout
 from geocalib.lines.worlds import THIRD, unlocked, with_extra
+from geocalib.records import dataclass
 from geocalib.result.lines import Verdict
 
 # Fitted to crops of the validation panoramas and to the first half of photographs (``evaluation.

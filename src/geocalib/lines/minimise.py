@@ -6,7 +6,7 @@ The cost is twice the prior's and the segments' negative log likelihood, the lat
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -18,6 +18,7 @@ from geocalib.lines.prior import Prior, Pull
 from geocalib.lines.residuals import Sight, directions_of, look, moves_of
 from geocalib.lines.system import Arrow, assembled, reduced
 from geocalib.lines.unknowns import Array, Flags, Guess, Images, Layout, cross, times, unit
+from geocalib.records import dataclass
 
 Rows = TypeVar("Rows", Guess, "Evaluation", Pull, Arrow)
 

@@ -10,11 +10,11 @@ vanishing point a segment's sigma is large: there everything points at it, and t
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
 from geocalib.lines.unknowns import Array, Flags
+from geocalib.records import dataclass
 
 CLUTTER = 0.4
 """Share of segments that belong to no direction, beforehand."""

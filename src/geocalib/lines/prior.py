@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from geocalib.geometry.fields import ALONG_PITCH, CX, LOG_F, Free
 from geocalib.geometry.gravity import tangent_basis
 from geocalib.lines.system import Arrow
 from geocalib.lines.unknowns import Array, Guess, Layout, powers, times
+from geocalib.records import dataclass
 from geocalib.result.calibration import Calibration
 from geocalib.solver import coupling as solver
 from geocalib.solver.coupling import Coupling

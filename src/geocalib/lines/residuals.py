@@ -18,7 +18,6 @@ gravity moves along a tangent e, a heading goes with it: dh = -(e . h) g.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,6 +27,7 @@ from geocalib.cameras.base import CameraModel
 from geocalib.geometry.fields import Free
 from geocalib.lines.bundle import Bundle
 from geocalib.lines.unknowns import Array, Flags, Images, cross
+from geocalib.records import dataclass
 
 NOTHING = 1e-60
 """A square of pixels that keeps divisions finite where no direction is seen."""

@@ -12,7 +12,6 @@ The comb of the edge (``curves``) sums the deviations up to their sagitta.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -22,6 +21,7 @@ from geocalib.cameras.camera import Camera
 from geocalib.geometry.fields import Free
 from geocalib.geometry.segments import Curves
 from geocalib.lines.unknowns import cross
+from geocalib.records import dataclass
 
 
 @dataclass(frozen=True)

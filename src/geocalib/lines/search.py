@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ from geocalib.lines.mixture import CLUTTER, noise_model, weigh
 from geocalib.lines.prior import Prior, given_log_f, log_f_sigma, student_cost, student_weight
 from geocalib.lines.residuals import Optics
 from geocalib.lines.unknowns import Array, Guess, Images, Layout, compass, level_frame
+from geocalib.records import dataclass
 
 FOCALS = 15
 """Focal lengths tried."""

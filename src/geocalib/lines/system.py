@@ -9,11 +9,10 @@ hundreds.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from geocalib.lines.unknowns import Array, Layout, times
+from geocalib.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ camera, or a gravity up to a known rotation.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from geocalib.cameras.camera import Camera
 from geocalib.geometry.fields import Free
 from geocalib.geometry.gravity import move, tangent_basis
 from geocalib.geometry.tensors import map_tensors
+from geocalib.records import dataclass
 from geocalib.solver.coupling import Coupling
 from geocalib.solver.state import Frame
 

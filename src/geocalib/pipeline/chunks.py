@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
 from geocalib.errors import GeoCalibError, ImageError
@@ -13,6 +13,7 @@ from geocalib.pipeline.predict import Seen
 from geocalib.pipeline.prepare import path_of
 from geocalib.pipeline.rotation import Mode
 from geocalib.pipeline.solve import Task
+from geocalib.records import dataclass
 from geocalib.result.calibration import Failure
 
 Photo = TypeVar("Photo")

@@ -8,7 +8,6 @@ from __future__ import annotations
 import ctypes
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from geocalib.errors import GET_TORCH, ConfigError, MissingPackageError
 from geocalib.nets.catalogue import PACKAGES, is_here
 from geocalib.nets.onnx_names import SUFFIX
+from geocalib.records import dataclass
 
 if TYPE_CHECKING:
     from geocalib.pipeline.onnx_engine import OnnxEngine
@@ -81,9 +81,13 @@ def load_engine(
         return TorchEngine(networks.load_network(weights), place, compile)
     if compile:
         raise ConfigError("compile needs the engine torch")
+    from geocalib.pipeline.onnx_session import open_networks
+
+    opened = open_networks(weights, device)
+    # Not before: what is around a network is imported by others while it is opened.
     from geocalib.pipeline.onnx_engine import OnnxEngine
 
-    return OnnxEngine(weights, device)
+    return OnnxEngine.of(opened, device)
 
 
 def choose(weights: str | Path, device: str) -> Literal["onnx", "torch"]:

@@ -10,7 +10,6 @@ import hashlib
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from geocalib.files import replacing
 from geocalib.files.guard import MEND
 from geocalib.files.snapshot import Glance, glance, snapshot, unchanged
 from geocalib.formats import json_lines
+from geocalib.records import dataclass
 from geocalib.result.calibration import OUTLIER, Outcome, read_outcome
 from geocalib.result.schema import PHOTO, SCHEMA
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from geocalib.nets.catalogue import identify
 from geocalib.pipeline.journal import Journal, Record, check_record, request_of
 from geocalib.pipeline.request import Format, Network, Request
 from geocalib.priors.sidecar import sidecar_path
+from geocalib.records import dataclass
 
 OPTIONS = {"vfov_deg": "fov", "roll_deg": "roll", "pitch_deg": "pitch"}
 """What fields of a request are called on the command line, where that differs."""

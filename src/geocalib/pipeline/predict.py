@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -20,6 +19,7 @@ from geocalib.pipeline.prepare import Prepared, prepare
 from geocalib.pipeline.rotation import Look, Mode, Pictures, look_all_ways, look_upright
 from geocalib.priors.enabled import File
 from geocalib.priors.photos import Opinion
+from geocalib.records import dataclass
 from geocalib.result.calibration import Failure
 from geocalib.result.trust import BLANK
 

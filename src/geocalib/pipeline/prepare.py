@@ -6,7 +6,6 @@ Nothing here knows of networks but what one wants to see.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +17,7 @@ from geocalib.imaging import ImageSource, InputSpec, is_blank, read_photo
 from geocalib.imaging import prepare as prepare_photo
 from geocalib.lines.detect import SHORT_SIDE, detect
 from geocalib.priors.enabled import File
+from geocalib.records import dataclass
 from geocalib.result.calibration import Failure
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from geocalib.cameras.base import CameraModel
 from geocalib.errors import ConfigError, CouplingError
@@ -15,6 +15,7 @@ from geocalib.pipeline.rotation import AnyRotation, Mode, mode_of
 from geocalib.pipeline.solve import KeepFields, Task
 from geocalib.priors.crop import CropLike
 from geocalib.priors.enabled import EnabledPriors, UsualPrior
+from geocalib.records import dataclass
 from geocalib.result.trust import UNTRAINED
 from geocalib.solver import Rig
 from geocalib.solver.coupling import Coupling, couple

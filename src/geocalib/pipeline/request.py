@@ -7,13 +7,13 @@ Light on purpose: importing it takes no time, so that what is wrong with a reque
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from geocalib.errors import ConfigError
 from geocalib.geometry.conventions import VFOV_RANGE_DEG
 from geocalib.pipeline.engines import settle
+from geocalib.records import dataclass
 
 ALL_IMAGES = "all"
 """Says that one camera took all images."""

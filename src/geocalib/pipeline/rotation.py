@@ -9,7 +9,7 @@ and keep the one that leaves the camera least uncertain.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, get_args
 
 import numpy as np
@@ -21,6 +21,7 @@ from geocalib.geometry import gravity as sphere
 from geocalib.geometry.fields import Fields
 from geocalib.nets.glance import TURNS, standing
 from geocalib.priors.enabled import LEVEL
+from geocalib.records import dataclass
 from geocalib.solver import FitOptions, fit
 
 Mode = Literal["auto", "on", "off"]

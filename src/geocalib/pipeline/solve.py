@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 from typing import Literal
 
@@ -18,6 +18,7 @@ from geocalib.lines.turned import sharpened
 from geocalib.pipeline.predict import Seen
 from geocalib.priors.enabled import EnabledPriors, File, started
 from geocalib.priors.inform import informed
+from geocalib.records import dataclass
 from geocalib.result.calibration import Calibration, Failure, Outcome
 from geocalib.solver import FitOptions, FitResult, Rig, fit
 from geocalib.solver.field_errors import FieldErrors

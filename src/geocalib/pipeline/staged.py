@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -23,6 +23,7 @@ from geocalib.pipeline.prepare import Prepared, prepare
 from geocalib.pipeline.question import Question
 from geocalib.pipeline.solve import solve
 from geocalib.pipeline.workers import Workers
+from geocalib.records import dataclass
 from geocalib.result.calibration import Failure, Outcome
 
 PIECE = 8

@@ -18,7 +18,7 @@ POOLS = (
     "OPENCV_FOR_THREADS_NUM",
 )
 """What the libraries ask the environment as they are loaded. The first is asked by our own engine
-(``geocalib.pipeline.onnx_engine``) and by torch as well."""
+(``geocalib.pipeline.onnx_session``) and by torch as well."""
 
 QUOTA = Path("/sys/fs/cgroup/cpu.max")
 """Where Linux tells a container how much of the machine it may use."""

@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NoReturn
 
 from geocalib.arrays import is_array
 from geocalib.errors import FormatError
+from geocalib.records import dataclass
 
 
 class Scalar(StrEnum):

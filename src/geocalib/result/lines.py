@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from typing import Protocol
 
 from geocalib.arrays import Array, cast, namespace
 from geocalib.geometry.segments import Segments
+from geocalib.records import dataclass
 
 CLUTTER = -1
 """The kind of a segment that belongs to no direction."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from geocalib.records import dataclass
 
 CONTRADICTION = 3.0
 """Sigmas: of good sensors and good pictures one pair in 370 is further apart."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from geocalib.arrays import Array, as_doubles
 from geocalib.cameras import Camera, get_model
 from geocalib.cameras.exchange import LONGEST_SIDE
 from geocalib.errors import CameraError, FormatError
+from geocalib.records import dataclass
 from geocalib.result.layout import Place, read
 from geocalib.result.lines import Lines, Verdict
 from geocalib.result.older import upgraded

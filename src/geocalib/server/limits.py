@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from geocalib.records import dataclass
 
 MEGA = 10**6
 

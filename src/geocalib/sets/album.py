@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -22,6 +21,7 @@ from geocalib.geometry.segments import Segments
 from geocalib.geometry.view import View
 from geocalib.lines.turned import sharpened
 from geocalib.priors.enabled import File
+from geocalib.records import dataclass
 from geocalib.result.calibration import OUTLIER, Calibration, Failure, Outcome
 from geocalib.sets.leaf import Leaf
 from geocalib.sets.outliers import FEWEST, Verdict, judge, silent

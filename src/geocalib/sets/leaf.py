@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from geocalib.arrays import Array
@@ -14,6 +13,7 @@ from geocalib.geometry.segments import Curves, Segments
 from geocalib.geometry.tensors import named_tensors
 from geocalib.imaging.metadata import Metadata
 from geocalib.priors.enabled import File
+from geocalib.records import dataclass
 from geocalib.solver.given import Mapping as PixelMapping
 from geocalib.solver.observations import Observations
 from geocalib.solver.plane import Plane

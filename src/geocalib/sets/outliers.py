@@ -9,12 +9,12 @@ as the belief that few images do not overturn. What is too far away to be chance
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
 from geocalib.arrays import Array, diagonal, inverse_root
 from geocalib.chances import beyond
+from geocalib.records import dataclass
 
 FALSE_ALARM = 1e-4
 """Probability that an image of the same camera is called an outlier."""

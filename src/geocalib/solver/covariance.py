@@ -9,8 +9,6 @@ complement in time and memory linear in the number of images.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from geocalib.arrays import (
     Array,
     diagonal,
@@ -21,6 +19,7 @@ from geocalib.arrays import (
     no_gradients,
 )
 from geocalib.geometry import gravity as sphere
+from geocalib.records import dataclass
 from geocalib.solver.coupling import Arrow, Coupling
 from geocalib.solver.objective import Problem, estimated_scale
 from geocalib.solver.residuals import Information

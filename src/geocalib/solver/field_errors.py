@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from geocalib.cameras.base import CameraModel
 from geocalib.cameras.legacy import LegacySimpleRadial, without_legacy
 from geocalib.cameras.simple_radial import SimpleRadial
+from geocalib.records import dataclass
 from geocalib.solver.given import Given
 from geocalib.solver.result import FitResult
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from geocalib.arrays import Array, as_array, as_doubles
 from geocalib.cameras.base import CameraModel
 from geocalib.cameras.camera import Camera
 from geocalib.errors import PriorError
 from geocalib.geometry.view import View
+from geocalib.records import dataclass
 from geocalib.solver.angles import focal_of_view, known_gravity, known_view
 from geocalib.solver.coupling import Coupling
 from geocalib.solver.priors import Known, Prior, gather_priors, gravity_sigma_width, rows

@@ -8,11 +8,12 @@ be mapped from a file; a few images of them are looked at at a time.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from geocalib.arrays import Array, double, inference, namespace, quiet, unstack, zeros
 from geocalib.cameras.base import CameraModel
 from geocalib.geometry.fields import ALONG_PITCH, LOG_F, Fields
+from geocalib.records import dataclass
 from geocalib.solver.coupling import couple
 from geocalib.solver.covariance import estimate_uncertainty
 from geocalib.solver.fit import clean_fields, frame_of, gather_result

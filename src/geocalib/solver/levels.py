@@ -50,7 +50,7 @@ def find(
         return solution, estimate_uncertainty(problem, solution.state.detach())
     with no_gradients():
         in_few = replace(problem, observations=coarse)
-        rough = minimise(in_few, start, most // 2, little=ROUGH**2 * scale)
+        rough = minimise(in_few, start, most // 2, options.damping, ROUGH**2 * scale)
         solution, uncertainty = _settled(problem, rough)
         left = ~solution.progress.converged
         if bool(left.any()):

@@ -3,7 +3,7 @@ component stops by itself."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from geocalib.arrays import (
     Array,
@@ -17,12 +17,14 @@ from geocalib.arrays import (
     row_max,
 )
 from geocalib.geometry.tensors import map_tensors
+from geocalib.records import dataclass
 from geocalib.solver.coupling import to_cameras
 from geocalib.solver.objective import Evaluation, Problem
 from geocalib.solver.observations import Observations
+from geocalib.solver.options import DAMPING_START
 from geocalib.solver.state import State
 
-DAMPING_START, DAMPING_FACTOR = 0.1, 10.0
+DAMPING_FACTOR = 10.0
 DAMPING_MOST = 1e2
 DAMPING_LEAST = {32: 1e-6, 64: 1e-9}
 """By the bits of the fields' numbers. Single precision needs the larger floor; in double, strongly

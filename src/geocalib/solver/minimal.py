@@ -13,11 +13,11 @@ F = f^2:
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
 from geocalib.arrays import Array, as_array, clip, double, inverse_root, namespace, unstack
+from geocalib.records import dataclass
 from geocalib.solver.observations import Observations
 
 HYPOTHESES = 256

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from geocalib.arrays import (
     Array,
@@ -20,6 +20,7 @@ from geocalib.arrays import (
 from geocalib.cameras.camera import Camera
 from geocalib.geometry import gravity as sphere
 from geocalib.geometry.fields import Free
+from geocalib.records import dataclass
 from geocalib.solver.coupling import Arrow, Coupling, assemble_vector, damped
 from geocalib.solver.observations import Observations
 from geocalib.solver.priors import Knowledge, Priors

@@ -8,11 +8,12 @@ at the equally weighted mean of its pixels, with the sum of their confidences.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from geocalib.arrays import Array, clip, counting, detach, namespace, tiny, unstack, zeros
 from geocalib.geometry.fields import Fields, pixel_grid
 from geocalib.geometry.tensors import map_tensors
+from geocalib.records import dataclass
 
 STRAY = 0.15
 """Latitudes further than this (radians) from their cell's mean are strays that hardly count."""

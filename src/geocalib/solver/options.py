@@ -11,6 +11,8 @@ from geocalib.geometry.conventions import HUBER_THRESHOLD
 Initial = Literal["trivial", "heuristic", "ransac"]
 Gradient = Literal["none", "unrolled", "implicit"]
 
+DAMPING_START = 0.1
+
 
 @dataclass(frozen=True)
 class FitOptions:
@@ -23,6 +25,8 @@ class FitOptions:
     huber: float | None = HUBER_THRESHOLD
     """Residual norm beyond which the cost grows linearly; None: plain squares."""
     max_iterations: int = 30
+    damping: float = DAMPING_START
+    """The first one, relative to the curvature; later ones follow from how steps turn out."""
     confidence_scale: float | None = None
     """s^2, which turns confidences into information (E / s^2). None: from the residuals."""
     gradient: Gradient = "none"
@@ -33,7 +37,7 @@ class FitOptions:
             if getattr(self, name) not in choices:
                 known = ", ".join(choices)
                 raise ConfigError(f"{name} is {getattr(self, name)!r}; known: {known}")
-        for name in ("cells", "huber", "max_iterations", "confidence_scale"):
+        for name in ("cells", "huber", "max_iterations", "damping", "confidence_scale"):
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise ConfigError(f"{name} must be positive, got {value}")

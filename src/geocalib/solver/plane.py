@@ -9,10 +9,11 @@ whatever the size and the orientation of the fields they come from.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from geocalib.arrays import Array, as_array, cast, clip, namespace, tiny, to_array
 from geocalib.cameras.camera import Camera
+from geocalib.records import dataclass
 from geocalib.solver.given import Given, Mapping
 from geocalib.solver.observations import Observations
 from geocalib.solver.priors import Prior

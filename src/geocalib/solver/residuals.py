@@ -8,7 +8,6 @@ wrong, so that no step gains by losing sight of pixels.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from geocalib.arrays import Array, clip, double, namespace, tiny
 from geocalib.cameras.camera import Camera
@@ -21,6 +20,7 @@ from geocalib.geometry.fields import (
     up_jacobian,
 )
 from geocalib.geometry.tensors import Held, map_tensors
+from geocalib.records import dataclass
 from geocalib.solver.observations import Observations
 from geocalib.solver.robust import huber as huber_kernel
 

@@ -20,7 +20,7 @@ def search(problem: Problem, start: State, options: FitOptions) -> Solution:
     order = problem.frame.model.release
     state, spent = _approach(problem, start, order, STAGE_ITERATIONS, options.max_iterations)
     with gradients_only_if(options.gradient == "unrolled"):
-        solution = minimise(problem, state, options.max_iterations - spent)
+        solution = minimise(problem, state, options.max_iterations - spent, options.damping)
     progress = replace(solution.progress, iterations=solution.progress.iterations + spent)
     solution = replace(solution, progress=progress)
     if spent and options.gradient != "unrolled" and not bool(progress.converged.all()):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from geocalib.arrays import (
     Array,
@@ -24,6 +24,7 @@ from geocalib.geometry import gravity as sphere
 from geocalib.geometry.conventions import VFOV_RANGE_DEG
 from geocalib.geometry.fields import Free
 from geocalib.geometry.tensors import map_tensors
+from geocalib.records import dataclass
 from geocalib.solver.coupling import Coupling
 
 WIDE_RADIUS = (0.02, 6.0)

@@ -1,0 +1,145 @@
+"""Networks in ONNX files, opened by ONNX Runtime.
+
+Apart from the engine that asks them, so that they can be opened before everything else is imported:
+that takes one thread a while, and leaves Python alone (``pipeline.engines.load_engine``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.resources import as_file
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import onnxruntime
+
+from geocalib.errors import ConfigError, WeightsError
+from geocalib.nets.card import CARD_KEY, WeightCard
+from geocalib.nets.catalogue import OPINION, PACKAGES, PUBLISHED, existing_file, packaged
+from geocalib.nets.onnx_names import FIELDS, IMAGE, LOGITS, MULTIPLE_KEY, SUFFIX
+from geocalib.pipeline.threads import threads
+
+PROVIDERS = {
+    "cuda": "CUDAExecutionProvider",
+    "coreml": "CoreMLExecutionProvider",
+    "openvino": "OpenVINOExecutionProvider",
+    "cpu": "CPUExecutionProvider",
+}
+"""Of ONNX Runtime, by the names of devices. "auto" tries the first and the last of them: the others
+may compute in half precision, and have to be asked for."""
+
+CUDA = {"use_tf32": "0", "cudnn_conv_algo_search": "HEURISTIC"}
+"""In full precision, and without a search for the fastest way at each new size."""
+
+ERRORS_ONLY = 3
+"""What ONNX Runtime says by itself."""
+
+
+class Opened(NamedTuple):
+    """A network, ready to run."""
+
+    session: onnxruntime.InferenceSession
+    card: WeightCard
+    multiple: int
+    """Of what the sides of its inputs are multiples."""
+
+    @property
+    def kind(self) -> str:
+        """Of the device that it runs on: a name of ``PROVIDERS``."""
+        kinds = {provider: kind for kind, provider in PROVIDERS.items()}
+        return kinds[self.session.get_providers()[0]]
+
+
+def open_networks(weights: str | Path, device: str) -> tuple[Opened, Opened | None]:
+    """The network of weights, and the second one that comes with them, if one does. All as
+    ``OnnxEngine`` takes it."""
+    with _file(weights) as path:
+        first = _open(path, device, FIELDS)
+    if isinstance(weights, str) and weights in PACKAGES:
+        resource = packaged(weights, OPINION + SUFFIX)
+        if resource.is_file():
+            with as_file(resource) as path:
+                return first, _open(path, device, (LOGITS,))
+    return first, None
+
+
+def outputs(session: onnxruntime.InferenceSession) -> list[str]:
+    """The names of what it tells."""
+    return _names(session.get_outputs())
+
+
+@contextmanager
+def _file(weights: str | Path) -> Iterator[Path]:
+    """Where the network lies."""
+    if isinstance(weights, str) and weights in PUBLISHED:
+        raise WeightsError(f"{weights} runs in torch alone: choose that engine, or other weights")
+    if not (isinstance(weights, str) and weights in PACKAGES):
+        yield existing_file(weights)
+        return
+    with as_file(packaged(weights, weights + SUFFIX)) as path:
+        yield path
+
+
+def _session(path: Path, device: str) -> onnxruntime.InferenceSession:
+    asked, _, number = device.partition(":")
+    there = [kind for kind, name in PROVIDERS.items() if name in available()]
+    if asked not in ("auto", *there) or (number and not (asked == "cuda" and number.isdecimal())):
+        raise _no_device(device, there)
+    wanted = [kind for kind in ("cuda", "cpu") if kind in there] if asked == "auto" else [asked]
+    providers = [
+        (PROVIDERS[kind], {**CUDA, "device_id": number or "0"} if kind == "cuda" else {})
+        for kind in dict.fromkeys((*wanted, "cpu"))
+    ]
+    try:
+        session = onnxruntime.InferenceSession(path, _options(), providers=providers)
+    except Exception as error:  # Its errors have no class in common.
+        raise WeightsError(
+            f"{path} is no ONNX file, or damaged; write one with geocalib export onnx"
+        ) from error
+    if asked != "auto" and session.get_providers()[0] != PROVIDERS[asked]:
+        raise _no_device(device, [kind for kind in there if kind != asked])
+    return session
+
+
+def available() -> Sequence[str]:
+    """The providers that are installed."""
+    names: Sequence[str] = onnxruntime.get_available_providers()
+    return names
+
+
+def _no_device(name: str, there: Sequence[str]) -> ConfigError:
+    return ConfigError(f"there is no device {name!r} here; use auto or one of: {', '.join(there)}")
+
+
+def _options() -> onnxruntime.SessionOptions:
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads()
+    options.inter_op_num_threads = 1
+    # Threads that wait for work in a loop would keep OpenCV and BLAS from theirs.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    # To plan which results share memory takes longer than everything else at the start, and saves
+    # none: the arena reuses it anyway.
+    options.enable_mem_reuse = False
+    options.use_deterministic_compute = True
+    options.log_severity_level = ERRORS_ONLY
+    return options
+
+
+def _open(path: Path, device: str, expected: Sequence[str]) -> Opened:
+    """expected: the first of its outputs."""
+    session = _session(path, device)
+    metadata = session.get_modelmeta().custom_metadata_map
+    multiple = metadata.get(MULTIPLE_KEY, "")
+    told = outputs(session)[: len(expected)]
+    ours = _names(session.get_inputs()) == [IMAGE] and told == list(expected)
+    if not ours or CARD_KEY not in metadata or not multiple.isdecimal():
+        raise WeightsError(f"{path} is no network of geocalib; write one with geocalib export onnx")
+    try:
+        return Opened(session, WeightCard.from_json(metadata[CARD_KEY]), int(multiple))
+    except WeightsError as error:
+        raise WeightsError(f"{path}: {error}") from error
+
+
+def _names(values: Sequence[Any]) -> list[str]:
+    return [value.name for value in values]
