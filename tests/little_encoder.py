@@ -9,20 +9,26 @@ from geocalib.nets.encoders import Recipe
 
 
 class Trunk(nn.Module):
-    """One block of the packaged encoder per level, halving convolutions included."""
+    """One layer per level: a plain one, halving ones and a block of the packaged encoder. Each
+    halving makes exports longer to follow, so the first level takes patches of 4x4 at once."""
 
     widths = (4, 8, 12, 16)
     strides = (4, 8, 16, 32)
 
     def __init__(self) -> None:
         super().__init__()
-        self.stem = _conv(3, 6, 3, stride=2)
-        kernels, expansions = (3, 5, 3, 5), (1, 1, 1, 3)
-        sizes = zip((6, *self.widths), self.widths, kernels, expansions, strict=False)
-        self.stages = nn.ModuleList(Block(a, b, kernel, 2, more) for a, b, kernel, more in sizes)
+        first, second, third, last = self.widths
+        self.stages = nn.ModuleList(
+            [
+                nn.Conv2d(3, first, 4, stride=4),
+                _conv(first, second, 5, stride=2),
+                _conv(second, third, 3, stride=2),
+                Block(third, last, kernel=5, stride=2, expansion=3),
+            ]
+        )
 
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:
-        levels = [self.stem(x)]
+        levels = [x]
         for stage in self.stages:
             levels.append(stage(levels[-1]))
         return tuple(levels[1:])

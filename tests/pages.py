@@ -19,8 +19,9 @@ from typer.testing import CliRunner, Result
 from geocalib import Camera
 from geocalib.cli.app import app
 from geocalib.geometry.gravity import from_roll_pitch
+from geocalib.nets import catalogue
 from geocalib.nets.weights import load_network
-from geocalib.pipeline import prepare, solve
+from geocalib.pipeline import engines, prepare, solve
 from geocalib.pipeline.onnx_engine import OnnxEngine
 from geocalib.synthetic import render_scene
 from shown import assert_alike
@@ -45,6 +46,8 @@ def _remembered(function: Callable[..., Any], skipped: int = 0) -> Callable[...,
 
 
 ONCE = (
+    (catalogue, "sha256_of", _remembered(catalogue.sha256_of)),
+    (engines, "load_engine", _remembered(engines.load_engine)),
     (OnnxEngine, "_run", _remembered(OnnxEngine._run, skipped=1)),
     (prepare, "detect", _remembered(prepare.detect)),
     (solve, "sharpened", _remembered(solve.sharpened)),

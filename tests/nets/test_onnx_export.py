@@ -76,7 +76,8 @@ def test_a_network_that_answers_cameras(tmp_path: Path, monkeypatch: pytest.Monk
 
     monkeypatch.setitem(encoders.RECIPES, "little", LITTLE)
     torch.manual_seed(0)
-    network = DeepCalib(LeanConfig("little", (8, 16, 32), blocks=1)).eval()
+    # Attention is in the other network.
+    network = DeepCalib(LeanConfig("little", (8, 16, 32), blocks=0)).eval()
     file = tmp_path / "little.safetensors"
     save_weights(file, network, replace(CARD, architecture="deepcalib"))
     export_onnx(file, tmp_path / "little.onnx", refer=True)

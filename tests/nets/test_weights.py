@@ -21,11 +21,12 @@ from geocalib.nets.card import WeightCard
 from geocalib.nets.catalogue import PUBLISHED, WEIGHT_NAMES
 from geocalib.nets.folding import fold_batch_norm
 from geocalib.nets.lean import LeanConfig, LeanNetwork
-from geocalib.nets.mscan import Mscan, MscanShape
+from geocalib.nets.mscan import MscanShape
 from geocalib.nets.published import PublishedNetwork, published_name
 from geocalib.nets.weights import load_network, save_weights
+from little_encoder import LITTLE
 
-LITTLE = MscanShape(widths=(4, 6, 8, 10), depths=(1, 1, 1, 1), mlp_ratios=(2, 2, 2, 2))
+LITTLE_MSCAN = MscanShape(widths=(4, 6, 8, 10), depths=(1, 1, 1, 1), mlp_ratios=(2, 2, 2, 2))
 CONFIG = LeanConfig("little", (4, 6, 32), blocks=1)
 CARD = WeightCard(
     name="mine",
@@ -43,14 +44,13 @@ CARD = WeightCard(
 @pytest.fixture(autouse=True)
 def little_networks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A small encoder, a small published network, and a folder for downloads."""
-    recipe = encoders.Recipe(lambda: Mscan(*LITTLE), (0.5,) * 3, (0.25,) * 3)
-    monkeypatch.setitem(encoders.RECIPES, "little", recipe)
+    monkeypatch.setitem(encoders.RECIPES, "little", LITTLE)
     monkeypatch.setattr(published, "PublishedNetwork", little_published)
     monkeypatch.setenv("GEOCALIB_CACHE", str(tmp_path / "cache"))
 
 
 def little_published() -> PublishedNetwork:
-    return PublishedNetwork(LITTLE, width=6, context_width=12, rank=4)
+    return PublishedNetwork(LITTLE_MSCAN, width=6, context_width=12, rank=4)
 
 
 def lived_in(network: nn.Module) -> nn.Module:
