@@ -18,7 +18,6 @@ from geocalib.priors.photos import (
     FACTOR,
     LYING,
     POWER,
-    TOO_LONG_LYING,
     TOO_LONG_UPRIGHT,
     UPRIGHT,
     WIDER,
@@ -77,9 +76,7 @@ def test_what_depends_on_the_focal_length_moves_along() -> None:
 
 
 def by_opinion(before: Calibration, opinion: Opinion) -> Calibration:
-    """By an opinion on a lying photo that is as long as such opinions are."""
-    told = replace(opinion, log_f=opinion.log_f + TOO_LONG_LYING)
-    (after,) = as_people_take_them([before], [0], None, [told])
+    (after,) = as_people_take_them([before], [0], None, [opinion])
     assert isinstance(after, Calibration)
     return after
 
@@ -116,14 +113,14 @@ def test_a_fit_and_an_opinion_are_weighed(monkeypatch: pytest.MonkeyPatch) -> No
     )
 
 
-def test_opinions_are_shortened_as_the_photo_was_held(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_opinions_on_upright_photos_are_shortened(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("LYING", "UPRIGHT"):
         monkeypatch.setattr(photos, name, [Part(1.0, 30.0, 1e3)])
     lying = unsure(1e3)
     camera = lying.camera
     upright = replace(lying, camera=replace(camera, size=np.flip(camera.size, -1)))
     assert (upright.width, upright.height) == (lying.height, lying.width)
-    for before, too_long in ((lying, TOO_LONG_LYING), (upright, TOO_LONG_UPRIGHT)):
+    for before, too_long in ((lying, 0.0), (upright, TOO_LONG_UPRIGHT)):
         opinion = Opinion(math.log(700.0), 0.1)
         (after,) = as_people_take_them([before], [0], None, [opinion])
         assert isinstance(after, Calibration)

@@ -21,16 +21,16 @@ from geocalib.geometry.conventions import FULL_FRAME_DIAGONAL
 from geocalib.geometry.fields import ALONG_PITCH, ALONG_ROLL, LOG_F
 from geocalib.result.calibration import Calibration, Outcome
 
-FACTOR = 4.5
-POWER = 1.55
+FACTOR = 3.6
+POWER = 1.42
 """Beside an opinion, a fit whose sigma of log f is s counts with FACTOR s^POWER where that is more:
 both networks saw the same photo and learnt from the same panoramas, so they err together, and the
 less sure a fit is, the more. By photographs that nobody trained on (docs/model-card.md)."""
 
-TOO_LONG_LYING = 0.05
-TOO_LONG_UPRIGHT = 0.105
-"""By how much opinions on log f are too large in photographs that were held either way: a network
-that is unsure leans to what it saw most. By the same photographs."""
+TOO_LONG_UPRIGHT = 0.15
+"""By how much opinions on log f are too large where the camera was held upright: a network that is
+unsure leans to what it saw most. By the same photographs; those of lying ones are as good as right,
+also on pictures that are no photographs of people."""
 
 WIDER = 1.22
 """The sigma of log f that a fit, an opinion and half of the mixture leave is up to this many times
@@ -107,7 +107,7 @@ def as_people_take_them(
             if opinion is None:
                 outcome = _pulled(outcome, parts)
             else:
-                too_long = TOO_LONG_UPRIGHT if upright else TOO_LONG_LYING
+                too_long = TOO_LONG_UPRIGHT if upright else 0.0
                 mended = replace(opinion, log_f=opinion.log_f - too_long)
                 outcome = _weighed(outcome, mended, _halved(parts))
         answers.append(outcome)
