@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -88,3 +90,22 @@ def test_what_only_torch_can(monkeypatch: pytest.MonkeyPatch) -> None:
         Calibrator(compile=True, engine="onnx")
     with pytest.raises(ConfigError, match="engine is 'jax'; known: auto, onnx, torch"):
         Calibrator(engine="jax")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("engine", "library"), [("auto", "onnxruntime"), ("torch", "numpy")])
+def test_what_two_threads_need_is_imported_before_the_second_begins(
+    engine: str, library: str
+) -> None:
+    script = f"""
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from geocalib.pipeline.engines import Loading, Recipe
+
+def submit(pool, work):
+    assert {library!r} in sys.modules
+
+assert {library!r} not in sys.modules
+ThreadPoolExecutor.submit = submit
+Loading(Recipe("large", {engine!r}, "auto"))
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)

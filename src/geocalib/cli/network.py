@@ -24,12 +24,7 @@ def load(network: Network) -> Calibrator:
 def begin(network: Network) -> Callable[[], Calibrator]:
     """Begin to load the network, which takes as long as to import what is around it. What is
     returned waits for it, and gives the calibrator."""
-    recipe = Recipe(network.weights, network.engine.value, network.device)
-    if recipe.certain:
-        # Two threads that import get in each other's way; to open the network is one thread's work
-        # that leaves Python alone.
-        import geocalib.pipeline.onnx_session  # noqa: F401
-    return partial(_finish, Loading(recipe))
+    return partial(_finish, Loading(Recipe(network.weights, network.engine.value, network.device)))
 
 
 def _finish(loading: Loading) -> Calibrator:

@@ -53,6 +53,12 @@ class Loading:
 
     def __init__(self, recipe: Recipe) -> None:
         self.recipe = recipe
+        # First, as two threads that import one library at once may each find half of it. To open
+        # the network is one thread's work, which leaves Python alone.
+        if recipe.engine == "torch":
+            import numpy  # noqa: F401
+        else:
+            import geocalib.pipeline.onnx_session  # noqa: F401
         with_one = ThreadPoolExecutor(1, "geocalib-engine")
         self._engine = with_one.submit(recipe.load)
         with_one.shutdown(wait=False)
