@@ -16,7 +16,6 @@ from torch.nn import functional
 
 from geocalib.cameras import Camera
 from geocalib.errors import ConfigError
-from geocalib.nets.card import WeightCard
 from geocalib.nets.direct import DeepCalib, TellingNetwork
 from geocalib.nets.lean import LeanConfig, LeanNetwork
 from geocalib.nets.prediction import Prediction
@@ -30,7 +29,7 @@ from geocalib.training.direct import loss_of
 from geocalib.training.losses import LossConfig, distance_from
 from geocalib.training.release import main as release
 from geocalib.training.teaching import Teacher, read_teacher
-from known_photos import register_little
+from known_photos import CARD, register_little
 
 CPU = torch.device("cpu")
 CONFIGS = Path(__file__).parents[2] / "configs"
@@ -161,16 +160,7 @@ def test_from_a_teacher_to_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[
     for split in ("train", "val"):
         (tmp_path / split).mkdir()
         Image.fromarray(noise).save(tmp_path / split / "a__b.webp")
-    card = WeightCard(
-        name="large",
-        architecture="lean",
-        trained=True,
-        licence="Apache-2.0",
-        source="a test",
-        description="a teacher",
-        short_side=64,
-        detail=48,
-    )
+    card = replace(CARD, short_side=64, detail=48)
     teacher = tmp_path / "teacher.safetensors"
     save_weights(teacher, lean_network(), card)
     assert (read_teacher(teacher, CPU).short_side, read_teacher(teacher, CPU).detail) == (64, 48)

@@ -33,7 +33,7 @@ from geocalib.solver.initial import initial_state
 from geocalib.solver.levels import COARSE_CELLS, find
 from geocalib.solver.lm import Progress, Solution
 from geocalib.solver.objective import Problem
-from geocalib.solver.observations import concatenate, observe
+from geocalib.solver.observations import Observations, concatenate, observe
 from geocalib.solver.options import FitOptions
 from geocalib.solver.priors import Known, Prior, Priors, gather_priors
 from geocalib.solver.result import FitResult
@@ -88,7 +88,10 @@ def fit(
         )
         with no_gradients():
             state = initial_state(options.initial, cleaned, observations, frame, coupling, priors)
-            coarse = concatenate([observe(part, COARSE_CELLS) for part in cleaned])
+
+        def coarse() -> Observations:
+            return concatenate([observe(part, COARSE_CELLS) for part in cleaned])
+
         solution, uncertainty = find(problem, state, options, coarse)
     return gather_result(problem, solution, uncertainty, faults, dtype)
 

@@ -6,6 +6,7 @@ of Newton's method is enough: its curvature is the one that the uncertainty need
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from geocalib.arrays import Array, namespace, no_gradients, replace_rows, row_max
@@ -38,18 +39,20 @@ DAMPING_NEAR, CLOSE = 1e-3, 0.01
 
 
 def find(
-    problem: Problem, start: State, options: FitOptions, coarse: Observations
+    problem: Problem, start: State, options: FitOptions, coarse: Callable[[], Observations]
 ) -> tuple[Solution, Uncertainty]:
     """The best state found from ``start``, with the gradients the options ask for, and how sure it
-    is. coarse: the observations in ``COARSE_CELLS``."""
+    is. coarse: makes the observations in ``COARSE_CELLS``."""
     most, scale = options.max_iterations, problem.scale
-    few = 4 * coarse.count < problem.observations.count
     by_stages = bool(problem.frame.model.release)
-    if scale is None or not few or by_stages or most == 1 or options.gradient == "unrolled":
-        solution = search(problem, start, options)
-        return solution, estimate_uncertainty(problem, solution.state.detach())
+    if scale is None or by_stages or most == 1 or options.gradient == "unrolled":
+        return _in_all(problem, start, options)
     with no_gradients():
-        in_few = replace(problem, observations=coarse)
+        few = coarse()
+    if 4 * few.count >= problem.observations.count:
+        return _in_all(problem, start, options)
+    with no_gradients():
+        in_few = replace(problem, observations=few)
         rough = minimise(in_few, start, most // 2, options.damping, ROUGH**2 * scale)
         solution, uncertainty = _settled(problem, rough)
         left = ~solution.progress.converged
@@ -58,6 +61,12 @@ def find(
                 problem, solution, uncertainty, left, most - most // 2, CLOSE**2 * scale
             )
     return differentiable(problem, solution, options), uncertainty
+
+
+def _in_all(problem: Problem, start: State, options: FitOptions) -> tuple[Solution, Uncertainty]:
+    """By looking at all observations in every step."""
+    solution = search(problem, start, options)
+    return solution, estimate_uncertainty(problem, solution.state.detach())
 
 
 def _settled(problem: Problem, rough: Solution) -> tuple[Solution, Uncertainty]:
