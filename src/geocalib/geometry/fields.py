@@ -212,6 +212,12 @@ class Free:
     principal_point: bool = False
     aspect: bool = False
 
+    @property
+    def intrinsics(self) -> int:
+        """Parameters of each camera that vary."""
+        pairs = 2 * int(self.principal_point)
+        return int(self.focal) + len(self.distortion) + pairs + int(self.aspect)
+
     def names(self, model: CameraModel) -> tuple[str, ...]:
         """Of the parameters that vary, in order."""
         return (
