@@ -66,7 +66,8 @@ def test_no_iteration_makes_it_worse() -> None:
 
 
 def test_long_steps_are_shortened_together() -> None:
-    step = Step(np.array([[[0.1, -0.4]]]), np.array([[[0.2]]]), np.array([[[0.6]]])).shortened()
+    step = Step(np.array([[[0.1, -0.4]]]), np.array([[[0.2]]]), np.array([[[0.6]]]))
+    step = step.shortened(step.longest())
     assert step.longest() == pytest.approx(0.2)
     assert step.turn[0, 0, 0] == pytest.approx(0.3)
 

@@ -145,10 +145,9 @@ class Step:
         shared = self.time.reshape(len(self.time), -1), self.camera.reshape(len(self.time), -1)
         return np.asarray(np.abs(np.concatenate(shared, 1)).max(1, initial=0.0))
 
-    def shortened(self) -> Step:
-        """To ``LONGEST_STEP``."""
-        share = LONGEST_STEP / self.longest().clip(min=LONGEST_STEP)
-        share = share[:, None, None]
+    def shortened(self, longest: Array) -> Step:
+        """To ``LONGEST_STEP``, given how long it is."""
+        share = (LONGEST_STEP / np.maximum(longest, LONGEST_STEP))[:, None, None]
         return Step(self.time * share, self.camera * share, self.turn * share)
 
 
@@ -177,9 +176,11 @@ def minimise(problem: Problem, guess: Guess, waywardness: float, iterations: int
     done = np.zeros(len(guess), np.bool_)
     for left in reversed(range(iterations)):
         step = _step(problem.layout, at, damping)
-        trial = problem.under(problem.moved(guess, at.gravity, step.shortened()), scene.noise)
+        longest = step.longest()
+        view = problem.moved(guess, at.gravity, step.shortened(longest))
+        trial = problem.under(view, scene.noise)
         better = (trial.cost <= cost) & ~done
-        done = done | (better & (step.longest() < SETTLED)) | (damping >= DAMPING_RANGE[1])
+        done = done | (better & (longest < SETTLED)) | (damping >= DAMPING_RANGE[1])
         guess = _chosen(better, trial.view.guess, guess)
         if done.all() or not left:
             break
