@@ -84,9 +84,9 @@ def explanations(problem: Problem, guess: Guess, modes: Modes, network: Prior) -
         alone = problem.active.copy()
         alone[:, 1:] = False
         upright = replace(problem, active=alone)
-        end, others = afresh(upright, guess)
-        scene = upright.scene(end, WAYWARDNESS)
-        found.append(_judged(Verdict.UPRIGHT, upright, scene, others, network))
+        guess, modes = afresh(upright, guess)
+        scene = upright.scene(guess, WAYWARDNESS)
+        found.append(_judged(Verdict.UPRIGHT, upright, scene, modes, network))
     return found
 
 
