@@ -4,7 +4,9 @@ python benchmarks/photo_prior.py fit PHOTOS.csv
 python benchmarks/photo_prior.py measure PHOTOS.csv [--weights large] [--held] [--lines auto]
 
 fit: two normal parts and a fixed wide one of the log of the 35 mm equivalents of the photos of the
-folder train, separately for upright and lying ones; every owner counts alike.
+folder train, separately for each shape, upright and lying; every owner counts alike. Also how
+likely photos of other owners are (mean log density; of each sixth of train by the others, and of
+val by train), by such mixtures, by one for each shape, for each way to hold a camera, and for all.
 measure: the photos of the folder val (or, --held, of those owners of the folder train that no
 network has learnt from), EXIF ignored, with prior="none" and "photos"; how many have their focal
 length within one sigma, how sigmas rank the errors, and how many of those off by more than 10
@@ -16,8 +18,9 @@ from __future__ import annotations
 import argparse
 import csv
 import math
+import zlib
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
 
@@ -27,7 +30,7 @@ from scipy.stats import spearmanr
 
 from geocalib import Calibrator
 from geocalib.geometry.conventions import FULL_FRAME_DIAGONAL
-from geocalib.priors.photos import WIDE_TAIL, Part
+from geocalib.priors.photos import BY_SHAPE, WIDE_TAIL, Part, habit
 from geocalib.result.trust import doubts
 from geocalib.training.owners import among
 from geocalib.training.photos import PhotoConfig, owner_of
@@ -35,6 +38,10 @@ from geocalib.training.photos import PhotoConfig, owner_of
 Photo = dict[str, str]
 ROUNDS = 500
 STARTS = (Part(0.55, 27.0, 0.15), Part(0.35, 55.0, 0.4))
+LEAST_SIGMA = 0.1
+"""No part is narrower: lenses of few owners would be taken for everybody's."""
+PARTS = 6
+"""Of owners, each judged by what the others do."""
 CONSTANT = 29.0
 """Millimetres: the answer of one who does not look."""
 
@@ -47,15 +54,64 @@ def owner(photo: Photo) -> str:
     return photo["source"].partition("/")[0]
 
 
-def fit(photos: Sequence[Photo]) -> None:
-    counts = Counter(map(owner, photos))
-    for name, upright in (("LYING", False), ("UPRIGHT", True)):
-        chosen = [p for p in photos if (int(p["height"]) > int(p["width"])) == upright]
-        log_mm = np.log([float(p["f35"]) for p in chosen])
-        weight = np.array([1 / counts[owner(p)] for p in chosen])
-        parts = expectation_maximisation(log_mm, weight / weight.sum())
+def fit(photos: Sequence[Photo], others: Sequence[Photo]) -> None:
+    for name, parts in mixtures(photos, by_both).items():
         told = ", ".join(f"Part({p.share:.3f}, {p.millimetres:.1f}, {p.sigma:.3f})" for p in parts)
-        print(f"{name} = ({told}, WIDE_TAIL)  # {len(chosen)} photos")
+        print(f"{name}: ({told}, WIDE_TAIL)  # {len([p for p in photos if by_both(p) == name])}")
+    groups = [
+        [photo for photo in photos if zlib.crc32(owner(photo).encode()) % PARTS == part]
+        for part in range(PARTS)
+    ]
+    print("\n| mixtures by | other owners of train | val |\n| --- | --- | --- |")
+    for kinds in (by_both, by_shape, by_side, by_nothing):
+        scores = []
+        for group in groups:
+            rest = [photo for photo in photos if photo not in group]
+            scores.append(likelihood(group, mixtures(rest, kinds), kinds))
+        last = likelihood(others, mixtures(photos, kinds), kinds)
+        print(f"| {kinds.__name__[3:]} | {np.mean(scores):.2f} | {last:.2f} |")
+
+
+def by_nothing(photo: Photo) -> str:
+    return "all"
+
+
+def by_side(photo: Photo) -> str:
+    return "upright" if int(photo["height"]) > int(photo["width"]) else "lying"
+
+
+def by_shape(photo: Photo) -> str:
+    known = habit(int(photo["width"]), int(photo["height"]))
+    return next((f"{shape:.2f}" for shape, other in BY_SHAPE.items() if other is known), "others")
+
+
+def by_both(photo: Photo) -> str:
+    return f"{by_shape(photo)} {by_side(photo)}"
+
+
+def mixtures(photos: Sequence[Photo], kinds: Callable[[Photo], str]) -> dict[str, list[Part]]:
+    counts = Counter(map(owner, photos))
+    found = {}
+    for kind in sorted(set(map(kinds, photos))):
+        chosen = [photo for photo in photos if kinds(photo) == kind]
+        weight = np.array([1 / counts[owner(photo)] for photo in chosen])
+        log_mm = np.log([float(photo["f35"]) for photo in chosen])
+        found[kind] = expectation_maximisation(log_mm, weight / weight.sum())
+    return found
+
+
+def likelihood(
+    photos: Sequence[Photo], known: dict[str, list[Part]], kinds: Callable[[Photo], str]
+) -> float:
+    """Mean log density of the log of equivalents; owners count by the root of their photos."""
+    counts = Counter(map(owner, photos))
+    logs, weights = [], []
+    for photo in photos:
+        at = np.log([float(photo["f35"])])
+        density = sum(_density(part, at)[0] for part in (*known[kinds(photo)], WIDE_TAIL))
+        logs.append(math.log(density / math.sqrt(2 * math.pi)))
+        weights.append(counts[owner(photo)] ** -0.5)
+    return float(np.average(logs, weights=weights))
 
 
 def expectation_maximisation(
@@ -68,6 +124,7 @@ def expectation_maximisation(
         mean = (share @ log_mm) / share.sum(1)
         spread = np.sqrt((share * (log_mm - mean[:, None]) ** 2).sum(1) / share.sum(1))
         total = share.sum(1) / share.sum() * (1 - WIDE_TAIL.share)
+        spread = np.maximum(spread, LEAST_SIGMA)
         parts = [Part(*values) for values in zip(total, np.exp(mean), spread, strict=True)]
     return parts
 
@@ -143,7 +200,7 @@ def main() -> None:
     parser.add_argument("--lines", choices=("off", "auto"), default="off")
     given = parser.parse_args()
     if given.part == "fit":
-        fit(of(given.photos, "train"))
+        fit(of(given.photos, "train"), of(given.photos, "val"))
     else:
         photos = held_out(given.photos) if given.held else of(given.photos, "val")
         measure(photos, given.photos.parent, given.lines, given.weights)

@@ -15,16 +15,18 @@ from geocalib.geometry.conventions import FULL_FRAME_DIAGONAL
 from geocalib.geometry.fields import ALONG_PITCH, LOG_F
 from geocalib.priors import photos
 from geocalib.priors.photos import (
+    ANY_SHAPE,
+    BY_SHAPE,
     FACTOR,
-    LYING,
     POWER,
-    TOO_LONG_UPRIGHT,
-    UPRIGHT,
+    TOO_LONG,
     WIDER,
+    Habit,
     Opinion,
     Part,
     as_people_take_them,
     combined,
+    habit,
 )
 from geocalib.result.calibration import Calibration
 from oracle_network import knowing, picture, truth
@@ -32,9 +34,15 @@ from oracle_network import knowing, picture, truth
 SIZE = (480, 360)
 VAGUE = {"confidence_scale": 1e12}
 """A network whose answers weigh nothing."""
+MIXTURES = [parts for h in (ANY_SHAPE, *BY_SHAPE.values()) for parts in (h.lying, h.upright)]
 
 
-@pytest.mark.parametrize("parts", [LYING, UPRIGHT])
+def only(part: Part, monkeypatch: pytest.MonkeyPatch) -> None:
+    """This is how all photographs are taken."""
+    monkeypatch.setattr(photos, "habit", lambda width, height: Habit((part,), (part,)))
+
+
+@pytest.mark.parametrize("parts", MIXTURES)
 @pytest.mark.parametrize(("millimetres", "sigma"), [(20.0, 0.3), (45.0, 0.2), (200.0, 0.5)])
 def test_the_combination_is_that_of_all_focal_lengths(
     parts: tuple[Part, ...], millimetres: float, sigma: float
@@ -50,9 +58,41 @@ def test_the_combination_is_that_of_all_focal_lengths(
     assert combined(mean, sigma, parts) == (pytest.approx(middle), pytest.approx(spread))
 
 
-@pytest.mark.parametrize("parts", [LYING, UPRIGHT])
+@pytest.mark.parametrize("parts", MIXTURES)
 def test_shares_are_of_a_whole(parts: tuple[Part, ...]) -> None:
     assert sum(part.share for part in parts) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [
+        ((4032, 3024), BY_SHAPE[4 / 3].lying),
+        ((3024, 4032), BY_SHAPE[4 / 3].upright),
+        ((320, 427), BY_SHAPE[4 / 3].upright),
+        ((4080, 3072), BY_SHAPE[4 / 3].lying),
+        ((6000, 4000), BY_SHAPE[3 / 2].lying),
+        ((2592, 3872), BY_SHAPE[3 / 2].upright),
+        ((1920, 1080), ANY_SHAPE.lying),
+        ((1080, 1920), ANY_SHAPE.upright),
+        ((500, 500), ANY_SHAPE.lying),
+        ((1400, 1000), ANY_SHAPE.lying),
+    ],
+)
+def test_the_shape_of_a_photo_tells_what_took_it(
+    size: tuple[int, int], expected: tuple[Part, ...]
+) -> None:
+    assert habit(*size).of(*size) is expected
+
+
+def test_of_two_photos_alike_that_of_a_reflex_camera_is_narrower() -> None:
+    answers = []
+    for size in ((400, 300), (400, 267)):
+        before = unsure(0.4)
+        camera = replace(before.camera, size=np.array([size], float), f=np.array([350.0]))
+        (after,) = as_people_take_them([replace(before, camera=camera)], [0], None)
+        assert isinstance(after, Calibration)
+        answers.append(after.fy / math.hypot(*size))
+    assert answers[1] > 1.1 * answers[0]
 
 
 def test_what_depends_on_the_focal_length_moves_along() -> None:
@@ -86,22 +126,13 @@ def unsure(sigma: float) -> Calibration:
     return replace(one("pinhole"), covariance=np.diag([1e-4, 1e-4, sigma**2]))
 
 
-def test_an_opinion_counts_more_than_what_is_usual() -> None:
-    """A fit that knows nothing, and a long lens: half of the mixture, which says 28 mm, is left."""
-    before = unsure(10.0)
-    sigma = 0.1
-    after = by_opinion(before, Opinion(math.log(3000.0), sigma))
-    assert 2800 < after.fy < 3000
-    assert sigma < after.sigma.focal / after.fy < WIDER * sigma
-
-
 def test_a_fit_and_an_opinion_are_weighed(monkeypatch: pytest.MonkeyPatch) -> None:
     # All focal lengths are alike.
-    monkeypatch.setattr(photos, "LYING", [Part(1.0, 30.0, 1e3)])
+    only(Part(1.0, 30.0, 1e3), monkeypatch)
     before, sigma = unsure(0.2), 0.15
     own = FACTOR * 0.2**POWER
     assert own > 0.2
-    after = by_opinion(before, Opinion(math.log(2 * before.fy), sigma))
+    after = by_opinion(before, Opinion(math.log(2 * before.fy) + TOO_LONG, sigma))
     share = sigma**-2 / (sigma**-2 + own**-2)
     assert math.log(after.fy / before.fy) == pytest.approx(share * math.log(2))
     both = WIDER * (sigma**-2 + own**-2) ** -0.5
@@ -113,31 +144,17 @@ def test_a_fit_and_an_opinion_are_weighed(monkeypatch: pytest.MonkeyPatch) -> No
     )
 
 
-def test_opinions_on_upright_photos_are_shortened(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("LYING", "UPRIGHT"):
-        monkeypatch.setattr(photos, name, [Part(1.0, 30.0, 1e3)])
-    lying = unsure(1e3)
-    camera = lying.camera
-    upright = replace(lying, camera=replace(camera, size=np.flip(camera.size, -1)))
-    assert (upright.width, upright.height) == (lying.height, lying.width)
-    for before, too_long in ((lying, 0.0), (upright, TOO_LONG_UPRIGHT)):
-        opinion = Opinion(math.log(700.0), 0.1)
-        (after,) = as_people_take_them([before], [0], None, [opinion])
-        assert isinstance(after, Calibration)
-        assert math.log(after.fy) == pytest.approx(opinion.log_f - too_long, abs=1e-4)
-
-
 @pytest.mark.parametrize("part", [Part(1.0, 28.0, 0.2), Part(1.0, 60.0, 0.4)])
-def test_beside_an_opinion_what_is_usual_counts_half(
+def test_an_opinion_and_what_is_usual_are_weighed(
     part: Part, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(photos, "LYING", [part])
+    only(part, monkeypatch)
     before, sigma = unsure(10.0), 0.1
     opinion = Opinion(math.log(2000.0), sigma)
     diagonal = math.hypot(before.width, before.height)
     usual = math.log(part.millimetres / FULL_FRAME_DIAGONAL * diagonal)
-    shares = sigma**-2, 0.5 * part.sigma**-2
-    expected = np.average([opinion.log_f, usual], weights=shares)
+    shares = sigma**-2, part.sigma**-2
+    expected = np.average([opinion.log_f - TOO_LONG, usual], weights=shares)
     assert math.log(by_opinion(before, opinion).fy) == pytest.approx(expected, abs=2e-3)
 
 
@@ -153,7 +170,7 @@ def test_a_network_that_knows_nothing_answers_as_people_take_photos() -> None:
     found = calibrator.calibrate(picture(SIZE, 0), prior="photos")
     equivalent = found.fy * math.hypot(36, 24) / 600
     assert 27 < equivalent < 45
-    assert 0.2 < found.sigma.focal / found.fy < 0.6
+    assert 0.2 < found.sigma.focal / found.fy < 0.65
 
 
 def test_who_is_sure_outvotes_it() -> None:

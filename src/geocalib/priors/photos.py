@@ -1,10 +1,12 @@
 """How people take photographs: a prior of focal lengths, for photos of which nobody tells one.
 
-A second network that has looked at the photo knows better than all photographs together
-(``nets.opinion``); beside one these count half, without one in full:
+A second network that has looked at the photo (``nets.opinion``) is asked as well, where there is
+one.
 
 35 mm equivalents of 1,519 photographs of 108 people, each of whom counts alike; a wide third part
-makes none improbable. ``benchmarks/photo_prior.py`` fits the numbers, and measures what they give.
+makes none improbable. The shape of a photo tells what took it: phones and compact cameras have
+sensors of 4:3 and lenses near 28 mm, reflex cameras 3:2, zooms and longer lenses.
+``benchmarks/photo_prior.py`` fits the numbers, and measures what they give.
 """
 
 from __future__ import annotations
@@ -27,14 +29,13 @@ POWER = 1.42
 both networks saw the same photo and learnt from the same panoramas, so they err together, and the
 less sure a fit is, the more. By photographs that nobody trained on (docs/model-card.md)."""
 
-TOO_LONG_UPRIGHT = 0.15
-"""By how much opinions on log f are too large where the camera was held upright: a network that is
-unsure leans to what it saw most. By the same photographs; those of lying ones are as good as right,
-also on pictures that are no photographs of people."""
+TOO_LONG = 0.05
+"""By how much opinions on log f are too large: a network that is unsure leans to what it saw most.
+By the same photographs."""
 
-WIDER = 1.22
-"""The sigma of log f that a fit, an opinion and half of the mixture leave is up to this many times
-too small, as they err together. By the same photographs."""
+WIDER = 1.35
+"""The sigma of log f that a fit, an opinion and the habits of people leave is up to this many times
+too small: networks have learnt some of these habits. By the same photographs."""
 
 SILENT = 1.0
 """Inverse variance of log f below which nobody has told anything."""
@@ -59,8 +60,44 @@ class Opinion:
 
 
 WIDE_TAIL = Part(0.1, 35.0, 0.8)
-LYING = (Part(0.596, 28.2, 0.168), Part(0.304, 64.0, 0.342), WIDE_TAIL)
-UPRIGHT = (Part(0.659, 27.2, 0.109), Part(0.241, 62.4, 0.360), WIDE_TAIL)
+
+
+@dataclass(frozen=True)
+class Habit:
+    """How people take photographs of one shape."""
+
+    lying: tuple[Part, ...]
+    upright: tuple[Part, ...]
+
+    def of(self, width: int, height: int) -> tuple[Part, ...]:
+        return self.upright if height > width else self.lying
+
+
+ANY_SHAPE = Habit(
+    lying=(Part(0.596, 28.2, 0.168), Part(0.304, 64.0, 0.342), WIDE_TAIL),
+    upright=(Part(0.659, 27.2, 0.109), Part(0.241, 62.4, 0.360), WIDE_TAIL),
+)
+BY_SHAPE = {
+    4 / 3: Habit(
+        lying=(Part(0.688, 28.1, 0.164), Part(0.212, 40.7, 0.675), WIDE_TAIL),
+        upright=(Part(0.842, 27.3, 0.107), Part(0.058, 52.9, 0.100), WIDE_TAIL),
+    ),
+    3 / 2: Habit(
+        lying=(Part(0.279, 26.4, 0.100), Part(0.621, 55.5, 0.382), WIDE_TAIL),
+        upright=(Part(0.394, 31.4, 0.231), Part(0.506, 75.2, 0.167), WIDE_TAIL),
+    ),
+}
+"""By the ratio of the longer to the shorter side."""
+
+SAME_SHAPE = 0.02
+"""Ratios that differ by less, relatively, are one: sides are rounded, and sensors are made so."""
+
+
+def habit(width: int, height: int) -> Habit:
+    """How people take photographs of this shape; of any, where it is neither of the two usual."""
+    ratio = max(width, height) / min(width, height)
+    near = [known for shape, known in BY_SHAPE.items() if abs(ratio / shape - 1) < SAME_SHAPE]
+    return near[0] if near else ANY_SHAPE
 
 
 def combined(mean: float, sigma: float, parts: Sequence[Part]) -> tuple[float, float]:
@@ -90,9 +127,10 @@ def as_people_take_them(
     """The network's answers with what is known of photographs, where nobody else told the focal
     length.
 
-    cameras: equal integers for images of one camera; whether it was held upright is asked of the
-    first of them. told: inverse variances of log f by others, as ``Given.told_log_f``. opinions: of
-    a second network, on each; those on a camera of several pictures are not asked.
+    cameras: equal integers for images of one camera; their shape, and whether it was held upright,
+    are asked of the first of them. told: inverse variances of log f by others, as
+    ``Given.told_log_f``. opinions: of a second network, on each; those on a camera of several
+    pictures are not asked.
     """
     count = Counter(cameras)
     first: dict[int, Calibration] = {}
@@ -101,15 +139,9 @@ def as_people_take_them(
         silent = told is None or told[row] < SILENT
         if isinstance(outcome, Calibration) and silent and _applies(outcome):
             held = first.setdefault(camera, outcome)
-            upright = held.height > held.width
-            parts = UPRIGHT if upright else LYING
+            parts = habit(held.width, held.height).of(held.width, held.height)
             opinion = opinions[row] if opinions is not None and count[camera] == 1 else None
-            if opinion is None:
-                outcome = _pulled(outcome, parts)
-            else:
-                too_long = TOO_LONG_UPRIGHT if upright else 0.0
-                mended = replace(opinion, log_f=opinion.log_f - too_long)
-                outcome = _weighed(outcome, mended, _halved(parts))
+            outcome = _weighed(outcome, opinion, parts)
         answers.append(outcome)
     return answers
 
@@ -119,28 +151,22 @@ def _applies(calibration: Calibration) -> bool:
     return LOG_F in calibration.parameters and not calibration.camera.model.wide
 
 
-def _halved(parts: Sequence[Part]) -> list[Part]:
-    """Parts that count half: the square root of the density of each."""
-    shares = [math.sqrt(part.share * part.sigma) for part in parts]
-    return [
-        replace(part, share=share / sum(shares), sigma=math.sqrt(2) * part.sigma)
-        for part, share in zip(parts, shares, strict=True)
-    ]
-
-
-def _weighed(calibration: Calibration, opinion: Opinion, parts: Sequence[Part]) -> Calibration:
-    """With log f as it is by the fit, by an opinion and by how photographs are taken."""
+def _weighed(
+    calibration: Calibration, opinion: Opinion | None, parts: Sequence[Part]
+) -> Calibration:
+    """With log f as it is by the fit, by an opinion, if any, and by how photographs are taken."""
     at = calibration.parameters.index(LOG_F)
     variance = float(calibration.covariance[at, at])
     if not 0 < variance < math.inf:
         return calibration
     # 1 where the fit is sure: whatever the others say, it stays so.
     doubt = max(1.0, FACTOR * variance ** ((POWER - 1) / 2))
-    unsure = _stretched(calibration, doubt)
-    diagonal = math.hypot(calibration.width, calibration.height)
-    millimetres = math.exp(opinion.log_f) / diagonal * FULL_FRAME_DIAGONAL
-    both = _pulled(unsure, [Part(1.0, millimetres, opinion.sigma)])
-    return _stretched(_pulled(both, parts), min(doubt, WIDER))
+    if opinion is not None:
+        diagonal = math.hypot(calibration.width, calibration.height)
+        millimetres = math.exp(opinion.log_f - TOO_LONG) / diagonal * FULL_FRAME_DIAGONAL
+        told = Part(1.0, millimetres, opinion.sigma)
+        calibration = _pulled(_stretched(calibration, doubt), [told])
+    return _stretched(_pulled(calibration, parts), min(doubt, WIDER))
 
 
 def _stretched(calibration: Calibration, factor: float) -> Calibration:
@@ -156,8 +182,6 @@ def _pulled(calibration: Calibration, parts: Sequence[Part]) -> Calibration:
     names, camera, covariance = calibration.parameters, calibration.camera, calibration.covariance
     at = names.index(LOG_F)
     variance = float(covariance[at, at])
-    if not 0 < variance < math.inf:
-        return calibration
     pixels = math.hypot(calibration.width, calibration.height) / FULL_FRAME_DIAGONAL
     mean = math.log(calibration.fy / pixels)
     found, sigma = combined(mean, math.sqrt(variance), parts)

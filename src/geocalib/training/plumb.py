@@ -40,7 +40,7 @@ def _lines(camera: Camera) -> tuple[Tensor, Tensor]:
     """
     sides = torch.tensor([s * side for s in SHARES for side in (-1, 1)]).to(camera.f)
     along = torch.tensor([-REACH, REACH]).to(camera.f)
-    level = torch.stack(torch.broadcast_tensors(along, sides[:, None]), -1)
+    level = torch.cartesian_prod(sides, along).reshape(-1, 2, 2).flip(-1)
     half = 0.5 * camera.size[:, None, None]
     ends = torch.cat([level, level.flip(-1)]) * half
     rays, _ = camera.unproject(ends + camera.c[:, None, None])
