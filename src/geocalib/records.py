@@ -34,10 +34,11 @@ else:
 
 
 def _setattr(self: Any, name: str, value: object) -> None:
+    values = self.__dict__
     # Only __init__ sets a field that has no value yet.
-    if name in vars(self) or name not in self.__dataclass_fields__:
+    if name in values or name not in self.__dataclass_fields__:
         raise FrozenInstanceError(f"cannot assign to field {name!r}")
-    vars(self)[name] = value
+    values[name] = value
 
 
 def _delattr(self: Any, name: str) -> None:

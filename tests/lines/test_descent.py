@@ -11,6 +11,7 @@ from problems import REPEATS, heading, street
 
 from geocalib.lines.descent import (
     LEAST_SUPPORT,
+    WAYWARDNESS,
     afresh,
     modes_from,
     settled,
@@ -40,7 +41,8 @@ def test_a_heading_that_no_segment_follows_is_dropped() -> None:
     modes = modes_from(place.problem, place.truth)
     problem, guess, _ = supported_minimum(place.problem, modes)
     assert problem.active.tolist() == [[True, True, False]]
-    assert (support_of(problem, guess)[problem.active] >= LEAST_SUPPORT).all()
+    support = support_of(problem.scene(guess, WAYWARDNESS))
+    assert (support[problem.active] >= LEAST_SUPPORT).all()
 
 
 def test_clutter_keeps_no_direction() -> None:
@@ -58,9 +60,8 @@ def test_what_nothing_tells_any_more_goes_back_to_the_prior() -> None:
     mean = upright.prior.mean
     assert len(modes.guesses) == 2
     assert abs(guess.log_f - mean.log_f)[0, 0] < 0.3
-    assert upright.cost(guess, math.radians(0.2)) <= upright.cost(
-        settled(upright, far), math.radians(0.2)
-    )
+    near, stuck = (upright.scene(end, WAYWARDNESS).cost for end in (guess, settled(upright, far)))
+    assert near <= stuck
 
 
 def test_spread_is_that_of_the_other_modes() -> None:

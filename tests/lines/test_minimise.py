@@ -20,9 +20,8 @@ def test_the_gradient_is_the_slope_of_the_cost(model: str) -> None:
     """Against central differences, with the noise held as the minimiser holds it."""
     place = street(model)
     problem, layout = place.problem, place.problem.layout
-    view = problem.view(place.truth)
-    noise = problem.noise(view.sight, WIDTH)
-    at = problem.evaluate(view, noise)
+    scene = problem.scene(place.truth, WIDTH)
+    at = problem.evaluate(scene)
     own = layout.intrinsics
     gradient = at.gradient[0, 0].copy()
     gradient[:2] += at.pull.time[0, 0]
@@ -30,8 +29,8 @@ def test_the_gradient_is_the_slope_of_the_cost(model: str) -> None:
 
     def cost(step: Array) -> float:
         parts = Step(step[None, None, :2], step[None, None, 2:-1], step[None, None, -1:])
-        moved = problem.moved(place.truth, view.images.gravity, parts)
-        return float(problem.evaluate(moved, noise).total[0])
+        moved = problem.moved(place.truth, at.gravity, parts)
+        return float(problem.under(moved, scene.noise).cost[0])
 
     for i, expected in enumerate(gradient):
         step = np.zeros(len(gradient))
@@ -57,9 +56,9 @@ def test_no_iteration_makes_it_worse() -> None:
     place = street()
     start = replace(place.problem.prior.mean, headings=place.truth.headings)
     start = replace(start, headings=levelled(start.headings, start.gravity))
-    noise = place.problem.noise(place.problem.view(start).sight, WIDTH)
+    noise = place.problem.scene(start, WIDTH).noise
     costs = [
-        float(place.problem.evaluate(place.problem.view(end), noise).total[0])
+        float(place.problem.under(place.problem.view(end), noise).cost[0])
         for end in (minimise(place.problem, start, WIDTH, count) for count in range(6))
     ]
     assert costs == sorted(costs, reverse=True)
@@ -67,7 +66,8 @@ def test_no_iteration_makes_it_worse() -> None:
 
 
 def test_long_steps_are_shortened_together() -> None:
-    step = Step(np.array([[[0.1, -0.4]]]), np.array([[[0.2]]]), np.array([[[0.6]]])).shortened()
+    step = Step(np.array([[[0.1, -0.4]]]), np.array([[[0.2]]]), np.array([[[0.6]]]))
+    step = step.shortened(step.longest())
     assert step.longest() == pytest.approx(0.2)
     assert step.turn[0, 0, 0] == pytest.approx(0.3)
 

@@ -68,15 +68,15 @@ def test_the_pull_is_the_slope_of_its_cost(model: str) -> None:
     prior, layout = network_prior([answer], ALONE)
     own = layout.intrinsics
     at = layout.moved(prior.mean, np.full((1, 1, 2), 0.02), np.full((1, 1, own), 0.03))
-    pull = prior.pull(at, layout)
+    pull = prior.pull(at, layout, prior.forces(at, layout))
     slope = np.concatenate([pull.time.ravel(), pull.camera.ravel()])
     for i, expected in enumerate(slope):
         step = np.zeros(2 + own)
         step[i] = 1e-5
         costs = [
-            prior.pull(
+            prior.cost(
                 layout.moved(at, side * step[None, None, :2], side * step[None, None, 2:]), layout
-            ).cost[0]
+            )[0]
             for side in (1, -1)
         ]
         # The cost is twice what the normal equations are of.

@@ -16,7 +16,7 @@ WIDTH = math.radians(0.2)
 
 def test_unlocked_headings_begin_where_the_crossed_ones_are() -> None:
     place = street()
-    problem, guess = unlocked(place.problem, place.truth)
+    problem, guess = unlocked(place.problem, place.problem.view(place.truth))
     assert problem.active.tolist() == [[True, True, False, True, False]]
     directions = problem.view(guess).sight.directions[0, 0]
     before = place.problem.view(place.truth).sight.directions[0, 0]
@@ -25,7 +25,7 @@ def test_unlocked_headings_begin_where_the_crossed_ones_are() -> None:
 
 def test_unlocked_headings_find_an_angle_that_is_not_right() -> None:
     place = street(degrees=(30.0, 113.0), log_f_off=0.0)
-    problem, guess = unlocked(place.problem, place.truth)
+    problem, guess = unlocked(place.problem, place.problem.view(place.truth))
     end = settled(problem, guess)
     first, second = end.headings[0, 0]
     angle = math.degrees(math.acos(abs(float(first @ second))))
@@ -34,7 +34,8 @@ def test_unlocked_headings_find_an_angle_that_is_not_right() -> None:
 
 def test_a_third_heading_is_found() -> None:
     place = street(degrees=(30.0, 120.0, 75.0), each=100)
-    found = with_extra(place.problem, place.truth, support_of(place.problem, place.truth), WIDTH)
+    scene = place.problem.scene(place.truth, WIDTH)
+    found = with_extra(place.problem, scene, support_of(scene))
     assert found is not None
     problem, guess = found
     assert problem.active[0, THIRD]
@@ -44,5 +45,5 @@ def test_a_third_heading_is_found() -> None:
 
 def test_right_angles_alone_have_no_third_heading() -> None:
     place = street(each=100)
-    support = support_of(place.problem, place.truth)
-    assert with_extra(place.problem, place.truth, support, WIDTH) is None
+    scene = place.problem.scene(place.truth, WIDTH)
+    assert with_extra(place.problem, scene, support_of(scene)) is None

@@ -61,7 +61,16 @@ def loss_of(
 def test_the_truth_has_no_loss() -> None:
     camera, gravity, prediction = scene()
     total, parts = loss_of(prediction, camera, gravity, LossConfig(drift=0.0))
-    assert set(parts) == {"up", "latitude", "gravity", "vfov", "distortion", "drift", "failed"}
+    assert set(parts) == {
+        "up",
+        "latitude",
+        "gravity",
+        "vfov",
+        "distortion",
+        "plumb",
+        "drift",
+        "failed",
+    }
     assert float(total) < 1e-3
     assert int(parts["failed"]) == 0
 
@@ -150,7 +159,7 @@ def test_gradients_match_differences(cells: int) -> None:
     wrong = disturbed(Prediction(*(value.double() for value in exact)), 0.5)
     values = [value.double() for value in wrong]
     camera, gravity = camera.resize(24, 16).to(torch.float64), gravity.double()
-    config = LossConfig(iterations=30, cells=cells)
+    config = LossConfig(iterations=30, cells=cells, plumb=20.0)
 
     def loss(shift: list[Tensor]) -> Tensor:
         fields = Fields(*(v + s for v, s in zip(values, shift, strict=True)))
@@ -216,7 +225,7 @@ def test_dropped_images_do_not_count() -> None:
     some = Prediction(*(value.detach()[kept] for value in prediction))
     every = torch.ones(4, dtype=torch.bool)
     alone = training_loss(some, camera[kept], gravity[kept], every, BENDS[kept], LossConfig(), True)
-    for name in ("up", "latitude", "gravity", "vfov", "distortion"):
+    for name in ("up", "latitude", "gravity", "vfov", "distortion", "plumb"):
         assert float(parts[name]) == pytest.approx(float(alone.parts[name]), rel=1e-4)
 
 

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from geocalib import records
 from geocalib.arrays import (
     Array,
     clip,
@@ -110,7 +111,7 @@ def pixel_grid(width: int, height: int, like: Array) -> Array:
     return xp.stack(xp.meshgrid(x, y, indexing="xy"), axis=-1)
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class Rays:
     """The rays N = (m, z) of (B, N) points and A = m . g_xy, shared by all that follows."""
 
@@ -142,7 +143,7 @@ def cast_rays(camera: Camera, gravity: Array, x: Array, y: Array) -> Rays:
     return Rays(mx, my, s, jet, mx * gravity[:, :1] + my * gravity[:, 1:2])
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class UpField:
     """Up-vectors (B, N) with the terms their derivatives share."""
 
@@ -176,7 +177,7 @@ def up_field(rays: Rays, camera: Camera, gravity: Array) -> UpField:
     return UpField(x, y, q, h, -aspect * y * inverse, x * inverse)
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class LatitudeField:
     """Sines of latitudes and 1 / |N|, each (B, N)."""
 
@@ -200,7 +201,7 @@ LOG_ASPECT = "log aspect"
 """The names of free parameters beside those of the distortion, which each model has its own."""
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class Free:
     """Which parameters vary, in this order: gravity, log f, distortion, principal point, log of the
     aspect."""
@@ -211,6 +212,12 @@ class Free:
     """Indices of the distortion parameters that vary, ascending."""
     principal_point: bool = False
     aspect: bool = False
+
+    @property
+    def intrinsics(self) -> int:
+        """Parameters of each camera that vary."""
+        pairs = 2 * int(self.principal_point)
+        return int(self.focal) + len(self.distortion) + pairs + int(self.aspect)
 
     def names(self, model: CameraModel) -> tuple[str, ...]:
         """Of the parameters that vary, in order."""
@@ -307,7 +314,7 @@ def _bend(jet: DepthJet, s: Array) -> Array | None:
     return jet.d_s + 2 * s * jet.d_ss
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class _Shift:
     """A parameter that moves m along one image axis."""
 

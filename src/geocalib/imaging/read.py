@@ -209,8 +209,8 @@ def _identified(file: IO[bytes], name: str) -> Image.Image:
     try:
         if head[4:8] == b"ftyp" and any(brand in head for brand in HEIF_BRANDS):
             return _open_heif(file, name)
-        # The few common formats first: loading the others takes a while.
-        for load_formats in (Image.preinit, Image.init):
+        # The common formats first: loading the others takes a while.
+        for load_formats in (_load_jpeg, Image.preinit, Image.init):
             load_formats()
             for identifier in tuple(Image.ID):
                 opener, accepts = Image.OPEN[identifier]
@@ -227,6 +227,11 @@ def _identified(file: IO[bytes], name: str) -> Image.Image:
     except Exception as cause:
         raise _damaged(name, cause) from cause
     raise ImageError(f"{name} is no image that can be read; convert it to JPEG or PNG")
+
+
+def _load_jpeg() -> None:
+    """Teach Pillow the format of nearly all photos."""
+    from PIL import JpegImagePlugin  # noqa: F401
 
 
 def _open_heif(file: IO[bytes], name: str) -> Image.Image:

@@ -48,28 +48,29 @@ def chains(ends: Array) -> Indices:
 
 def _following(ends: Array) -> Indices:
     """(N,) the segment that continues each one best, where that is mutual; else -1."""
-    start, end = ends[:, 0], ends[:, 1]
-    length = np.linalg.norm(end - start, axis=-1)
-    along, middle = (end - start) / length[:, None], 0.5 * (start + end)
-    across, down = (start[:, axis] - end[:, axis, None] for axis in (0, 1))
+    # Places and directions as complex numbers: conj(a) b has their product and their cross product.
+    start, end = np.ascontiguousarray(ends).view(np.complex128)[..., 0].T
+    length = np.abs(end - start)
+    along, middle = (end - start) / length, 0.5 * (start + end)
     farthest = max(LONGEST_GAP, LONGEST_OVERLAP)
-    near = (np.abs(across) < farthest) & (np.abs(down) < farthest)
-    i, j = np.nonzero(near & (along @ along.T > 0))
-    shorter = np.minimum(length[i], length[j])
-    gap = ((start[j] - end[i]) * along[i]).sum(-1)
-    turn = np.arcsin(np.clip(_cross(along[i], along[j]), -1, 1))
+    near = np.abs(start.real - end.real[:, None]) < farthest
+    near &= np.abs(start.imag - end.imag[:, None]) < farthest
+    flat = along.view(np.float64).reshape(-1, 2)
+    near &= flat @ flat.T > 0
+    i, j = np.divmod(np.flatnonzero(near), len(ends))
     mean = along[i] + along[j]
-    mean /= np.linalg.norm(mean, axis=-1, keepdims=True).clip(min=1e-6)
-    apart = middle[j] - middle[i]
-    distance = (apart * mean).sum(-1)
-    aside = np.abs(_cross(mean, apart))
-    noise = WOBBLE * np.hypot(distance / length[i], distance / length[j])
+    offset = (mean / np.abs(mean)).conj() * (middle[j] - middle[i])
+    noise = WOBBLE * np.abs(offset.real) * np.hypot(1 / length[i], 1 / length[j])
+    # Most are not in line, which is seen first.
+    fits = (np.abs(offset.imag) < ASIDE + noise) & (offset.real > 0.1 * (length[i] + length[j]))
+    i, j, distance, aside = i[fits], j[fits], offset.real[fits], np.abs(offset.imag[fits])
+    shorter = np.minimum(length[i], length[j])
+    gap = ((start[j] - end[i]) * along[i].conj()).real
+    turn = np.arcsin(np.clip((along[i].conj() * along[j]).imag, -1, 1))
     fits = (
         (np.abs(turn) < BEND * distance + LOOSE)
-        & (aside < ASIDE + noise)
         & (gap > -np.minimum(OVERLAP * shorter, LONGEST_OVERLAP))
         & (gap < np.minimum(GAP * shorter, LONGEST_GAP))
-        & (distance > 0.1 * (length[i] + length[j]))
     )
     i, j = i[fits], j[fits]
     cost = np.maximum(gap[fits], 0) + DEAR * aside[fits]
@@ -80,7 +81,3 @@ def _following(ends: Array) -> Indices:
     before[j[order[::-1]]] = i[order[::-1]]
     mutual = before[after] == np.arange(len(ends))
     return np.where(mutual & (after >= 0), after, -1)
-
-
-def _cross(a: Array, b: Array) -> Array:
-    return np.asarray(a[..., 0] * b[..., 1] - a[..., 1] * b[..., 0], np.float64)

@@ -13,11 +13,10 @@ import numpy as np
 
 from geocalib.cameras import get_model
 from geocalib.geometry.gravity import tangent_basis
-from geocalib.lines.minimise import Problem, View
-from geocalib.lines.mixture import Noise, weigh
-from geocalib.lines.residuals import look, moves_of
+from geocalib.lines.minimise import Normal, Problem, Scene
+from geocalib.lines.residuals import look
 from geocalib.lines.system import Arrow, assembled, reduced
-from geocalib.lines.unknowns import Array, Guess, Layout, times
+from geocalib.lines.unknowns import Array, Layout
 
 CENTRE = 0.003
 """One sigma of the principal point, of the image's longer side, where it is held fixed."""
@@ -26,21 +25,21 @@ DISTORTION = 0.03
 taken for pinholes."""
 
 
-def covariance(problem: Problem, guess: Guess, waywardness: float) -> Array:
+def covariance(problem: Problem, scene: Scene) -> Array:
     """(B, P, P) of each image's gravity, in its own tangent basis, and intrinsics, at one guess."""
-    layout = problem.layout
+    layout, view = problem.layout, scene.view
     a, own = layout.tangents, layout.intrinsics
-    view = problem.view(guess)
-    noise = problem.noise(view.sight, waywardness)
-    at = problem.evaluate(view, noise)
-    hessian, gradient, _ = reduced(at.hessian, at.gradient, a + own)
-    rest = (assembled(hessian, gradient, layout)[0] + at.pull.arrow).eliminate()
+    (hessian, gradient), forces = _neglected(problem, scene)
+    lines, gradient, _ = reduced(hessian, gradient, a + own)
+    pull = problem.prior.pull(view.guess, layout, scene.forces)
+    rest = (assembled(lines, gradient, layout)[0] + pull.arrow).eliminate()
     cameras = np.linalg.inv(rest.S)[0]
     AB = rest.AB[0]
     gravities = rest.A_inverse[0] + AB @ cameras @ np.swapaxes(AB, -1, -2)
     blocks = _blocks(layout, gravities, -AB @ cameras, cameras)
-    for force in _neglected(problem, view, noise):
-        time, camera = rest.solve(*assembled(hessian, force, layout)[1])
+    for force in forces:
+        _, force, _ = reduced(hessian, force, a + own)
+        time, camera = rest.solve(*assembled(lines, force, layout)[1])
         camera = camera.reshape(len(layout.size), own)
         moved = np.concatenate([time[0, layout.time], camera[layout.camera]], 1)
         blocks = blocks + moved[:, :, None] * moved[:, None]
@@ -52,47 +51,39 @@ def covariance(problem: Problem, guess: Guess, waywardness: float) -> Array:
     return np.asarray(0.5 * (blocks + np.swapaxes(blocks, -1, -2)))
 
 
-def information(problem: Problem, guess: Guess, waywardness: float) -> Arrow:
+def information(problem: Problem, scene: Scene) -> Arrow:
     """What lines alone tell around one guess, the headings eliminated."""
     layout = problem.layout
-    view = problem.view(guess)
-    at = problem.evaluate(view, problem.noise(view.sight, waywardness))
-    hessian, gradient, _ = reduced(at.hessian, at.gradient, layout.tangents + layout.intrinsics)
+    hessian, gradient = problem.normal(scene)
+    hessian, gradient, _ = reduced(hessian, gradient, layout.tangents + layout.intrinsics)
     return assembled(hessian, gradient, layout)[0]
 
 
-def _neglected(problem: Problem, view: View, noise: Noise) -> list[Array]:
-    """(1, B, P) each: how hard one sigma of what is neglected pulls at the answer: of the principal
-    point along each axis where it is held, and of distortion where the model has none."""
-    layout, images, directions = problem.layout, view.images, view.sight.directions
+def _neglected(problem: Problem, scene: Scene) -> tuple[Normal, list[Array]]:
+    """The normal equations, and (1, B, P) each: how hard one sigma of what is neglected pulls at
+    the answer: of the principal point along each axis where it is held, and of distortion where
+    the model has none."""
+    layout, images, sight = problem.layout, scene.view.images, scene.view.sight
     free, held = layout.free, not layout.free.principal_point
     size = layout.size[layout.camera]
     sigmas = []
     if not layout.model.parameters:
         images = images.bent(get_model("division"))
+        sight = look(images, problem.bundle, sight.directions)
         free = replace(free, distortion=(0,))
         sigmas.append(DISTORTION * (images.focal[0, :, 1] / size[:, 1]) ** 2)
     if held:
         free = replace(free, principal_point=True)
         sigmas += [CENTRE * size.max(1)] * 2
-    a, own, y = layout.tangents, layout.intrinsics, view.guess.headings.shape[2]
-    sight = look(images, problem.bundle, directions)
-    columns = sight.jacobian(moves_of(directions, images.basis), free)
-    columns = columns.reshape(*columns.shape[:-2], -1)
-    # What is neglected has columns among the intrinsics: distortion before the principal point.
-    first = a + y + own - 2 * int(not held)
+    hessian, gradient = problem.normal(scene, sight, free)
+    # What is neglected is among the intrinsics: distortion before the principal point.
+    first = layout.tangents + layout.intrinsics - 2 * int(not held)
     others = range(first, first + len(sigmas))
-    known = [i for i in range(a + y, columns.shape[-2]) if i not in others]
-    jacobian = columns[..., [*range(a), *known, *range(a, a + y)], :]
-    share = weigh(sight.residual, noise).share
-    weight = share * noise.information / problem.repeats
-    weighted = jacobian * weight.reshape(*columns.shape[:-2], 1, -1)
-    hessian = weighted @ np.swapaxes(jacobian, -1, -2)
-    forces = []
-    for i, sigma in zip(others, sigmas, strict=True):
-        pull = times(weighted, columns[..., i, :]) * sigma[:, None]
-        forces.append(reduced(hessian, -pull, a + own)[1])
-    return forces
+    known = np.array([i for i in range(hessian.shape[-1]) if i not in others])
+    pulls = [
+        -hessian[..., known, i] * sigma[:, None] for i, sigma in zip(others, sigmas, strict=True)
+    ]
+    return (hessian[..., known[:, None], known], gradient[..., known]), pulls
 
 
 def _blocks(layout: Layout, gravities: Array, side: Array, cameras: Array) -> Array:

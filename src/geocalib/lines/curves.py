@@ -99,9 +99,10 @@ class _Paths:
         points = points[order]
         label = np.unique(label[order], return_inverse=True)[1]
         count = np.bincount(label)
-        centre = _sums(points, label) / count[:, None]
+        first = _first(label)
+        centre = np.add.reduceat(points, first) / count[:, None]
         x, y = (points - centre[label]).T
-        xx, xy, yy = _sums(np.stack([x * x, x * y, y * y], -1), label).T
+        xx, xy, yy = np.add.reduceat([x * x, x * y, y * y], first, 1)
         angle = 0.5 * np.arctan2(2 * xy, xx - yy)
         axis = np.stack([np.cos(angle), np.sin(angle)], -1)
         cos, sin = axis[label].T
@@ -110,9 +111,7 @@ class _Paths:
     @property
     def ends(self) -> tuple[Array, Array]:
         """(J,) where they begin and end, along the axis."""
-        first = np.flatnonzero(np.diff(self.label, prepend=-1))
-        if not len(first):
-            return self.along, self.along
+        first = _first(self.label)
         return np.minimum.reduceat(self.along, first), np.maximum.reduceat(self.along, first)
 
     def some(self, kept: npt.NDArray[np.bool_]) -> _Paths:
@@ -131,27 +130,28 @@ class _Paths:
     def smooth(self) -> _Paths:
         """Without points off a smooth path, and without edges that have many of them."""
         low, high = self.ends
-        unit = self.along / np.maximum(high, -low)[self.label]
-        terms = np.stack([np.ones_like(unit), unit, unit**2, unit**3], -1)
-        kept = np.ones(len(unit), bool)
+        powers = np.empty((7, len(self.along)))
+        powers[0], powers[1:] = 1, self.along / np.maximum(high, -low)[self.label]
+        np.multiply.accumulate(powers, out=powers)
+        kept = np.ones(len(self.along), bool)
         for cut in CUTS:
-            path = (terms * self._fitted(terms, kept)[self.label]).sum(-1)
+            path = (powers[:4] * self._fitted(powers, kept)[:, self.label]).sum(0)
             kept = np.abs(self.aside - path) < cut
         count, left = (np.bincount(self.label, w, len(self.axis)) for w in (None, kept))
         return self.some(kept & (left >= LEAST_KEPT * count)[self.label])
 
-    def _fitted(self, terms: Array, kept: npt.NDArray[np.bool_]) -> Array:
-        """(J, 4) what powers (P, 4) must be multiplied by to give how far points are aside."""
-        weighted = terms * kept[:, None]
-        powers = np.concatenate([weighted, weighted[:, 1:] * terms[:, 3:]], -1)
-        sums = _sums(np.concatenate([powers, weighted * self.aside[:, None]], -1), self.label)
+    def _fitted(self, powers: Array, kept: npt.NDArray[np.bool_]) -> Array:
+        """(4, J) what the first powers (7, P) must be multiplied by to give how far points are
+        aside."""
+        weighted = np.concatenate([powers * kept, powers[:4] * (kept * self.aside)])
+        sums = np.add.reduceat(weighted, _first(self.label), 1).T
         normal = sums[:, np.add.outer(np.arange(4), np.arange(4))] + 1e-6 * np.eye(4)
-        return np.asarray(np.linalg.solve(normal, sums[:, 7:, None])[..., 0])
+        return np.asarray(np.linalg.solve(normal, sums[:, 7:, None])[..., 0].T)
 
 
-def _sums(values: Array, label: Indices) -> Array:
-    """(J, n) sums of values (P, n) by label."""
-    return np.stack([np.bincount(label, column) for column in values.T], -1)
+def _first(label: Indices) -> Indices:
+    """(J,) where each label begins; they ascend."""
+    return np.flatnonzero(np.diff(label, prepend=-1))
 
 
 def _averaged(paths: _Paths) -> tuple[Array, Array, Array] | None:

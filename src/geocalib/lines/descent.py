@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from geocalib.lines.evidence import support
-from geocalib.lines.minimise import Problem, levelled, minimise
+from geocalib.lines.minimise import Problem, Scene, levelled, minimise
 from geocalib.lines.search import MOST, Landscape, peaks
 from geocalib.lines.unknowns import Array, Guess, Layout
 from geocalib.records import dataclass
@@ -62,7 +62,7 @@ def modes_from(problem: Problem, starts: Guess) -> Modes:
     few = replace(problem, bundle=problem.bundle.longest(MOST))
     for width, iterations in ROUNDS:
         starts = minimise(few, starts, width, iterations)
-    cost = few.cost(starts, ROUNDS[-1][0])
+    cost = few.scene(starts, ROUNDS[-1][0]).cost
     order = cost.argsort(kind="stable")
     weights = np.exp(-0.5 / CAUTION * (cost[order] - cost.min()))
     return Modes(starts[order], weights / weights.sum())
@@ -107,7 +107,8 @@ def supported_minimum(problem: Problem, modes: Modes) -> tuple[Problem, Guess, M
     several modes, and the modes of what is left."""
     guess = _minimum(problem, modes.best)
     for _ in range(2):
-        active = problem.active & (support_of(problem, guess) >= LEAST_SUPPORT)
+        found = support_of(problem.scene(guess, WAYWARDNESS))
+        active = problem.active & (found >= LEAST_SUPPORT)
         if (active == problem.active).all():
             break
         problem = replace(problem, active=active)
@@ -141,7 +142,6 @@ def settled(problem: Problem, guess: Guess) -> Guess:
     return minimise(problem, guess, width, iterations)
 
 
-def support_of(problem: Problem, guess: Guess) -> Array:
+def support_of(scene: Scene) -> Array:
     """(B, K) of each direction, by one guess."""
-    sight = problem.view(guess).sight
-    return np.asarray(support(sight.residual, problem.noise(sight, WAYWARDNESS), REPEATS)[0])
+    return np.asarray(support(scene.view.sight.residual, scene.noise, REPEATS)[0])

@@ -16,7 +16,7 @@ import numpy as np
 
 from geocalib.lines.covariance import covariance, information
 from geocalib.lines.descent import CAUTION, REPEATS, WAYWARDNESS, Modes, afresh, settled, support_of
-from geocalib.lines.minimise import Problem
+from geocalib.lines.minimise import Problem, Scene
 from geocalib.lines.prior import Prior
 from geocalib.lines.system import Arrow
 from geocalib.lines.unknowns import Array, Guess, Layout
@@ -49,7 +49,7 @@ class Explanation:
 
     verdict: Verdict
     problem: Problem
-    guess: Guess
+    scene: Scene
     blocks: Array
     """(B, P, P) covariance."""
     support: float
@@ -65,25 +65,28 @@ def explanations(problem: Problem, guess: Guess, modes: Modes, network: Prior) -
     """
     if not problem.active.any():
         return []
-    crossed = _judged(Verdict.CROSSED, problem, guess, modes, network)
+    scene = problem.scene(guess, WAYWARDNESS)
+    crossed = _judged(Verdict.CROSSED, problem, scene, modes, network)
     found = [crossed]
-    turned = with_extra(problem, guess, support_of(problem, guess), WAYWARDNESS)
+    turned = with_extra(problem, scene, support_of(scene))
     square = bool(problem.active[:, 1:].all(1).any())
     if turned is None and square:
-        turned = unlocked(problem, guess)
+        turned = unlocked(problem, scene.view)
     if turned is not None:
         free, start = turned
-        end = settled(free, start)
+        end = free.scene(settled(free, start), WAYWARDNESS)
         loose = _judged(Verdict.TURNED, free, end, modes, network)
         if square:
-            odds = crossed.log_odds - TURNED + PER_GAIN * _gain(problem, guess, free, end)
+            odds = crossed.log_odds - TURNED + PER_GAIN * _gain(problem, scene, free, end)
             loose = replace(loose, support=crossed.support, log_odds=odds)
         found.append(loose)
     if problem.active[:, 0].any() and problem.active[:, 1:].any():
         alone = problem.active.copy()
         alone[:, 1:] = False
         upright = replace(problem, active=alone)
-        found.append(_judged(Verdict.UPRIGHT, upright, *afresh(upright, guess), network))
+        guess, modes = afresh(upright, guess)
+        scene = upright.scene(guess, WAYWARDNESS)
+        found.append(_judged(Verdict.UPRIGHT, upright, scene, modes, network))
     return found
 
 
@@ -95,44 +98,36 @@ def probabilities(found: list[Explanation]) -> Array:
 
 
 def _judged(
-    verdict: Verdict, problem: Problem, guess: Guess, modes: Modes, network: Prior
+    verdict: Verdict, problem: Problem, scene: Scene, modes: Modes, network: Prior
 ) -> Explanation:
     # Of images that share something, by what one of them says on average.
     images = max(1, int(problem.active.any(1).sum()))
-    support = float((support_of(problem, guess) * problem.active).sum()) / images
-    agreement = _agreement(replace(problem, prior=network), guess) / images
+    support = float((support_of(scene) * problem.active).sum()) / images
+    agreement = _agreement(replace(problem, prior=network), scene) / images
     log_odds = (
         USUAL[verdict]
         + PER_SUPPORT * math.log(max(support, 1.0) / USUAL_SUPPORT)
         + PER_AGREEMENT * (agreement - USUAL_AGREEMENT)
     )
-    blocks = _blocks(problem, guess, modes)
-    return Explanation(verdict, problem, guess, blocks, support, log_odds)
+    blocks = covariance(replace(problem, repeats=CAUTION * REPEATS), scene)
+    blocks = blocks + modes.spread(problem.layout)
+    return Explanation(verdict, problem, scene, blocks, support, log_odds)
 
 
-def _blocks(problem: Problem, guess: Guess, modes: Modes) -> Array:
-    """(B, P, P) covariance."""
-    cautious = replace(problem, repeats=CAUTION * REPEATS)
-    return covariance(cautious, guess, WAYWARDNESS) + modes.spread(problem.layout)
-
-
-def _gain(problem: Problem, guess: Guess, free: Problem, end: Guess) -> float:
+def _gain(problem: Problem, scene: Scene, free: Problem, end: Scene) -> float:
     """Log likelihood that the world of turning headings wins over that of right angles."""
-    gain = 0.5 * (_cost(problem, guess) - _cost(free, end))
+    gain = 0.5 * float(scene.cost[0] - end.cost[0])
     if free.active.shape[1] > THIRD and problem.active[:, 1:].all(1).any():
         # A third heading explains more segments in any case, which says nothing of right angles.
-        gain -= float(support_of(free, end)[:, THIRD].sum())
+        gain -= float(support_of(end)[:, THIRD].sum())
     return gain
 
 
-def _cost(problem: Problem, guess: Guess) -> float:
-    return float(problem.cost(guess, WAYWARDNESS)[0])
-
-
-def _agreement(problem: Problem, guess: Guess) -> float:
+def _agreement(problem: Problem, scene: Scene) -> float:
     """By how much likelier the answer of lines is around the network's than anywhere: the log of
     the ratio of both evidences, by Laplace's approximation."""
-    lines = information(replace(problem, repeats=AGREEMENT_REPEATS), guess, WAYWARDNESS)
+    guess = scene.view.guess
+    lines = information(replace(problem, repeats=AGREEMENT_REPEATS), scene)
     network = problem.prior.stiffness_at(guess, problem.layout)
     pull = float(problem.prior.cost(guess, problem.layout)[0])
     narrow, wide = (

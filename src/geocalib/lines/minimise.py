@@ -11,16 +11,19 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from geocalib.geometry.fields import Free
 from geocalib.geometry.tensors import map_tensors
 from geocalib.lines.bundle import Bundle
 from geocalib.lines.mixture import Noise, Weighing, noise_model, weigh
-from geocalib.lines.prior import Prior, Pull
+from geocalib.lines.prior import Forces, Prior, Pull
 from geocalib.lines.residuals import Sight, directions_of, look, moves_of
 from geocalib.lines.system import Arrow, assembled, reduced
 from geocalib.lines.unknowns import Array, Flags, Guess, Images, Layout, cross, times, unit
 from geocalib.records import dataclass
 
 Rows = TypeVar("Rows", Guess, "Evaluation", Pull, Arrow)
+Normal = tuple[Array, Array]
+"""Hessian (R, B, P, P) and gradient (R, B, P)."""
 
 DAMPING_START, DAMPING_FACTOR = 1e-3, 10.0
 DAMPING_RANGE = (1e-9, 1e4)
@@ -54,47 +57,47 @@ class Problem:
         usable = self.active[:, :, None] & sight.valid & (bundle.length > 0)[:, None]
         return noise_model(bundle.length, sight.nearness, bundle.noise, usable, waywardness)
 
-    def cost(self, guess: Guess, waywardness: float) -> Array:
-        """(R,) of guesses, under noise as it is seen from there."""
-        sight = self.view(guess).sight
-        noise = self.noise(sight, waywardness)
-        segments = self._cost(weigh(sight.residual, noise), noise)
-        return segments + self.prior.cost(guess, self.layout)
+    def scene(self, guess: Guess, waywardness: float) -> Scene:
+        """From guesses, under noise as it is seen from there."""
+        view = self.view(guess)
+        return self.under(view, self.noise(view.sight, waywardness))
 
-    def _cost(self, weighing: Weighing, noise: Noise) -> Array:
-        """(R,) of the segments."""
-        return np.asarray(-2 / self.repeats * (weighing.gain * noise.there).sum((-1, -2)))
+    def under(self, view: View, noise: Noise) -> Scene:
+        """A view under noise as it was seen from somewhere."""
+        weighing = weigh(view.sight.residual, noise)
+        forces = self.prior.forces(view.guess, self.layout)
+        segments = -2 / self.repeats * (weighing.gain * noise.there).sum((-1, -2))
+        return Scene(view, noise, weighing, forces, segments + forces.cost)
 
-    def evaluate(self, view: View, noise: Noise) -> Evaluation:
+    def evaluate(self, scene: Scene) -> Evaluation:
         """Normal equations there."""
-        sight, layout = view.sight, self.layout
-        weighing = weigh(sight.residual, noise)
-        moves = moves_of(sight.directions, view.images.basis)
-        jacobian = sight.jacobian(moves, layout.free)
-        jacobian = jacobian.reshape(*jacobian.shape[:-2], -1)
-        # The headings last: they belong to single images.
-        a, y = layout.tangents, view.guess.headings.shape[2]
-        order = [*range(a), *range(a + y, jacobian.shape[-2]), *range(a, a + y)]
-        jacobian = jacobian[..., order, :]
-        weight = (weighing.share * noise.information / self.repeats).reshape(
-            *jacobian.shape[:-2], 1, -1
-        )
-        weighted = jacobian * weight
-        hessian = weighted @ np.swapaxes(jacobian, -1, -2)
-        gradient = times(weighted, sight.residual.reshape(*jacobian.shape[:-2], -1))
-        pull = self.prior.pull(view.guess, layout)
-        total = self._cost(weighing, noise) + pull.cost
-        return Evaluation(view.images.gravity, hessian, gradient, pull, total)
+        guess, images = scene.view.guess, scene.view.images
+        pull = self.prior.pull(guess, self.layout, scene.forces)
+        return Evaluation(images.gravity, *self.normal(scene), pull)
+
+    def normal(self, scene: Scene, sight: Sight | None = None, free: Free | None = None) -> Normal:
+        """Those of the segments alone, the headings last: they belong to single images.
+
+        sight, free: by a lens with more parameters, which sees the same.
+        """
+        sight, free = sight or scene.view.sight, free or self.layout.free
+        moves = moves_of(sight.directions, scene.view.images.basis)
+        jacobian = sight.jacobian(moves, free)
+        flat = jacobian.reshape(*jacobian.shape[:-2], -1)
+        weight = scene.weighing.share * scene.noise.information / self.repeats
+        weighted = flat * weight.reshape(*flat.shape[:-2], 1, -1)
+        hessian = weighted @ np.swapaxes(flat, -1, -2)
+        gradient = times(weighted, sight.residual.reshape(*flat.shape[:-2], -1))
+        a, y = self.layout.tangents, scene.view.guess.headings.shape[2]
+        order = np.array([*range(a), *range(a + y, flat.shape[-2]), *range(a, a + y)])
+        return hessian[..., order[:, None], order], gradient[..., order]
 
     def moved(self, guess: Guess, before: Array, step: Step) -> View:
         """What is seen after a step from guesses under which images have gravity before
         (R, B, 3)."""
         after = self.layout.moved(guess, step.time, step.camera)
-        images = self.layout.images(after)
-        headings = turned(guess.headings, before, images.gravity, step.turn)
-        directions = directions_of(images.gravity, headings)
-        after = replace(after, headings=headings)
-        return View(after, images, look(images, self.bundle, directions))
+        headings = turned(guess.headings, before, self.layout.gravity(after), step.turn)
+        return self.view(replace(after, headings=headings))
 
 
 @dataclass(frozen=True)
@@ -107,16 +110,26 @@ class View:
 
 
 @dataclass(frozen=True)
+class Scene:
+    """What guesses cost, and why."""
+
+    view: View
+    noise: Noise
+    weighing: Weighing
+    forces: Forces
+    cost: Array
+    """(R,) with that of the prior."""
+
+
+@dataclass(frozen=True)
 class Evaluation:
-    """Half the cost's normal equations per image, headings last, and the cost."""
+    """Half the cost's normal equations per image, headings last."""
 
     gravity: Array
     """(R, B, 3) where that is."""
     hessian: Array
     gradient: Array
     pull: Pull
-    total: Array
-    """(R,) cost, with the prior."""
 
 
 @dataclass(frozen=True)
@@ -132,10 +145,9 @@ class Step:
         shared = self.time.reshape(len(self.time), -1), self.camera.reshape(len(self.time), -1)
         return np.asarray(np.abs(np.concatenate(shared, 1)).max(1, initial=0.0))
 
-    def shortened(self) -> Step:
-        """To ``LONGEST_STEP``."""
-        share = LONGEST_STEP / self.longest().clip(min=LONGEST_STEP)
-        share = share[:, None, None]
+    def shortened(self, longest: Array) -> Step:
+        """To ``LONGEST_STEP``, given how long it is."""
+        share = (LONGEST_STEP / np.maximum(longest, LONGEST_STEP))[:, None, None]
         return Step(self.time * share, self.camera * share, self.turn * share)
 
 
@@ -158,22 +170,25 @@ def levelled(headings: Array, gravity: Array) -> Array:
 
 def minimise(problem: Problem, guess: Guess, waywardness: float, iterations: int) -> Guess:
     """The best guesses near first ones, under noise as it is seen from there."""
-    view = problem.view(guess)
-    noise = problem.noise(view.sight, waywardness)
-    at = problem.evaluate(view, noise)
-    damping = np.full_like(at.total, DAMPING_START)
+    scene = problem.scene(guess, waywardness)
+    at, cost = problem.evaluate(scene), scene.cost
+    damping = np.full_like(cost, DAMPING_START)
     done = np.zeros(len(guess), np.bool_)
-    for _ in range(iterations):
+    for left in reversed(range(iterations)):
         step = _step(problem.layout, at, damping)
-        view = problem.moved(guess, at.gravity, step.shortened())
-        trial = problem.evaluate(view, noise)
-        better = (trial.total <= at.total) & ~done
-        done = done | (better & (step.longest() < SETTLED)) | (damping >= DAMPING_RANGE[1])
+        longest = step.longest()
+        view = problem.moved(guess, at.gravity, step.shortened(longest))
+        trial = problem.under(view, scene.noise)
+        better = (trial.cost <= cost) & ~done
+        done = done | (better & (longest < SETTLED)) | (damping >= DAMPING_RANGE[1])
+        guess = _chosen(better, trial.view.guess, guess)
+        if done.all() or not left:
+            break
         damping = np.where(better, damping / DAMPING_FACTOR, damping * DAMPING_FACTOR)
         damping = damping.clip(*DAMPING_RANGE)
-        guess, at = _chosen(better, view.guess, guess), _chosen(better, trial, at)
-        if done.all():
-            break
+        if better.any():
+            at = _chosen(better, problem.evaluate(trial), at)
+            cost = np.where(better, trial.cost, cost)
     return guess
 
 

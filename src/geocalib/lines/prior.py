@@ -56,23 +56,22 @@ class Prior:
 
     def distance(self, guess: Guess, layout: Layout) -> Array:
         """(R,) how far guesses are from the mean, in sigmas."""
-        return np.asarray(np.sqrt(self._forces(guess, layout)[2]))
+        return np.asarray(np.sqrt(self.forces(guess, layout).squared))
 
-    def pull(self, guess: Guess, layout: Layout) -> Pull:
-        """What the prior adds at guesses."""
-        time_force, camera_force, squared = self._forces(guess, layout)
+    def pull(self, guess: Guess, layout: Layout, forces: Forces) -> Pull:
+        """What the prior adds at guesses, where it has these forces."""
         # Of Student's distribution: both the cost and the weight that makes its gradient.
-        weight = student_weight(squared)
+        weight = student_weight(forces.squared)
         turn, slope = self._turn(guess, layout), self._slope(guess, layout)
-        time = weight[:, None, None] * times(turn, time_force)
-        camera = weight[:, None] * times(np.swapaxes(slope, -1, -2), camera_force)
+        time = weight[:, None, None] * times(turn, forces.time)
+        camera = weight[:, None] * times(np.swapaxes(slope, -1, -2), forces.camera)
         arrow = self._stiffness(turn, slope)
         arrow = Arrow(
             weight[:, None, None, None] * arrow.A,
             weight[:, None, None, None] * arrow.B,
             weight[:, None, None] * arrow.C,
         )
-        return Pull(arrow, time, camera, student_cost(squared))
+        return Pull(arrow, time, camera)
 
     def stiffness_at(self, guess: Guess, layout: Layout) -> Arrow:
         """That against small steps from guesses."""
@@ -80,7 +79,7 @@ class Prior:
 
     def cost(self, guess: Guess, layout: Layout) -> Array:
         """(R,) of guesses."""
-        return student_cost(self._forces(guess, layout)[2])
+        return self.forces(guess, layout).cost
 
     def _stiffness(self, turn: Array, slope: Array) -> Arrow:
         stiff = self.stiffness
@@ -92,18 +91,18 @@ class Prior:
 
     def _turn(self, guess: Guess, layout: Layout) -> Array:
         """(R, T, a, a) from the tangent directions of the mean to those of guesses."""
-        tangents = tangent_basis(guess.gravity)[..., : layout.tangents]
+        tangents = guess.basis[..., : layout.tangents]
         return np.asarray(np.swapaxes(tangents, -1, -2) @ self.basis)
 
-    def _forces(self, guess: Guess, layout: Layout) -> tuple[Array, Array, Array]:
-        """Stiffness times deviation, (R, T, a) and (R, Q), and that times the deviation (R,)."""
+    def forces(self, guess: Guess, layout: Layout) -> Forces:
+        """How hard it pulls at guesses."""
         stiff = self.stiffness
         time = (guess.gravity[..., None, :] @ self.basis)[..., 0, :]
         camera = self._off(guess, layout)
         time_force = times(stiff.A, time) + times(stiff.B, camera[:, None])
         camera_force = times(np.swapaxes(stiff.B, -1, -2), time).sum(1) + times(stiff.C, camera)
         squared = (time * time_force).sum((-1, -2)) + (camera * camera_force).sum(-1)
-        return time_force, camera_force, squared
+        return Forces(time_force, camera_force, squared)
 
     def _off(self, guess: Guess, layout: Layout) -> Array:
         """(R, Q) how far the intrinsics are from the mean."""
@@ -123,13 +122,12 @@ class Prior:
         slope = np.zeros((rows, cameras, own, cameras, own))
         each = np.arange(cameras)
         shrunk = self._shrunk(guess, layout)
-        blocks = np.tile(np.eye(own), (rows, cameras, 1, 1))
+        slope[:, each, :, each] = np.eye(own)
         for at, i in enumerate(layout.free.distortion, start=int(layout.free.focal)):
-            blocks[..., at, at] = shrunk[..., i]
+            slope[:, each, at, each, at] = shrunk[..., i]
             if layout.free.focal:
                 power = powers(layout.model)[i]
-                blocks[..., at, 0] = -power * guess.distortion[..., i] * shrunk[..., i]
-        slope[:, each, :, each] = np.moveaxis(blocks, 1, 0)
+                slope[:, each, at, each, 0] = -power * guess.distortion[..., i] * shrunk[..., i]
         return slope.reshape(rows, cameras * own, cameras * own)
 
     def _shrunk(self, guess: Guess, layout: Layout) -> Array:
@@ -139,15 +137,31 @@ class Prior:
 
 
 @dataclass(frozen=True)
+class Forces:
+    """Stiffness times how far guesses are from the mean."""
+
+    time: Array
+    """(R, T, a)."""
+    camera: Array
+    """(R, Q)."""
+    squared: Array
+    """(R,) that times how far they are: sigmas, squared."""
+
+    @property
+    def cost(self) -> Array:
+        """(R,) of the prior."""
+        return student_cost(self.squared)
+
+
+@dataclass(frozen=True)
 class Pull:
-    """Normal equations of half the prior's cost, and the cost (R,)."""
+    """Normal equations of half the prior's cost."""
 
     arrow: Arrow
     time: Array
     """(R, T, a) gradient."""
     camera: Array
     """(R, Q) gradient."""
-    cost: Array
 
 
 def student_cost(squared: Array) -> Array:

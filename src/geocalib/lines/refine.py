@@ -17,15 +17,13 @@ from geocalib.geometry.segments import Segments
 from geocalib.lines.bundle import Bundle
 from geocalib.lines.descent import (
     REPEATS,
-    WAYWARDNESS,
     modes_from,
     starts_of,
+    support_of,
     supported_minimum,
 )
-from geocalib.lines.evidence import support
 from geocalib.lines.explanations import Explanation, explanations, probabilities
 from geocalib.lines.minimise import Problem
-from geocalib.lines.mixture import weigh
 from geocalib.lines.plumb import firm, loose, straightened
 from geocalib.lines.prior import Prior, network_prior, sobered
 from geocalib.lines.search import survey
@@ -195,12 +193,12 @@ def _told(
 
 def _moved(explanation: Explanation, told: list[Calibration]) -> list[Calibration]:
     """The answers of an explanation."""
-    problem, guess = explanation.problem, explanation.guess
-    gravity, blocks = problem.layout.images(guess).gravity[0], explanation.blocks
+    problem, view = explanation.problem, explanation.scene.view
+    gravity, blocks = view.images.gravity[0], explanation.blocks
     return [
         replace(
             calibration,
-            camera=problem.layout.camera_of(guess, i),
+            camera=problem.layout.camera_of(view.guess, i),
             gravity=gravity[i],
             covariance=blocks[i],
         )
@@ -238,11 +236,9 @@ def _difference(one: Calibration, other: Calibration) -> Array:
 
 def _traces(explanation: Explanation, segments: list[Segments]) -> list[Traces]:
     """Which segments of each image follow which direction."""
-    problem = explanation.problem
-    sight = problem.view(explanation.guess).sight
-    noise = problem.noise(sight, WAYWARDNESS)
-    shares = weigh(sight.residual, noise).share[0]
-    gains = support(sight.residual, noise, REPEATS)[0]
+    problem, scene = explanation.problem, explanation.scene
+    sight, shares = scene.view.sight, scene.weighing.share[0]
+    gains = support_of(scene)
     traces = []
     for i, part in enumerate(segments):
         kept = np.flatnonzero(problem.active[i])

@@ -54,7 +54,9 @@ class Depths:
         jet = model.jet(s, unstack(distortion[..., None, :]))
 
         def full(value: Any) -> Any:
-            return None if value is None else np.broadcast_to(value, s.shape)
+            if value is None or value.shape == s.shape:
+                return value
+            return np.broadcast_to(value, s.shape)
 
         return cls(
             full(jet.depth),
@@ -82,6 +84,8 @@ class Optics:
     """(..., 2, 2, N) unit vectors across and along each segment, times fx and fy."""
     reach: Array
     """(..., 2, N) m . sides."""
+    outer: Array
+    """(..., 2, 2, N) reach times m."""
     vectors: Array
     """(..., 2, 3, N): f times what is seen of a direction, across and along, is its product with
     these."""
@@ -93,16 +97,17 @@ class Optics:
         s = m[..., 0, :] ** 2 + m[..., 1, :] ** 2
         depths = Depths.create(images.model, s, images.distortion)
         sides = bundle.sides * focal[..., None, :, :]
-        reach = _product(sides, m)
+        reach = sides[..., 0, :] * m[..., None, 0, :] + sides[..., 1, :] * m[..., None, 1, :]
+        outer = _outer(reach, m)
         vectors = np.empty((*sides.shape[:-2], 3, sides.shape[-1]))
         vectors[..., 2, :] = reach
         if depths.d_s is None:
             vectors[..., :2, :] = -depths.depth[..., None, None, :] * sides
         else:
-            q = depths.depth - 2 * s * depths.d_s
-            vectors[..., :2, :] = -q[..., None, None, :] * sides
-            vectors[..., :2, :] -= (2 * depths.d_s)[..., None, None, :] * _outer(reach, m)
-        return cls(m, s, depths, images.focal, sides, reach, vectors)
+            twice = 2 * depths.d_s
+            vectors[..., :2, :] = (s * twice - depths.depth)[..., None, None, :] * sides
+            vectors[..., :2, :] -= twice[..., None, None, :] * outer
+        return cls(m, s, depths, images.focal, sides, reach, outer, vectors)
 
     def look(self, directions: Array) -> Sight:
         """At unit directions (..., K, 3)."""
@@ -113,48 +118,47 @@ class Optics:
         residual = np.copysign(1.0, along) * across / length
         return Sight(residual, length, seen, directions, self)
 
-    def changes(self, free: Free) -> list[Array]:
-        """(..., 2, 3, N) each: derivatives of the vectors in log f, distortion, principal point."""
-        depths, s = self.depths, self.s
-        found = []
+    def changes(self, free: Free) -> Array:
+        """(..., Q, 2, 3, N) derivatives of the vectors in log f, distortion, principal point."""
+        depths, s, count = self.depths, self.s, free.intrinsics
+        found = np.zeros((*self.vectors.shape[:-3], count, *self.vectors.shape[-3:]))
+        each = iter(np.moveaxis(found, -4, 0))
         bend, curve = None, None
         if depths.d_s is not None:
             # -dq/ds and -2 s z''; None where they vanish.
             curve = None if depths.d_ss is None else -2 * s * depths.d_ss
             bend = depths.d_s if curve is None else depths.d_s - curve
         if free.focal:
-            found.append(self._change(-self.m, None if bend is None else 2 * s * bend, curve))
+            change = next(each)
+            change[..., 2, :] = -self.reach
+            self._bend(change, None if bend is None else 2 * s * bend, curve, -2 * self.outer)
         for i in free.distortion:
             dq = depths.d_k[i] - 2 * s * depths.d_ks[i]
-            found.append(self._change(np.zeros_like(self.m), dq, depths.d_ks[i]))
+            self._bend(next(each), dq, depths.d_ks[i])
         if free.principal_point:
             for axis in (0, 1):
-                dm = np.zeros_like(self.m)
-                dm[..., axis, :] = -1 / self.focal[..., axis, None]
-                ds = 2 * self.m[..., axis, :] * dm[..., axis, :]
+                change = next(each)
+                step = -1 / self.focal[..., axis, None]
+                change[..., 2, :] = reach = self.sides[..., axis, :] * step[..., None]
+                outer = _outer(reach, self.m)
+                outer[..., axis, :] += self.reach * step[..., None]
+                ds = 2 * self.m[..., axis, :] * step
                 slope = None if depths.d_ss is None else depths.d_ss * ds
-                found.append(self._change(dm, None if bend is None else -bend * ds, slope))
+                self._bend(change, None if bend is None else -bend * ds, slope, outer)
         return found
 
-    def _change(self, dm: Array, dq: Array | None, d_slope: Array | None) -> Array:
-        """Of the vectors with m, q and z', (..., 2, N), (..., N) and (..., N)."""
-        change = np.zeros_like(self.vectors)
-        change[..., 2, :] = reach = _product(self.sides, dm)
+    def _bend(
+        self, change: Array, dq: Array | None, d_slope: Array | None, outer: Array | None = None
+    ) -> None:
+        """Add to the change of the vectors what those of q, z' and reach m make of it, (..., N),
+        (..., N) and (..., 2, 2, N)."""
+        flat = change[..., :2, :]
         if dq is not None:
-            change[..., :2, :] = -dq[..., None, None, :] * self.sides
+            flat -= dq[..., None, None, :] * self.sides
         if d_slope is not None:
-            outer = _outer(self.reach, self.m)
-            change[..., :2, :] -= 2 * d_slope[..., None, None, :] * outer
-        if self.depths.d_s is not None:
-            moved = _outer(reach, self.m) + _outer(self.reach, dm)
-            change[..., :2, :] -= 2 * self.depths.d_s[..., None, None, :] * moved
-        return change
-
-
-def _product(sides: Array, m: Array) -> Array:
-    """(..., 2, N) from (..., 2, 2, N) and (..., 2, N)."""
-    x, y = m[..., None, 0, :], m[..., None, 1, :]
-    return sides[..., 0, :] * x + sides[..., 1, :] * y
+            flat -= (2 * d_slope)[..., None, None, :] * self.outer
+        if outer is not None and self.depths.d_s is not None:
+            flat -= (2 * self.depths.d_s)[..., None, None, :] * outer
 
 
 def _outer(reach: Array, m: Array) -> Array:
@@ -200,12 +204,13 @@ class Sight:
         vectors = self.optics.vectors
         turn = one[..., None, :] * vectors[..., 0, None, :, :]
         turn -= other[..., None, :] * vectors[..., 1, None, :, :]
-        columns = [(moves.swapaxes(-1, -2) @ turn).swapaxes(-2, -3)]
-        for change in self.optics.changes(free):
-            seen = self.directions[..., None, :, :] @ change
-            column = one * seen[..., 0, :, :] - other * seen[..., 1, :, :]
-            columns.append(column[..., None, :, :])
-        return np.concatenate(columns, -3)
+        moved = (moves.swapaxes(-1, -2) @ turn).swapaxes(-2, -3)
+        if not free.intrinsics:
+            return moved
+        seen = self.directions[..., None, None, :, :] @ self.optics.changes(free)
+        bent = one[..., None, :, :] * seen[..., 0, :, :]
+        bent -= other[..., None, :, :] * seen[..., 1, :, :]
+        return np.concatenate([moved, bent], -3)
 
 
 def look(images: Images, bundle: Bundle, directions: Array) -> Sight:

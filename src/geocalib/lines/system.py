@@ -29,11 +29,7 @@ class Arrow:
 
     def damped(self, damping: Array) -> Arrow:
         """With (1 + damping) on the diagonal, damping (R,)."""
-        return Arrow(
-            self.A + _diagonal(self.A, damping[:, None]),
-            self.B,
-            self.C + _diagonal(self.C, damping),
-        )
+        return Arrow(_damped(self.A, damping[:, None]), self.B, _damped(self.C, damping))
 
     def eliminate(self) -> Elimination:
         """Eliminate the gravities."""
@@ -100,10 +96,9 @@ def reduced(
 ) -> tuple[Array, Array, Turns]:
     """Normal equations (R, B, P, P) of the first ``shared`` unknowns of each image, the headings
     eliminated, which damping (R,) holds."""
-    own = hessian[..., shared:, shared:]
-    factor = np.zeros(len(own)) if damping is None else damping
+    factor = np.zeros(len(hessian)) if damping is None else damping
     # A heading that no segment follows stays where it is.
-    own = own + _diagonal(own, factor[:, None])
+    own = _damped(hessian[..., shared:, shared:], factor[:, None])
     right = np.concatenate([hessian[..., shared:, :shared], -gradient[..., shared:, None]], -1)
     both = np.linalg.solve(own, right)
     slope, first = both[..., :-1], both[..., -1]
@@ -115,8 +110,10 @@ def reduced(
     )
 
 
-def _diagonal(matrix: Array, factor: Array) -> Array:
-    """Matrices (..., n, n) with factor (...) times the diagonal, or 1 where that is 0."""
-    diagonal = np.diagonal(matrix, axis1=-2, axis2=-1)
-    values = np.where(diagonal > 0, factor[..., None] * diagonal, 1.0)
-    return values[..., None] * np.eye(matrix.shape[-1])
+def _damped(matrix: Array, factor: Array) -> Array:
+    """Matrices (..., n, n) with (1 + factor), (...), times the diagonal, or 1 where that is 0."""
+    size = matrix.shape[-1]
+    flat = matrix.reshape(*matrix.shape[:-2], size * size).copy()
+    diagonal = flat[..., :: size + 1]
+    diagonal += np.where(diagonal > 0, factor[..., None] * diagonal, 1.0)
+    return flat.reshape(matrix.shape)

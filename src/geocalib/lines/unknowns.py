@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache, cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -43,6 +44,11 @@ class Guess:
 
     def __len__(self) -> int:
         return len(self.gravity)
+
+    @cached_property
+    def basis(self) -> Array:
+        """(R, T, 3, 2) tangent directions of gravity."""
+        return np.asarray(tangent_basis(self.gravity))
 
     def __getitem__(self, index: slice | list[int] | npt.NDArray[np.int64]) -> Guess:
         """Some of them."""
@@ -118,15 +124,18 @@ class Layout:
     @property
     def intrinsics(self) -> int:
         """Free parameters of each camera."""
-        free = self.free
-        return int(free.focal) + len(free.distortion) + 2 * int(free.principal_point)
+        return self.free.intrinsics
+
+    def gravity(self, guess: Guess) -> Array:
+        """(R, B, 3) in the frame of every image."""
+        gravity = guess.gravity[:, self.time]
+        return gravity if self.rotation is None else times(self.rotation, gravity)
 
     def images(self, guess: Guess) -> Images:
         """What a guess means for every image."""
-        basis = tangent_basis(guess.gravity)[..., : self.tangents]
-        gravity, basis = guess.gravity[:, self.time], basis[:, self.time]
+        gravity, basis = self.gravity(guess), guess.basis[..., : self.tangents][:, self.time]
         if self.rotation is not None:
-            gravity, basis = times(self.rotation, gravity), self.rotation @ basis
+            basis = self.rotation @ basis
         f = np.exp(guess.log_f)
         focal = np.stack([f * self.aspect, f], -1)[:, self.camera]
         c, distortion = guess.c[:, self.camera], guess.distortion[:, self.camera]
@@ -143,7 +152,7 @@ class Layout:
         """After steps (R, T, a) on the sphere and (R, C, P) of the intrinsics, within bounds."""
         gravity, log_f, distortion, c = guess.gravity, guess.log_f, guess.distortion, guess.c
         if self.free.gravity:
-            gravity = move(gravity, time)
+            gravity = move(gravity, time, guess.basis)
         at = 0
         if self.free.focal:
             log_f = np.clip(log_f + camera[..., 0], self.low, self.high)
@@ -167,8 +176,14 @@ class Layout:
 def powers(model: CameraModel) -> Array:
     """(D,) of f, by which distortion parameters grow where the bend in the picture is the same: 2
     for k1, 4 for k2; 0 for lenses that see 90 degrees and more, which are another matter."""
-    count = len(model.parameters)
-    return np.asarray(np.arange(1, count + 1) * (0.0 if model.wide else 2.0), np.float64)
+    return _powers(len(model.parameters), model.wide)
+
+
+@cache
+def _powers(count: int, wide: bool) -> Array:
+    found = np.arange(1, count + 1) * (0.0 if wide else 2.0)
+    found.flags.writeable = False
+    return np.asarray(found, np.float64)
 
 
 def _magnified(model: CameraModel, before: Array, after: Array) -> Array:

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from geocalib.lines.evidence import likelihood, likelihood_ratio
-from geocalib.lines.minimise import Problem
+from geocalib.lines.minimise import Problem, Scene, View
 from geocalib.lines.unknowns import Array, Guess, compass, level_frame
 
 COMPASS = 60
@@ -29,27 +29,25 @@ LEAST_SHARE = 0.7
 """Of the weaker heading's support that a further one needs to cast doubt on right angles."""
 
 
-def unlocked(problem: Problem, guess: Guess) -> tuple[Problem, Guess]:
+def unlocked(problem: Problem, view: View) -> tuple[Problem, Guess]:
     """The same with a turn of its own for each of the crossed headings of every image."""
-    every = problem.view(guess).sight.directions[..., 1:, :]
+    every = view.sight.directions[..., 1:, :]
     active = problem.active
     free = np.zeros((len(active), 1 + 2 * every.shape[2]), np.bool_)
     free[:, 0], free[:, 1::2] = active[:, 0], active[:, 1:]
-    return replace(problem, active=free), replace(guess, headings=every)
+    return replace(problem, active=free), replace(view.guess, headings=every)
 
 
-def with_extra(
-    problem: Problem, guess: Guess, found: Array, width: float
-) -> tuple[Problem, Guess] | None:
+def with_extra(problem: Problem, scene: Scene, found: Array) -> tuple[Problem, Guess] | None:
     """Unlocked, and with a third heading where segments follow one; None if no image has any.
 
     found: (B, 3) support of the vertical and the crossed headings.
     """
-    sight, images = (view := problem.view(guess)).sight, view.images
+    view, noise = scene.view, scene.noise
+    guess, images, sight = view.guess, view.images, view.sight
     tried = compass(COMPASS) @ level_frame(images.gravity)
     cosines = np.abs(tried @ np.swapaxes(sight.directions[..., 1:, :], -1, -2))
     near = (cosines > APART) & problem.active[:, None, 1:]
-    noise = problem.noise(sight, width)
     every = likelihood_ratio(sight.residual, noise).sum(-2, keepdims=True)
     wide = replace(problem, active=np.ones((len(problem.bundle), COMPASS), np.bool_))
     around = sight.optics.look(tried)
@@ -62,7 +60,7 @@ def with_extra(
     extra = extra & problem.active[:, 1:].any(1)
     if not extra.any():
         return None
-    free, several = unlocked(problem, guess)
+    free, several = unlocked(problem, view)
     third = tried[:, np.arange(len(best)), best][:, :, None]
     # Where there is no third heading, the first two stay at their right angle.
     headings = np.where(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, get_args
 
 import numpy as np
@@ -16,6 +16,7 @@ from geocalib.priors.crop import Crop, CropLike, crops_of
 from geocalib.priors.exif import focal_prior, focal_reading
 from geocalib.priors.photos import Opinion, as_people_take_them
 from geocalib.priors.readings import Readings, read_gravity
+from geocalib.records import dataclass
 from geocalib.result.calibration import Outcome
 from geocalib.solver.given import Given
 from geocalib.solver.priors import Prior

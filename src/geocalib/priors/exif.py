@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from PIL.ExifTags import Base
 
 from geocalib.geometry.conventions import FULL_FRAME_DIAGONAL, TRIVIAL_FOCAL, VFOV_RANGE_DEG
 from geocalib.priors.sizes import sensor_size
+from geocalib.records import dataclass
 from geocalib.result.prior_check import CONTRADICTION
 from geocalib.solver.priors import Prior
 

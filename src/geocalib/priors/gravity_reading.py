@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from geocalib.priors.frames import Vector, unit
+from geocalib.records import dataclass
 from geocalib.result.prior_check import CONTRADICTION
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from geocalib.errors import FormatError
 from geocalib.imaging.metadata import Metadata
 from geocalib.priors.exif import FocalReading
@@ -11,6 +9,7 @@ from geocalib.priors.frames import upright
 from geocalib.priors.gravity_reading import GravityReading, combined
 from geocalib.priors.sidecar import read_sidecar, sidecar_path
 from geocalib.priors.xmp import gimbal_gravity
+from geocalib.records import dataclass
 
 GIMBAL_SIGMA_DEG = 1.0
 """Gimbals drift, and their angles are those of the horizon that the drone believes in."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from geocalib import records
 from geocalib.arrays import (
     Array,
     Device,
@@ -51,7 +52,7 @@ class Rig:
         return Rig(self.camera_from_rig, camera, time)
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class Coupling:
     """B images, T times, C cameras, K components of at most S cameras each."""
 
@@ -229,7 +230,7 @@ def _components(time: Array, camera: Array, times: int, cameras: int) -> tuple[A
     return of_time, numbered
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class Arrow:
     """A symmetric arrow-shaped system: A (T, a, a) on the times, C (K, Q, Q) on the components'
     cameras, B (T, a, Q) between a time and the cameras of its component."""
@@ -281,7 +282,7 @@ class Arrow:
         return Elimination(A_inverse, AB, S)
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class Elimination:
     """What is left of an arrow system: A^-1, A^-1 B and the Schur complement S (K, Q, Q)."""
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from geocalib import records
 from geocalib.arrays import (
     Array,
     as_array,
@@ -41,7 +42,7 @@ Known = Prior | float | Sequence[float] | Array | None
 """A prior argument of ``fit``: nothing, a hard value, or a soft prior."""
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class Knowledge:
     """What is known of one kind of unknown, per time or camera (n rows), in double precision."""
 
@@ -70,7 +71,7 @@ NOTHING = Knowledge()
 """Of an unknown of which nothing is known, or which does not vary."""
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class Priors:
     """Everything known beforehand. The focal length is held as log f."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from geocalib.arrays import (
     Array,
@@ -21,6 +20,7 @@ from geocalib.arrays import (
 )
 from geocalib.cameras.camera import Camera
 from geocalib.geometry.fields import ALONG_PITCH, ALONG_ROLL, CX, CY, LOG_ASPECT, LOG_F
+from geocalib.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -134,8 +134,7 @@ class Frame:
     @property
     def intrinsics(self) -> int:
         """Number of free parameters of a camera."""
-        free = self.free
-        return len(replace(free, gravity=False).names(self.model))
+        return self.free.intrinsics
 
     def images(self, state: State, coupling: Coupling, dtype: DType) -> tuple[Camera, Array, Array]:
         """Camera, gravity (B, 3) and the directions (B, 3, 2) it varies in, of every image."""

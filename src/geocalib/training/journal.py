@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-LOSSES = ("up", "latitude", "gravity", "vfov", "distortion", "drift", "failed")
+LOSSES = ("up", "latitude", "gravity", "vfov", "distortion", "plumb", "drift", "failed")
 FURTHER = ("direct_gravity", "direct_vfov", "direct_distortion", "teacher")
 """Losses of networks that also tell the camera directly, and that learn from another."""
 PARTS = ("render", "teacher", "augment", "forward", "loss", "backward", "optimiser")

@@ -17,6 +17,7 @@ from geocalib.geometry.fields import Fields, perspective_field, pixel_grid
 from geocalib.geometry.tensors import named_tensors
 from geocalib.nets.prediction import Prediction
 from geocalib.training.optimum import find_optimum
+from geocalib.training.plumb import bow
 
 SMALLEST_TRUST = 1e-30
 """Mean confidence that still counts in full. The fit does not care how large confidences are
@@ -42,6 +43,8 @@ class LossConfig:
     """Weight of the error of the vertical field of view (radians)."""
     distortion: float = 1.0
     """Weight of |k1 - k1_true| (H / f_true)^2."""
+    plumb: float = 0.0
+    """Weight of how bent straight lines are once the picture is undistorted (heights of it)."""
     doubt: float = 1.0
     """The sum x of an image's fit losses counts as log(1 + x / doubt) doubt: the worse, the less
     it pulls, so that hopeless images do not drown the others."""
@@ -97,7 +100,7 @@ def training_loss(
     if with_fit:
         fields = _guarded(Fields(**prediction._asdict()), config.largest_pull)
         losses = fit_losses(fields, camera, gravity, bends, config)
-        for name in ("gravity", "vfov", "distortion"):
+        for name in ("gravity", "vfov", "distortion", "plumb"):
             parts[name] = (weight * getattr(losses, name)).sum()
         per_image = losses.combined(config)
         total = total + (weight * config.doubt * torch.log1p(per_image / config.doubt)).sum()
@@ -174,6 +177,8 @@ class FitLosses:
     """Radians."""
     distortion: Tensor
     """In units of the image height; 0 for pinhole cameras."""
+    plumb: Tensor
+    """``plumb.bow``; 0 for pinhole cameras."""
     found: Tensor
     """Whether the fit has an answer."""
 
@@ -183,6 +188,7 @@ class FitLosses:
             config.gravity * self.gravity
             + config.vfov * self.vfov
             + config.distortion * self.distortion
+            + config.plumb * self.plumb
         )
 
 
@@ -206,6 +212,7 @@ def fit_losses(
         gravity=(answer[:, :3] - truth[:, :3]).abs().sum(1),
         vfov=(vfov - true_vfov).abs(),
         distortion=(answer[:, 4] - truth[:, 4]).abs() * k1_unit,
+        plumb=torch.where(bends, bow(camera, answer[:, 3], answer[:, 4]), 0.0),
         found=usable,
     )
 
