@@ -11,7 +11,7 @@ import numpy as np
 import onnxruntime
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from geocalib.errors import WeightsError
 from geocalib.files import sha256_of
@@ -60,6 +60,27 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield place
 
 
+class Bare(nn.Module):
+    """An encoder of patches alone."""
+
+    widths = (4, 8, 12, 16)
+    strides = (4, 8, 16, 32)
+
+    def __init__(self) -> None:
+        super().__init__()
+        layers = zip((3, *self.widths), self.widths, (4, 2, 2, 2), strict=False)
+        self.stages = nn.ModuleList(nn.Conv2d(a, b, k, stride=k) for a, b, k in layers)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, ...]:
+        levels = [x]
+        for stage in self.stages:
+            levels.append(stage(levels[-1]))
+        return tuple(levels[1:])
+
+
+BARE = encoders.Recipe(Bare, (0.5,) * 3, (0.25,) * 3)
+
+
 @pytest.mark.parametrize("shape", [(1, 64, 96), (3, 96, 64), (2, 128, 128), (1, 32, 32)])
 def test_any_number_and_size(folder: Path, shape: tuple[int, int, int]) -> None:
     count, height, width = shape
@@ -74,10 +95,10 @@ def test_any_number_and_size(folder: Path, shape: tuple[int, int, int]) -> None:
 def test_a_network_that_answers_cameras(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from geocalib.nets.onnx_export import export_onnx
 
-    monkeypatch.setitem(encoders.RECIPES, "little", LITTLE)
+    monkeypatch.setitem(encoders.RECIPES, "bare", BARE)
     torch.manual_seed(0)
-    # Attention is in the other network.
-    network = DeepCalib(LeanConfig("little", (8, 16, 32), blocks=0)).eval()
+    # Attention, and layers of encoders, are in the other network.
+    network = DeepCalib(LeanConfig("bare", (8, 16, 32), blocks=0)).eval()
     file = tmp_path / "little.safetensors"
     save_weights(file, network, replace(CARD, architecture="deepcalib"))
     export_onnx(file, tmp_path / "little.onnx", refer=True)

@@ -69,7 +69,7 @@ class Visit:
     ) -> None:
         """refusals: whether the server is expected to refuse something. webgl: whether the
         browser draws solids, which takes long without a graphics card."""
-        settings = {"viewport": {"width": 1200, "height": 800}, "reduced_motion": "reduce"}
+        settings = {"viewport": {"width": 960, "height": 640}, "reduced_motion": "reduce"}
         self.context = browser.new_context(**(settings | window))
         if not webgl:
             self.context.add_init_script(NO_WEBGL)

@@ -14,8 +14,18 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
+
+def half(path: Path) -> bytes:
+    content = io.BytesIO()
+    Image.open(path).reduce(2).save(content, "jpeg", quality=90)
+    return content.getvalue()
+
+
 ROOT = Path(__file__).parents[2]
 TOWN = ROOT / "examples/town.jpg"
+SMALL_TOWN = half(TOWN)
+"""It at half its size, as a file: looked at and warped in a quarter of the time."""
+
 FLAGS = ["--enable-unsafe-swiftshader"]
 """Of Chromium: WebGL without a graphics card."""
 

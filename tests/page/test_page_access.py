@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from page_driving import TOWN, answered, drop, numbers, still
+from page_driving import SMALL_TOWN, answered, drop, numbers, still
 
 PHONE = {
     "viewport": {"width": 390, "height": 844},
@@ -33,7 +33,7 @@ def test_nothing_keeps_people_out(open_page: Callable[..., Any], scheme: str) ->
     page = open_page(color_scheme=scheme, refusals=True, webgl=False)
     if scheme == "light":
         assert serious(page) == []
-    drop(page, {"town.jpg": TOWN.read_bytes(), "cut.jpg": TOWN.read_bytes()[:9000]})
+    drop(page, {"town.jpg": SMALL_TOWN, "cut.jpg": SMALL_TOWN[:9000]})
     answered(page)
     page.fill("#roll-number", "4")
     page.press("#roll-number", "Enter")
@@ -51,7 +51,7 @@ def test_phone_shows_everything_without_scrolling_sideways(
     page = open_page(**PHONE)
     assert page.is_visible("text=Take a photo")
     assert page.get_attribute("#take", "capture") == "environment"
-    drop(page, {"town.jpg": TOWN.read_bytes()})
+    drop(page, {"town.jpg": SMALL_TOWN})
     answered(page)
     assert page.evaluate("() => document.documentElement.scrollWidth") <= 390
     stage = page.locator("#stage").bounding_box()

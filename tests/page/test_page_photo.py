@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import json
 from collections.abc import Callable
@@ -250,13 +251,13 @@ def test_pasted_picture_is_calibrated(open_page: Callable[..., Any]) -> None:
     small = io.BytesIO()
     Image.open(TOWN).resize((480, 320)).save(small, "png")
     page.evaluate(
-        """bytes => {
+        """text => {
             const transfer = new DataTransfer();
-            const file = new File([Uint8Array.from(bytes)], "image.png", {type: "image/png"});
-            transfer.items.add(file);
+            const bytes = Uint8Array.from(atob(text), c => c.charCodeAt(0));
+            transfer.items.add(new File([bytes], "image.png", {type: "image/png"}));
             document.dispatchEvent(new ClipboardEvent("paste", {clipboardData: transfer}));
         }""",
-        list(small.getvalue()),
+        base64.b64encode(small.getvalue()).decode(),
     )
     answered(page)
     assert float(page.input_value("#roll-number")) == pytest.approx(6, abs=1.5)

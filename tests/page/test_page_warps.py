@@ -9,7 +9,7 @@ from typing import Any
 import cv2
 import numpy as np
 import numpy.typing as npt
-from page_driving import TOWN, Pixels, answered, drop, seen, still
+from page_driving import SMALL_TOWN, Pixels, answered, drop, seen, still
 
 from geocalib import Camera
 from geocalib.geometry.gravity import from_roll_pitch, world_from_camera
@@ -27,7 +27,7 @@ SHIFT = 4
 def test_browser_shows_what_the_package_gives(open_page: Callable[..., Any]) -> None:
     page = open_page(viewport={"width": 700, "height": 520})
     with page.expect_response("**/v1/calibrate") as answer:
-        drop(page, {"town.jpg": TOWN.read_bytes()})
+        drop(page, {"town.jpg": SMALL_TOWN})
     answered(page)
     record = answer.value.json()["results"][0]
     # Nothing may lie above the picture.
@@ -40,7 +40,7 @@ def test_browser_shows_what_the_package_gives(open_page: Callable[..., Any]) -> 
         ("rectified", "division", (-0.25,)),
         ("undistorted", "double_sphere", (0.3, 0.4)),
     ):
-        c = (record["cx"] + 20, record["cy"] - 30)
+        c = (record["cx"] + 10, record["cy"] - 15)
         find(page, record, model, distortion, c)
         page.check(f"input[value={kind}]", force=True)
         before, after = wiped(page, 100), wiped(page, 0).astype(float)
@@ -93,10 +93,10 @@ def warped(camera: Camera, kind: str) -> tuple[Warped, Floats]:
     """The new picture, and the ray (3,) of its camera that was the old one's axis."""
     axis = np.array([0.0, 0.0, 1.0])
     if kind == "undistorted":
-        return warp.undistort(TOWN, camera), axis
+        return warp.undistort(SMALL_TOWN, camera), axis
     if kind == "upright":
-        return warp.upright(TOWN, camera, GRAVITY), axis
-    return warp.rectify(TOWN, camera, GRAVITY), world_from_camera(GRAVITY) @ axis
+        return warp.upright(SMALL_TOWN, camera, GRAVITY), axis
+    return warp.rectify(SMALL_TOWN, camera, GRAVITY), world_from_camera(GRAVITY) @ axis
 
 
 def laid_over(before: Pixels, camera: Camera, kind: str) -> tuple[Any, Any]:

@@ -16,6 +16,7 @@ from geocalib.solver.options import Gradient
 from views import random_cameras, random_gravity, see, turned, with_noise
 
 Run = Callable[[Fields, FitOptions], FitResult]
+BOTH: list[Gradient] = ["implicit", "unrolled"]
 
 
 @pytest.fixture(autouse=True)
@@ -95,6 +96,16 @@ def assert_derivatives(found: Tensor, expected: Tensor, tolerance: float = 1e-4)
     torch.testing.assert_close(found / scale, expected / scale, rtol=0, atol=tolerance)
 
 
+def assert_both(
+    run: Run, directions: Directions, options: FitOptions, step: float, coupled: bool = False
+) -> None:
+    """Both ways to derivatives give those of differences, which are the same for both."""
+    expected = differences(run, directions, options, step, coupled)
+    for gradient in BOTH:
+        found = derivatives(run, directions, replace(options, gradient=gradient))
+        assert_derivatives(found, expected)
+
+
 def noisy_views(
     model: str, count: int, size: tuple[int, int] = (12, 12), noise_deg: float = 1.0
 ) -> Fields:
@@ -108,37 +119,27 @@ def alone(model: str) -> Run:
 
 
 PLAIN = FitOptions(cells=None, huber=None, max_iterations=60)
-BOTH: list[Gradient] = ["implicit", "unrolled"]
 
 
-@pytest.mark.parametrize("gradient", BOTH)
-def test_a_free_aspect(gradient: Gradient) -> None:
+def test_a_free_aspect() -> None:
     def run(fields: Fields, options: FitOptions) -> FitResult:
         return fit(fields, "simple_radial", aspect=Prior(1.0, 0.1), options=options)
 
     directions = Directions(noisy_views("simple_radial", 2), seed=4)
-    options = replace(PLAIN, gradient=gradient, confidence_scale=1e-3)
-    expected = differences(run, directions, options, 1e-5)
-    assert_derivatives(derivatives(run, directions, options), expected)
+    assert_both(run, directions, replace(PLAIN, confidence_scale=1e-3), 1e-5)
 
 
-@pytest.mark.parametrize("gradient", BOTH)
 @pytest.mark.parametrize("cells", [None, 6])
 @pytest.mark.parametrize("model", ["pinhole", "simple_radial"])
-def test_plain_squares(model: str, cells: int | None, gradient: Gradient) -> None:
+def test_plain_squares(model: str, cells: int | None) -> None:
     directions = Directions(noisy_views(model, 2), seed=4)
-    options = replace(PLAIN, cells=cells, gradient=gradient)
-    expected = differences(alone(model), directions, options, 1e-5)
-    assert_derivatives(derivatives(alone(model), directions, options), expected)
+    assert_both(alone(model), directions, replace(PLAIN, cells=cells), 1e-5)
 
 
-@pytest.mark.parametrize("gradient", BOTH)
-def test_huber(gradient: Gradient) -> None:
+def test_huber() -> None:
     directions = Directions(noisy_views("simple_radial", 2, noise_deg=0.5), seed=4)
-    options = FitOptions(cells=None, max_iterations=100, gradient=gradient)
-    run = alone("simple_radial")
-    expected = differences(run, directions, options, 1e-7)
-    assert_derivatives(derivatives(run, directions, options), expected)
+    options = FitOptions(cells=None, max_iterations=100)
+    assert_both(alone("simple_radial"), directions, options, 1e-7)
 
 
 def test_a_wide_model() -> None:
@@ -148,24 +149,21 @@ def test_a_wide_model() -> None:
     assert_derivatives(derivatives(alone("eucm"), directions, options), expected)
 
 
-@pytest.mark.parametrize("gradient", BOTH)
-def test_shared_cameras(gradient: Gradient) -> None:
+def test_shared_cameras() -> None:
     camera = random_cameras("simple_radial", 1, seed=1, size=(12, 12), vfov_deg=(60, 70))
     fields = with_noise(see(camera[[0] * 4], random_gravity(4, seed=2, most_deg=25)), 1, seed=3)
 
     def run(fields: Fields, options: FitOptions) -> FitResult:
         return fit(fields, "simple_radial", groups=[1, 1, 0, 1], options=options)
 
-    directions = Directions(fields, seed=4)
-    options = replace(PLAIN, gradient=gradient)
-    expected = differences(run, directions, options, 1e-5, coupled=True)
-    assert_derivatives(derivatives(run, directions, options), expected)
+    assert_both(run, Directions(fields, seed=4), PLAIN, 1e-5, coupled=True)
     # What another image of the group shows matters.
-    up = fields.up.clone().requires_grad_()
-    result = run(replace(fields, up=up), options)
-    (slope,) = torch.autograd.grad(result.camera.f[0], up)
-    assert slope[1].abs().max() > 0
-    assert slope[2].abs().max() == 0
+    for gradient in BOTH:
+        up = fields.up.clone().requires_grad_()
+        result = run(replace(fields, up=up), replace(PLAIN, gradient=gradient))
+        (slope,) = torch.autograd.grad(result.camera.f[0], up)
+        assert slope[1].abs().max() > 0
+        assert slope[2].abs().max() == 0
 
 
 def test_a_rig() -> None:
@@ -185,8 +183,7 @@ def test_a_rig() -> None:
     assert_derivatives(derivatives(run, directions, options), expected)
 
 
-@pytest.mark.parametrize("gradient", BOTH)
-def test_soft_priors(gradient: Gradient) -> None:
+def test_soft_priors() -> None:
     fields = noisy_views("simple_radial", 2)
     gravity = random_gravity(2, seed=2, most_deg=25)
 
@@ -200,10 +197,7 @@ def test_soft_priors(gradient: Gradient) -> None:
             options=options,
         )
 
-    directions = Directions(fields, seed=4)
-    options = replace(PLAIN, gradient=gradient, confidence_scale=3e-4)
-    expected = differences(run, directions, options, 1e-5)
-    assert_derivatives(derivatives(run, directions, options), expected)
+    assert_both(run, Directions(fields, seed=4), replace(PLAIN, confidence_scale=3e-4), 1e-5)
 
 
 def test_both_agree_at_convergence() -> None:
