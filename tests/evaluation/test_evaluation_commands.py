@@ -110,8 +110,19 @@ def test_studies(tmp_path: Path, no_pictures: None) -> None:
     assert told == [[], ["gravity"], ["focal"], *fits, *fits]
     calls = len(calibrator.calls)
     with pytest.raises(ConfigError, match="no camera took 8 photographs of a set"):
-        commands.run(calibrator, Plan([folder], images_per_fit=[8]))
+        commands.run(calibrator, Plan([folder], images_per_fit=[1, 8, 16]))
     assert len(calibrator.calls) == calls
+    with pytest.raises(ConfigError, match="fits of 1 image share nothing"):
+        Plan([folder], images_per_fit=[1])
+
+
+def test_fits_are_of_as_many_images_as_a_camera_took(tmp_path: Path, no_pictures: None) -> None:
+    folder = photos(tmp_path / "town", count=5)
+    plan = Plan([folder], images_per_fit=[1, 2, 4, 8])
+    text = commands.run(FakeCalibrator(fake), plan, tmp_path / "out").markdown
+    assert "| fields and lines, averaged | 4 " in text
+    assert "4 images" in text
+    assert "8 images" not in text
 
 
 def test_limit_spreads_over_the_set(tmp_path: Path) -> None:

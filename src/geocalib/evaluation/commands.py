@@ -82,6 +82,8 @@ class Plan:
         if min(self.images_per_fit, default=1) < 1:
             few = min(self.images_per_fit)
             raise ConfigError(f"there is no fit of {few} images; give 1 or more")
+        if max(self.images_per_fit, default=2) < 2:
+            raise ConfigError("fits of 1 image share nothing; give 2 or more as well")
 
     def read(self) -> dict[str, list[Sample]]:
         """The photographs of all sets, by the name of the set."""
@@ -148,10 +150,10 @@ def run(
     """
     sets = plan.read()
     # What cannot be done is said before the work begins.
-    if plan.images_per_fit:
-        most = max(plan.images_per_fit)
-        if not any(same_camera(samples, most) for samples in sets.values()):
-            raise ConfigError(f"no camera took {most} photographs of a set; give fewer to fit")
+    counts = plan.images_per_fit
+    if counts and not any(_shared(samples, counts) for samples in sets.values()):
+        few = min(count for count in counts if count > 1)
+        raise ConfigError(f"no camera took {few} photographs of a set; give fewer to fit")
     if plan.rig:
         for samples in sets.values():
             mounted(samples)
@@ -245,8 +247,8 @@ def _studies(asked: _Asked, name: str, samples: Sequence[Sample], plan: Plan) ->
         others = {label: report for label, report in study.rows if report and label not in ours}
     if plan.known and (partial := partial_study(name, samples, plan.known, ask)):
         studies.append(partial)
-    if plan.images_per_fit and same_camera(samples, max(plan.images_per_fit)):
-        studies.append(joint_study(name, samples, plan.images_per_fit, ask, others))
+    if counts := _shared(samples, plan.images_per_fit):
+        studies.append(joint_study(name, samples, counts, ask, others))
     if plan.rig:
         alone = ask(mounted(samples), Setting())
         with asked.bar(f"{name}, rigs", alone.samples) as done:
@@ -269,6 +271,12 @@ def _studies(asked: _Asked, name: str, samples: Sequence[Sample], plan: Plan) ->
                 descent_study(asked.calibrator, samples, plan.camera_model, name=name, done=done)
             )
     return studies
+
+
+def _shared(samples: Sequence[Sample], counts: Sequence[int]) -> list[int]:
+    """Of these numbers of images, those that a camera of the set took; none if none took two."""
+    possible = [count for count in counts if same_camera(samples, count)]
+    return possible if max(possible, default=1) > 1 else []
 
 
 def _methods_study(asked: _Asked, name: str, samples: Sequence[Sample], plan: Plan) -> Study:
