@@ -57,7 +57,7 @@ def owner(photo: Photo) -> str:
 def fit(photos: Sequence[Photo], others: Sequence[Photo]) -> None:
     for name, parts in mixtures(photos, by_both).items():
         told = ", ".join(f"Part({p.share:.3f}, {p.millimetres:.1f}, {p.sigma:.3f})" for p in parts)
-        print(f"{name}: ({told}, WIDE_TAIL)  # {len([p for p in photos if by_both(p) == name])}")
+        print(f"{name}: ({told}, WIDE_TAIL)  # {sum(by_both(p) == name for p in photos)}")
     groups = [
         [photo for photo in photos if zlib.crc32(owner(photo).encode()) % PARTS == part]
         for part in range(PARTS)

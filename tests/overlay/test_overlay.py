@@ -27,7 +27,7 @@ from geocalib.errors import ImageError
 from geocalib.geometry.gravity import world_from_camera
 from geocalib.overlay import overlay, show
 from geocalib.overlay.box import CORNERS, EDGES, Box, place_box
-from geocalib.overlay.card import numbers, photo_size
+from geocalib.overlay.card import numbers, photo_size, wrapped
 from geocalib.overlay.curves import horizon_mark, level_curves
 from geocalib.overlay.draw import ARROW, HORIZON
 from geocalib.overlay.photo import BOX, LONGEST_SIDE, annotate, load
@@ -423,3 +423,9 @@ def test_every_model_is_drawn(model: str) -> None:
 def test_importing_it_is_cheap() -> None:
     code = "import sys, geocalib.overlay; sys.exit('matplotlib' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_sigma_stays_with_its_sign() -> None:
+    text = "⚠ the direction of gravity is uncertain (± 10°)"
+    for size in np.arange(10.0, 20.0, 0.5):
+        assert any("±\N{NO-BREAK SPACE}10°" in line for line in wrapped(text, size))

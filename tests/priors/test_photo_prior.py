@@ -21,12 +21,11 @@ from geocalib.priors.photos import (
     POWER,
     TOO_LONG,
     WIDER,
-    Habit,
     Opinion,
     Part,
     as_people_take_them,
     combined,
-    habit,
+    usual,
 )
 from geocalib.result.calibration import Calibration
 from oracle_network import knowing, picture, truth
@@ -39,7 +38,7 @@ MIXTURES = [parts for h in (ANY_SHAPE, *BY_SHAPE.values()) for parts in (h.lying
 
 def only(part: Part, monkeypatch: pytest.MonkeyPatch) -> None:
     """This is how all photographs are taken."""
-    monkeypatch.setattr(photos, "habit", lambda width, height: Habit((part,), (part,)))
+    monkeypatch.setattr(photos, "usual", lambda width, height: (part,))
 
 
 @pytest.mark.parametrize("parts", MIXTURES)
@@ -81,7 +80,7 @@ def test_shares_are_of_a_whole(parts: tuple[Part, ...]) -> None:
 def test_the_shape_of_a_photo_tells_what_took_it(
     size: tuple[int, int], expected: tuple[Part, ...]
 ) -> None:
-    assert habit(*size).of(*size) is expected
+    assert usual(*size) is expected
 
 
 def test_of_two_photos_alike_that_of_a_reflex_camera_is_narrower() -> None:

@@ -26,8 +26,8 @@ from geocalib.evaluation.starts import descent_study, starts_study
 from geocalib.evaluation.studies import (
     Study,
     joint_study,
+    most_of_one_camera,
     partial_study,
-    same_camera,
     with_pixels,
 )
 from geocalib.evaluation.table import Table
@@ -274,8 +274,9 @@ def _studies(asked: _Asked, name: str, samples: Sequence[Sample], plan: Plan) ->
 
 
 def _shared(samples: Sequence[Sample], counts: Sequence[int]) -> list[int]:
-    """Of these numbers of images, those that a camera of the set took; none if none took two."""
-    possible = [count for count in counts if same_camera(samples, count)]
+    """Of these numbers of images, those that a camera of the set took; none if that is one."""
+    most = most_of_one_camera(samples) if counts else 0
+    possible = [count for count in counts if count <= most]
     return possible if max(possible, default=1) > 1 else []
 
 

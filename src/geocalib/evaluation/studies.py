@@ -110,18 +110,25 @@ def joint_study(
 
 def same_camera(samples: Sequence[Sample], together: int) -> list[Sample]:
     """Photographs arranged such that each run of so many is of one camera; leaves out the rest,
-    and all where no camera took as many.
+    and all where no camera took as many."""
+    return [s for own in _by_camera(samples) for s in own[: len(own) // together * together]]
 
-    Those are of one camera whose table names the same, or, where it names none, that have the same
-    size, field of view and distortion.
-    """
+
+def most_of_one_camera(samples: Sequence[Sample]) -> int:
+    """How many photographs one camera took, at most."""
+    return max(map(len, _by_camera(samples)), default=0)
+
+
+def _by_camera(samples: Sequence[Sample]) -> list[list[Sample]]:
+    """Those are of one camera whose table names the same, or, where it names none, that have the
+    same size, field of view and distortion."""
     cameras: dict[object, list[Sample]] = defaultdict(list)
     for sample in samples:
         if sample.vfov_deg is not None:
             size = picture_size(sample.image) or (sample.width, sample.height)
             lens = (sample.vfov_deg, sample.k1, sample.k2)
             cameras[size, lens if sample.camera_name is None else sample.camera_name].append(sample)
-    return [s for own in cameras.values() for s in own[: len(own) // together * together]]
+    return list(cameras.values())
 
 
 def averaged(alone: Report, count: int) -> Report:

@@ -124,15 +124,15 @@ def _title(calibration: Calibration) -> Image.Image:
     what = f"{calibration.camera_model},  {calibration.width} × {calibration.height} px"
     lines = [(_elided(name, 28), 19.0, INK, "bold"), (what, 14.0, GREY, "normal")]
     good = calibration.trusted
-    status = _wrapped(f"● {calibration.status}", 14.0)
+    status = wrapped(f"● {calibration.status}", 14.0)
     lines += [(line, 14.0, GOOD if good else DOUBT, "bold") for line in status]
     if calibration.lines is not None:
-        told = _wrapped(str(calibration.lines), SMALL)
+        told = wrapped(str(calibration.lines), SMALL)
         lines += [(line, SMALL, GREY, "normal") for line in told]
     agreed = [str(prior) for prior in calibration.priors if not prior.contradicts]
     for text in agreed:
-        lines += [(line, SMALL, GREY, "normal") for line in _wrapped(text, SMALL)]
-    warnings = [line for text in calibration.warnings for line in _wrapped(f"⚠ {text}", SMALL)]
+        lines += [(line, SMALL, GREY, "normal") for line in wrapped(text, SMALL)]
+    warnings = [line for text in calibration.warnings for line in wrapped(f"⚠ {text}", SMALL)]
     if len(warnings) > MOST_LINES:
         warnings = [*warnings[: MOST_LINES - 1], "…"]
     lines += [(line, SMALL, DOUBT, "normal") for line in warnings]
@@ -289,7 +289,9 @@ def _pasted(
     return whole
 
 
-def _wrapped(text: str, size: float) -> list[str]:
+def wrapped(text: str, size: float) -> list[str]:
+    """Lines that fit into the column; a sigma stays with its sign."""
+    text = text.replace("± ", "±\N{NO-BREAK SPACE}")
     return textwrap.wrap(text, int(COLUMN / (0.6 * size)), subsequent_indent="   ")
 
 

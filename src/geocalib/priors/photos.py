@@ -69,9 +69,6 @@ class Habit:
     lying: tuple[Part, ...]
     upright: tuple[Part, ...]
 
-    def of(self, width: int, height: int) -> tuple[Part, ...]:
-        return self.upright if height > width else self.lying
-
 
 ANY_SHAPE = Habit(
     lying=(Part(0.596, 28.2, 0.168), Part(0.304, 64.0, 0.342), WIDE_TAIL),
@@ -98,6 +95,12 @@ def habit(width: int, height: int) -> Habit:
     ratio = max(width, height) / min(width, height)
     near = [known for shape, known in BY_SHAPE.items() if abs(ratio / shape - 1) < SAME_SHAPE]
     return near[0] if near else ANY_SHAPE
+
+
+def usual(width: int, height: int) -> tuple[Part, ...]:
+    """The focal lengths of photographs of this size."""
+    known = habit(width, height)
+    return known.upright if height > width else known.lying
 
 
 def combined(mean: float, sigma: float, parts: Sequence[Part]) -> tuple[float, float]:
@@ -139,7 +142,7 @@ def as_people_take_them(
         silent = told is None or told[row] < SILENT
         if isinstance(outcome, Calibration) and silent and _applies(outcome):
             held = first.setdefault(camera, outcome)
-            parts = habit(held.width, held.height).of(held.width, held.height)
+            parts = usual(held.width, held.height)
             opinion = opinions[row] if opinions is not None and count[camera] == 1 else None
             outcome = _weighed(outcome, opinion, parts)
         answers.append(outcome)
