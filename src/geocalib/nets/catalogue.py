@@ -48,6 +48,9 @@ PACKAGES = {"lean": "geocalib", "large": "geocalib_large"}
 OPINION = "opinion"
 """Names the files, beside packaged weights, of a second network (``nets.opinion``)."""
 
+SIGMAS = "sigmas.json"
+"""The file, beside packaged weights, of what was learnt of their errors (``nets.sigmas``)."""
+
 WEIGHT_NAMES = (*PACKAGES, *PUBLISHED)
 
 
@@ -81,10 +84,11 @@ def identify(weights: str | Path) -> str:
         short = sha256_of(path)[:16]
     if not named:
         return short
-    second = packaged(str(weights), f"{OPINION}.safetensors")
-    if second.is_file():
-        with as_file(second) as path:
-            short += f" {sha256_of(path)[:16]}"
+    for beside in (f"{OPINION}.safetensors", SIGMAS):
+        resource = packaged(str(weights), beside)
+        if resource.is_file():
+            with as_file(resource) as path:
+                short += f" {sha256_of(path)[:16]}"
     return f"{weights} {short}"
 
 

@@ -9,6 +9,7 @@ from geocalib.cameras.base import CameraModel
 from geocalib.errors import ConfigError, CouplingError
 from geocalib.imaging import ImageSource
 from geocalib.nets.card import WeightCard
+from geocalib.nets.sigmas import find_sigmas
 from geocalib.pipeline.arguments import check_models
 from geocalib.pipeline.chunks import Chunk
 from geocalib.pipeline.rotation import AnyRotation, Mode, mode_of
@@ -26,7 +27,9 @@ from geocalib.solver.priors import Known
 
 def errors_of(card: WeightCard) -> FieldErrors:
     """How far the fields of a network are off."""
-    return FieldErrors(card.confidence_scale, card.sigma_scale, card.legacy_up_field)
+    return FieldErrors(
+        card.confidence_scale, card.sigma_scale, card.legacy_up_field, find_sigmas(card.sha256)
+    )
 
 
 def warnings_of(card: WeightCard) -> tuple[str, ...]:

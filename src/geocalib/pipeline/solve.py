@@ -95,8 +95,9 @@ def _solve_seen(task: Task, sights: Sequence[Seen]) -> list[Outcome]:
 
 def _answers(task: Task, sights: Sequence[Seen], given: Given, lines: bool) -> list[Outcome]:
     """The outcomes without their warnings, by what is given; with lines, or the network's own."""
+    alone = _alone(task, given)
     given = started(given, [sight.down for sight in sights])
-    result = _fit(task, sights, given)
+    result = _fit(task, sights, given, alone)
     outcomes: list[Outcome] = []
     for row, sight in enumerate(sights):
         file = sight.file
@@ -124,8 +125,9 @@ def _kept(sight: Seen, keep_fields: KeepFields) -> Fields | None:
     return enlarge(fields, sight.view, sight.file.size) if keep_fields == "full" else fields
 
 
-def _fit(task: Task, sights: Sequence[Seen], given: Given) -> FitResult:
-    """Cameras, in pixels of the fields, and gravity, with calibrated sigmas."""
+def _fit(task: Task, sights: Sequence[Seen], given: Given, alone: bool) -> FitResult:
+    """Cameras, in pixels of the fields, and gravity, with calibrated sigmas. alone: as
+    ``FieldErrors.corrected`` takes it."""
     fields = [sight.fields for sight in sights]
     sizes = [sight.file.size for sight in sights]
     mapping = Mapping.create([sight.view for sight in sights], [part.size for part in fields])
@@ -156,7 +158,13 @@ def _fit(task: Task, sights: Sequence[Seen], given: Given) -> FitResult:
         aspect=mapping.aspect_of(given),
         options=options,
     )
-    return task.errors.corrected(result.in_numpy())
+    return task.errors.corrected(result.in_numpy(), alone)
+
+
+def _alone(task: Task, given: Given) -> bool:
+    """Whether every image has unknowns of its own, of which nobody tells anything."""
+    known = (task.rig, given.focal, given.gravity)
+    return len(set(task.camera.tolist())) == len(task.camera) and all(k is None for k in known)
 
 
 def _check_sizes(files: Sequence[File], cameras: Sequence[int], given: Given, rig: bool) -> None:

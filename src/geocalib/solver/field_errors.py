@@ -10,12 +10,13 @@ from geocalib.cameras.legacy import LegacySimpleRadial, without_legacy
 from geocalib.cameras.simple_radial import SimpleRadial
 from geocalib.records import dataclass
 from geocalib.solver.given import Given
+from geocalib.solver.learnt_sigmas import LearntSigmas
 from geocalib.solver.result import FitResult
 
 
 @dataclass(frozen=True)
 class FieldErrors:
-    """As the card of the network's weights tells them."""
+    """As the card of the network's weights tells them, and the file beside it."""
 
     confidence_scale: float | None = None
     """s^2, as ``FitOptions`` takes it."""
@@ -23,6 +24,8 @@ class FieldErrors:
     """Factors on the sigmas, as ``FitResult.with_sigmas_scaled`` takes them."""
     legacy_up_field: bool = False
     """Whether distortion bends up-vectors as ``cameras.legacy`` has it."""
+    learnt: LearntSigmas | None = None
+    """What is known of single photos beyond these constants."""
 
     def fitted(self, model: CameraModel) -> CameraModel:
         """The model to fit to the fields where this one is asked for."""
@@ -33,8 +36,10 @@ class FieldErrors:
         """What is known as a fit has to be told it whose sigmas will be corrected."""
         return given.before_scaling(**self.sigma_scale)
 
-    def corrected(self, result: FitResult) -> FitResult:
-        """A fit with calibrated sigmas, of a camera that users know."""
+    def corrected(self, result: FitResult, alone: bool = False) -> FitResult:
+        """A fit with calibrated sigmas, of a camera that users know. alone: whether each image
+        stood for itself, with nothing known beside it."""
         if isinstance(result.camera.model, LegacySimpleRadial):
             result = replace(result, camera=without_legacy(result.camera))
-        return result.with_sigmas_scaled(**self.sigma_scale)
+        result = result.with_sigmas_scaled(**self.sigma_scale)
+        return self.learnt.applied(result) if alone and self.learnt is not None else result
