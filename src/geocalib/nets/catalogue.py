@@ -49,7 +49,7 @@ OPINION = "opinion"
 """Names the files, beside packaged weights, of a second network (``nets.opinion``)."""
 
 SIGMAS = "sigmas.json"
-"""The file, beside packaged weights, of what was learnt of their errors (``nets.sigmas``)."""
+"""The file, beside packaged weights, of what was learnt of their errors (``pipeline.sigmas``)."""
 
 WEIGHT_NAMES = (*PACKAGES, *PUBLISHED)
 

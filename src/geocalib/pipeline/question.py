@@ -9,10 +9,10 @@ from geocalib.cameras.base import CameraModel
 from geocalib.errors import ConfigError, CouplingError
 from geocalib.imaging import ImageSource
 from geocalib.nets.card import WeightCard
-from geocalib.nets.sigmas import find_sigmas
 from geocalib.pipeline.arguments import check_models
 from geocalib.pipeline.chunks import Chunk
 from geocalib.pipeline.rotation import AnyRotation, Mode, mode_of
+from geocalib.pipeline.sigmas import find_sigmas
 from geocalib.pipeline.solve import KeepFields, Task
 from geocalib.priors.crop import CropLike
 from geocalib.priors.enabled import EnabledPriors, UsualPrior

@@ -1,0 +1,104 @@
+"""Factors on sigmas that follow from the fit itself."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from geocalib.cameras import Camera
+from geocalib.solver import FitResult, Status
+from geocalib.solver.field_errors import FieldErrors
+from geocalib.solver.learnt_sigmas import FREE, TRAITS, LearntSigmas, traits
+
+COVARIANCE = np.array([[1e-4, 2e-5, 1e-5], [2e-5, 4e-4, -3e-5], [1e-5, -3e-5, 1e-2]])
+
+
+def learnt(**lines: Any) -> LearntSigmas:
+    """That of slopes by the names of traits; without any, nothing changes."""
+    found = {}
+    for name in ("gravity", "focal"):
+        slopes = lines.get(name, {})
+        found[name] = np.array([slopes.get(trait, 0.0) for trait in ("constant", *TRAITS)])
+    edge = np.full(len(TRAITS), 10.0)
+    return LearntSigmas(-edge, edge, **found)
+
+
+def a_fit(count: int = 2) -> FitResult:
+    gravity = np.array([[0.0, 1.0, 0.0], [0.6, 0.0, -0.8]])[:count]
+    return FitResult(
+        camera=Camera.create("pinhole", np.array([500.0, 250.0])[:count], (300, 400)),
+        gravity=gravity,
+        covariance=np.stack([COVARIANCE] * count),
+        parameters=FREE,
+        status=[Status.CONVERGED] * count,
+        cost=np.zeros(count),
+        confidence_scale=np.ones(count),
+        iterations=np.ones(count),
+    )
+
+
+def test_traits_are_what_they_are_called() -> None:
+    fit = a_fit()
+    found = traits(fit.camera, fit.gravity, fit.covariance)
+    expected = np.log([0.01, 0.02, 0.1])
+    np.testing.assert_allclose(found[:, :3], [expected, expected])
+    np.testing.assert_allclose(found[:, 3], [0.0, math.log(0.5)], atol=1e-12)
+    np.testing.assert_allclose(found[:, 4:], [[0, 0], [0.8, 0.6]])
+
+
+def test_each_photo_has_factors_of_its_own_and_keeps_its_correlations() -> None:
+    fit = a_fit()
+    found = learnt(gravity={"leaning": 5 * math.log(2)}, focal={"constant": math.log(3)})
+    changed = found.applied(fit)
+    np.testing.assert_allclose(changed.sigma.gravity_deg, fit.sigma.gravity_deg * [1, 8])
+    np.testing.assert_allclose(changed.sigma.focal, fit.sigma.focal * 3)
+    for before, after in zip(fit.covariance, changed.covariance, strict=True):
+        np.testing.assert_allclose(_correlation(after), _correlation(before))
+    np.testing.assert_array_equal(changed.camera.f, fit.camera.f)
+    np.testing.assert_array_equal(changed.gravity, fit.gravity)
+
+
+def _correlation(covariance: np.ndarray) -> np.ndarray:
+    sigma = np.sqrt(np.diag(covariance))
+    return np.asarray(covariance / sigma / sigma[:, None])
+
+
+def test_beyond_what_was_seen_factors_stay() -> None:
+    line = learnt(focal={"focal sigma": 1.0})
+    found = replace(line, low=np.full(6, -3.0), high=np.full(6, 3.0))
+    values = np.zeros((4, 6))
+    values[:, 2] = -1000, -3, 3, 1000
+    np.testing.assert_allclose(np.log(found.factors(values)[:, 1]), [-3, -3, 3, 3])
+
+
+def test_a_fit_that_found_nothing_stays_unknown() -> None:
+    fit = a_fit(1)
+    lost = replace(fit, covariance=fit.covariance * np.nan, gravity=fit.gravity * np.nan)
+    assert np.isnan(learnt(focal={"focal": 1.0}).applied(lost).covariance).all()
+
+
+def test_fits_of_something_else_and_of_images_together_are_left_alone() -> None:
+    fit, found = a_fit(), learnt(focal={"constant": 1.0})
+    other = replace(fit, parameters=(*FREE[:2], "k1"))
+    assert found.applied(other) is other
+    errors = FieldErrors(sigma_scale={"focal": 2.0}, learnt=found)
+    together, alone = errors.corrected(fit), errors.corrected(fit, alone=True)
+    np.testing.assert_allclose(together.sigma.focal, fit.sigma.focal * 2)
+    np.testing.assert_allclose(alone.sigma.focal, fit.sigma.focal * 2 * math.e)
+
+
+def test_it_is_kept_as_plain_lists() -> None:
+    found = learnt(gravity={"focal": 0.1}, focal={"leaning": 2.0})
+    again = LearntSigmas.from_dict(found.to_dict())
+    values = np.linspace(-1, 1, 12).reshape(2, 6)
+    np.testing.assert_array_equal(again.factors(values), found.factors(values))
+
+
+@pytest.mark.parametrize("wrong", [[1.0], [math.nan] * 7, ["a"] * 7])
+def test_wrong_numbers_are_refused(wrong: list[Any]) -> None:
+    with pytest.raises(ValueError, match=r"focal|could not"):
+        LearntSigmas.from_dict({**learnt().to_dict(), "focal": wrong})
