@@ -86,7 +86,8 @@ def test_fits_of_something_else_and_of_images_together_are_left_alone() -> None:
     other = replace(fit, parameters=(*FREE[:2], "k1"))
     assert found.applied(other) is other
     errors = FieldErrors(sigma_scale={"focal": 2.0}, learnt=found)
-    together, alone = errors.corrected(fit), errors.corrected(fit, alone=True)
+    together = errors.corrected(fit)
+    alone = errors.alone(together)
     np.testing.assert_allclose(together.sigma.focal, fit.sigma.focal * 2)
     np.testing.assert_allclose(alone.sigma.focal, fit.sigma.focal * 2 * math.e)
 

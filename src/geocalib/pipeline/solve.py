@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import groupby
 from typing import Literal
 
@@ -97,7 +98,30 @@ def _answers(task: Task, sights: Sequence[Seen], given: Given, lines: bool) -> l
     """The outcomes without their warnings, by what is given; with lines, or the network's own."""
     alone = _alone(task, given)
     given = started(given, [sight.down for sight in sights])
-    result = _fit(task, sights, given, alone)
+    by_card = _fit(task, sights, given)
+    by_each = task.errors.alone(by_card) if alone else by_card
+    outcomes = _outcomes(task, sights, given, by_each)
+    if not lines:
+        return outcomes
+    cameras, told = task.camera.tolist(), given.told_log_f
+    opinions = [sight.opinion for sight in sights]
+    sharpen = partial(
+        sharpened,
+        segments=[sight.segments for sight in sights],
+        cameras=cameras,
+        rig=task.rig,
+        told=told,
+    )
+    usual = task.enabled.expected(outcomes, cameras, told, opinions)
+    if usual is not outcomes or by_each is by_card:
+        return sharpen(usual)
+    # Lines were taught to weigh themselves against the card's sigmas.
+    sharp = sharpen(_outcomes(task, sights, given, by_card))
+    return [_unless_sharp(*each) for each in zip(outcomes, sharp, strict=True)]
+
+
+def _outcomes(task: Task, sights: Sequence[Seen], given: Given, result: FitResult) -> list[Outcome]:
+    """What a fit says of the originals."""
     outcomes: list[Outcome] = []
     for row, sight in enumerate(sights):
         file = sight.file
@@ -108,13 +132,16 @@ def _answers(task: Task, sights: Sequence[Seen], given: Given, lines: bool) -> l
         camera = given.restored(sight.view.to_original(result.camera[row], file.size), row)
         kept = _kept(sight, task.keep_fields)
         outcomes.append(Calibration.from_fit(result, row, camera, file.path, fields=kept))
-    if not lines:
-        return outcomes
-    cameras, told = task.camera.tolist(), given.told_log_f
-    opinions = [sight.opinion for sight in sights]
-    outcomes = task.enabled.expected(outcomes, cameras, told, opinions)
-    segments = [sight.segments for sight in sights]
-    return sharpened(outcomes, segments, cameras, task.rig, told)
+    return outcomes
+
+
+def _unless_sharp(network: Outcome, sharp: Outcome) -> Outcome:
+    """The answer with lines; where these changed nothing, with the network's own sigmas."""
+    if not isinstance(sharp, Calibration) or not isinstance(network, Calibration):
+        return sharp
+    if sharp.lines is not None and sharp.lines.verdict.used:
+        return sharp
+    return replace(sharp, covariance=network.covariance, sigma=network.sigma)
 
 
 def _kept(sight: Seen, keep_fields: KeepFields) -> Fields | None:
@@ -125,9 +152,8 @@ def _kept(sight: Seen, keep_fields: KeepFields) -> Fields | None:
     return enlarge(fields, sight.view, sight.file.size) if keep_fields == "full" else fields
 
 
-def _fit(task: Task, sights: Sequence[Seen], given: Given, alone: bool) -> FitResult:
-    """Cameras, in pixels of the fields, and gravity, with calibrated sigmas. alone: as
-    ``FieldErrors.corrected`` takes it."""
+def _fit(task: Task, sights: Sequence[Seen], given: Given) -> FitResult:
+    """Cameras, in pixels of the fields, and gravity, with calibrated sigmas."""
     fields = [sight.fields for sight in sights]
     sizes = [sight.file.size for sight in sights]
     mapping = Mapping.create([sight.view for sight in sights], [part.size for part in fields])
@@ -158,7 +184,7 @@ def _fit(task: Task, sights: Sequence[Seen], given: Given, alone: bool) -> FitRe
         aspect=mapping.aspect_of(given),
         options=options,
     )
-    return task.errors.corrected(result.in_numpy(), alone)
+    return task.errors.corrected(result.in_numpy())
 
 
 def _alone(task: Task, given: Given) -> bool:

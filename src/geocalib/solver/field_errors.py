@@ -36,10 +36,13 @@ class FieldErrors:
         """What is known as a fit has to be told it whose sigmas will be corrected."""
         return given.before_scaling(**self.sigma_scale)
 
-    def corrected(self, result: FitResult, alone: bool = False) -> FitResult:
-        """A fit with calibrated sigmas, of a camera that users know. alone: whether each image
-        stood for itself, with nothing known beside it."""
+    def corrected(self, result: FitResult) -> FitResult:
+        """A fit with calibrated sigmas, of a camera that users know."""
         if isinstance(result.camera.model, LegacySimpleRadial):
             result = replace(result, camera=without_legacy(result.camera))
-        result = result.with_sigmas_scaled(**self.sigma_scale)
-        return self.learnt.applied(result) if alone and self.learnt is not None else result
+        return result.with_sigmas_scaled(**self.sigma_scale)
+
+    def alone(self, corrected: FitResult) -> FitResult:
+        """A corrected fit of images that stand alone, with nothing known beside them: with the
+        sigmas of each."""
+        return corrected if self.learnt is None else self.learnt.applied(corrected)

@@ -1,0 +1,81 @@
+"""Where learnt sigmas are used: in answers of the network alone, and nowhere else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from geocalib import Calibrator, Prior
+from geocalib.pipeline import question
+from geocalib.pipeline.sigmas import find_sigmas
+from geocalib.result.calibration import Calibration
+from geocalib.solver.learnt_sigmas import traits
+
+TOWN = Path(__file__).parents[2] / "examples" / "town.jpg"
+
+
+@pytest.fixture(scope="module")
+def calibrator() -> Calibrator:
+    return Calibrator("lean", device="cpu")
+
+
+@pytest.fixture(scope="module")
+def noise() -> Image.Image:
+    pixels = np.random.default_rng(0).integers(0, 255, (96, 128, 3), dtype=np.uint8)
+    return Image.fromarray(pixels)
+
+
+def same(a: Calibration, b: Calibration) -> bool:
+    """Whether two answers have the same sigmas; the answers themselves always are the same."""
+    assert (a.fy, a.roll_deg, a.pitch_deg) == (b.fy, b.roll_deg, b.pitch_deg)
+    return a.sigma == b.sigma
+
+
+@pytest.mark.parametrize(
+    ("options", "used"),
+    [
+        ({"lines": "off"}, True),
+        ({}, False),
+        ({"lines": "off", "camera_model": "simple_radial"}, False),
+        ({"lines": "off", "focal": Prior(500.0, 100.0)}, False),
+        ({"lines": "off", "gravity": (0, 1, 0)}, False),
+    ],
+)
+def test_in_answers_of_the_network_alone(
+    calibrator: Calibrator, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], used: bool
+) -> None:
+    learnt = calibrator.calibrate(TOWN, **options)
+    monkeypatch.setattr(question, "find_sigmas", lambda sha256: None)
+    assert same(learnt, calibrator.calibrate(TOWN, **options)) is not used
+
+
+def test_not_for_images_that_share_a_camera(
+    calibrator: Calibrator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def twice() -> Calibration:
+        return calibrator.calibrate([TOWN, TOWN], shared_intrinsics=True, lines="off")[0]
+
+    learnt = twice()
+    monkeypatch.setattr(question, "find_sigmas", lambda sha256: None)
+    assert same(learnt, twice())
+
+
+def test_where_lines_are_not_used_and_by_as_much_as_was_learnt(
+    calibrator: Calibrator, noise: Image.Image, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = calibrator.calibrate(noise)
+    assert answer.lines is not None
+    assert not answer.lines.verdict.used
+    found = find_sigmas(calibrator.card.sha256)
+    assert found is not None
+    monkeypatch.setattr(question, "find_sigmas", lambda sha256: None)
+    before = calibrator.calibrate(noise)
+    (factors,) = found.factors(traits(before.camera, before.gravity[None], before.covariance[None]))
+    assert answer.sigma.gravity_deg == pytest.approx(
+        before.sigma.gravity_deg * factors[0], rel=0.01
+    )
+    assert answer.sigma.focal == pytest.approx(before.sigma.focal * factors[1], rel=0.01)
