@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import groupby
 from typing import Literal
 
@@ -105,18 +104,12 @@ def _answers(task: Task, sights: Sequence[Seen], given: Given, lines: bool) -> l
         return outcomes
     cameras, told = task.camera.tolist(), given.told_log_f
     opinions = [sight.opinion for sight in sights]
-    sharpen = partial(
-        sharpened,
-        segments=[sight.segments for sight in sights],
-        cameras=cameras,
-        rig=task.rig,
-        told=told,
-    )
+    with_lines = ([sight.segments for sight in sights], cameras, task.rig, told)
     usual = task.enabled.expected(outcomes, cameras, told, opinions)
     if usual is not outcomes or by_each is by_card:
-        return sharpen(usual)
+        return sharpened(usual, *with_lines)
     # Lines were taught to weigh themselves against the card's sigmas.
-    sharp = sharpen(_outcomes(task, sights, given, by_card))
+    sharp = sharpened(_outcomes(task, sights, given, by_card), *with_lines)
     return [_unless_sharp(*each) for each in zip(outcomes, sharp, strict=True)]
 
 

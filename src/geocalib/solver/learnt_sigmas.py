@@ -76,7 +76,8 @@ def traits(camera: Camera, gravity: Floats, covariance: Floats) -> Floats:
     the focal length by the diagonal; how far the camera looks up or down, and leans to a side, as
     sines."""
     variance = np.maximum(diagonal(covariance), LEAST)
-    focal = np.log(camera.f / np.hypot(camera.size[:, 0], camera.size[:, 1]))
+    # The width is in pixels that may not be square, and f in those of the height.
+    focal = np.log(camera.f / np.hypot(camera.size[:, 0] / camera.aspect, camera.size[:, 1]))
     away = np.abs(gravity)
     columns = [0.5 * np.log(variance), np.stack([focal, away[:, 2], away[:, 0]], 1)]
     return np.concatenate(columns, 1)
