@@ -12,7 +12,7 @@ import pytest
 from geocalib.cameras import Camera
 from geocalib.solver import FitResult, Status
 from geocalib.solver.field_errors import FieldErrors
-from geocalib.solver.learnt_sigmas import FREE, TRAITS, LearntSigmas, traits
+from geocalib.solver.learnt_sigmas import FREE, LEAST_FACTOR, TRAITS, LearntSigmas, traits
 
 COVARIANCE = np.array([[1e-4, 2e-5, 1e-5], [2e-5, 4e-4, -3e-5], [1e-5, -3e-5, 1e-2]])
 
@@ -53,7 +53,7 @@ def test_traits_are_what_they_are_called() -> None:
 def test_each_photo_has_factors_of_its_own_and_keeps_its_correlations() -> None:
     fit = a_fit()
     found = learnt(gravity={"leaning": 5 * math.log(2)}, focal={"constant": math.log(3)})
-    changed = found.applied(fit)
+    changed = found.applied(fit, [True, True])
     np.testing.assert_allclose(changed.sigma.gravity_deg, fit.sigma.gravity_deg * [1, 8])
     np.testing.assert_allclose(changed.sigma.focal, fit.sigma.focal * 3)
     for before, after in zip(fit.covariance, changed.covariance, strict=True):
@@ -72,24 +72,25 @@ def test_beyond_what_was_seen_factors_stay() -> None:
     found = replace(line, low=np.full(6, -3.0), high=np.full(6, 3.0))
     values = np.zeros((4, 6))
     values[:, 2] = -1000, -3, 3, 1000
-    np.testing.assert_allclose(np.log(found.factors(values)[:, 1]), [-3, -3, 3, 3])
+    least = math.log(LEAST_FACTOR)
+    np.testing.assert_allclose(np.log(found.factors(values)[:, 1]), [least, least, 3, 3])
 
 
 def test_a_fit_that_found_nothing_stays_unknown() -> None:
     fit = a_fit(1)
     lost = replace(fit, covariance=fit.covariance * np.nan, gravity=fit.gravity * np.nan)
-    assert np.isnan(learnt(focal={"focal": 1.0}).applied(lost).covariance).all()
+    assert np.isnan(learnt(focal={"focal": 1.0}).applied(lost, [True]).covariance).all()
 
 
-def test_fits_of_something_else_and_of_images_together_are_left_alone() -> None:
+def test_fits_of_something_else_of_nothing_and_of_images_together_are_left_alone() -> None:
     fit, found = a_fit(), learnt(focal={"constant": 1.0})
     other = replace(fit, parameters=(*FREE[:2], "k1"))
-    assert found.applied(other) is other
+    assert found.applied(other, [True, True]) is other
     errors = FieldErrors(sigma_scale={"focal": 2.0}, learnt=found)
     together = errors.corrected(fit)
-    alone = errors.alone(together)
+    alone = errors.alone(together, [True, False])
     np.testing.assert_allclose(together.sigma.focal, fit.sigma.focal * 2)
-    np.testing.assert_allclose(alone.sigma.focal, fit.sigma.focal * 2 * math.e)
+    np.testing.assert_allclose(alone.sigma.focal, fit.sigma.focal * 2 * [math.e, 1])
 
 
 def test_it_is_kept_as_plain_lists() -> None:

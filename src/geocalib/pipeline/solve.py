@@ -20,6 +20,7 @@ from geocalib.priors.enabled import EnabledPriors, File, started
 from geocalib.priors.inform import informed
 from geocalib.records import dataclass
 from geocalib.result.calibration import Calibration, Failure, Outcome
+from geocalib.result.trust import BLANK
 from geocalib.solver import FitOptions, FitResult, Rig, fit
 from geocalib.solver.field_errors import FieldErrors
 from geocalib.solver.given import Given, Mapping
@@ -98,7 +99,8 @@ def _answers(task: Task, sights: Sequence[Seen], given: Given, lines: bool) -> l
     alone = _alone(task, given)
     given = started(given, [sight.down for sight in sights])
     by_card = _fit(task, sights, given)
-    by_each = task.errors.alone(by_card) if alone else by_card
+    seen = [BLANK not in sight.notes for sight in sights]
+    by_each = task.errors.alone(by_card, seen) if alone else by_card
     outcomes = _outcomes(task, sights, given, by_each)
     if not lines:
         return outcomes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 
 from geocalib.cameras.base import CameraModel
@@ -42,7 +42,7 @@ class FieldErrors:
             result = replace(result, camera=without_legacy(result.camera))
         return result.with_sigmas_scaled(**self.sigma_scale)
 
-    def alone(self, corrected: FitResult) -> FitResult:
+    def alone(self, corrected: FitResult, seen: Sequence[bool]) -> FitResult:
         """A corrected fit of images that stand alone, with nothing known beside them: with the
-        sigmas of each."""
-        return corrected if self.learnt is None else self.learnt.applied(corrected)
+        sigmas of each. seen: whether there was anything to see in it."""
+        return corrected if self.learnt is None else self.learnt.applied(corrected, seen)

@@ -8,6 +8,7 @@ fitted to the errors of one set of weights (``geocalib.training.sigmas``), and s
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,6 +26,8 @@ Floats = npt.NDArray[np.float64]
 FREE = (ALONG_ROLL, ALONG_PITCH, LOG_F)
 """What a fit finds that this speaks of."""
 TRAITS = ("roll sigma", "pitch sigma", "focal sigma", "focal", "looking up", "leaning")
+LEAST_FACTOR = 0.35
+"""No fit is much surer than it says: some pictures are unlike all that was learnt from."""
 LEAST = 1e-300
 """A variance, so that it has a logarithm."""
 
@@ -40,20 +43,21 @@ class LearntSigmas:
     """(7,) the line's constant, and its slopes."""
     focal: Floats
 
-    def applied(self, result: FitResult) -> FitResult:
-        """Fits, in NumPy, with these factors on their sigmas; those that found something else than
-        gravity and focal length stay as they are."""
+    def applied(self, result: FitResult, to: Sequence[bool]) -> FitResult:
+        """Fits, in NumPy, with these factors on their sigmas. to: whether, for each of B; those
+        that found something else than gravity and focal length stay as they are."""
         if result.parameters != FREE:
             return result
         gravity, focal = self.factors(traits(result.camera, result.gravity, result.covariance)).T
         factor = np.stack([gravity, gravity, focal], 1)
+        factor = np.where(np.array(to)[:, None], factor, 1.0)
         return replace(result, covariance=factor[:, :, None] * result.covariance * factor[:, None])
 
     def factors(self, values: Floats) -> Floats:
         """(B, 2) of gravity and log f, given traits (B, 6)."""
         seen = np.clip(values, self.low, self.high)
         lines = np.stack([self.gravity, self.focal], 1)
-        return np.asarray(np.exp(lines[0] + seen @ lines[1:]))
+        return np.maximum(np.exp(lines[0] + seen @ lines[1:]), LEAST_FACTOR)
 
     def to_dict(self) -> dict[str, list[float]]:
         """Plain lists by name."""
