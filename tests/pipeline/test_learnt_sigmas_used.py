@@ -57,7 +57,9 @@ def test_not_for_images_that_share_a_camera(
     calibrator: Calibrator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def twice() -> Calibration:
-        return calibrator.calibrate([TOWN, TOWN], shared_intrinsics=True, lines="off")[0]
+        answers = calibrator.calibrate([TOWN, TOWN], shared_intrinsics=True, lines="off")
+        assert isinstance(answers[0], Calibration)
+        return answers[0]
 
     learnt = twice()
     monkeypatch.setattr(question, "find_sigmas", lambda sha256: None)

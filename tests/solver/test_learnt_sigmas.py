@@ -45,9 +45,9 @@ def test_traits_are_what_they_are_called() -> None:
     fit = a_fit()
     found = traits(fit.camera, fit.gravity, fit.covariance)
     expected = np.log([0.01, 0.02, 0.1])
-    np.testing.assert_allclose(found[:, :3], [expected, expected])
+    np.testing.assert_allclose(found[:, :3], np.stack([expected, expected]))
     np.testing.assert_allclose(found[:, 3], [0.0, math.log(0.5)], atol=1e-12)
-    np.testing.assert_allclose(found[:, 4:], [[0, 0], [0.8, 0.6]])
+    np.testing.assert_allclose(found[:, 4:], [[0.0, 0.0], [0.8, 0.6]])
 
 
 def test_each_photo_has_factors_of_its_own_and_keeps_its_correlations() -> None:

@@ -273,7 +273,7 @@ def table(fits: Fits) -> Iterator[str]:
 def _rank(a: Floats, b: Floats) -> float:
     """Spearman's correlation."""
     places = [values.argsort().argsort().astype(np.float64) for values in (a, b)]
-    return float(np.corrcoef(np.stack(places))[0, 1])
+    return float(np.corrcoef(places[0], places[1])[0, 1])
 
 
 if __name__ == "__main__":
