@@ -9,7 +9,14 @@ import numpy as np
 from PIL import Image
 
 from calibrations import FAILURE
-from geocalib.evaluation.plots import FEWEST, draw_all, draw_errors, draw_sigmas, draw_truth, save_plots
+from geocalib.evaluation.plots import (
+    FEWEST,
+    draw_all,
+    draw_errors,
+    draw_sigmas,
+    draw_truth,
+    save_plots,
+)
 from geocalib.evaluation.report import Report
 from geocalib.evaluation.run import evaluate
 from geocalib.evaluation.uncertainty import Deviations
