@@ -335,6 +335,7 @@ def test_fields_are_shown_if_there_are_any() -> None:
         ((48, 640), True),
         ((640, 48), True),
         ((480, 640), False),
+        ((640, 360), False),
         ((32, 33), False),
         ((3200, 2400), True),
     ],
