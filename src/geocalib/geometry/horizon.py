@@ -12,7 +12,7 @@ SCAN = 1024
 shorter than about a thousandth of the view may go unseen."""
 
 FINER = (33,) * 8
-"""Azimuths tried between the two around an end, again and again, to place it on the image border."""
+"""Azimuths tried between the two around an end, again and again: it lies on the image border."""
 
 INWARDS = 100
 """Roundings, relative to the horizon's length, by which its ends keep off the border: or rounding
