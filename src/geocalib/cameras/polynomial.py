@@ -43,8 +43,13 @@ def value(X: Array, k: Parameters) -> Array:
     return _horner(X, k) * X + 1
 
 
-def slopes(k: Parameters) -> Parameters:
-    """Of which ``value`` gives the slope, e(X) = d rho / dx = 1 + 3 k1 X + 5 k2 X^2 + ..."""
+def slope(X: Array, k: Parameters) -> Array:
+    """e(X) = d rho / dx = 1 + 3 k1 X + 5 k2 X^2 + ..."""
+    return value(X, _slopes(k))
+
+
+def _slopes(k: Parameters) -> Parameters:
+    """3 k1, 5 k2, ...: of these ``value`` gives the slope."""
     return [(2 * i + 3) * coefficient for i, coefficient in enumerate(k)]
 
 
@@ -54,7 +59,7 @@ def first_flat(k: Parameters) -> Array:
     # With Y = 1 / x^2 the slope is Y^n + 3 k1 Y^(n-1) + 5 k2 Y^(n-2) + ...: its largest positive
     # root is where it vanishes first, and an eigenvalue of the companion matrix.
     with no_gradients():
-        coefficients = xp.stack(slopes([double(coefficient) for coefficient in k]), axis=-1)
+        coefficients = xp.stack(_slopes([double(coefficient) for coefficient in k]), axis=-1)
         # Of a camera that is not known: LAPACK takes only numbers, for the sake of the others.
         coefficients = xp.where(xp.isfinite(coefficients), coefficients, 0.0)
         companion = zeros((*coefficients.shape, len(k)), coefficients)
@@ -92,7 +97,7 @@ def invert(rho: Array, k: Parameters, x_end: Array) -> Array:
     """
 
     xp = namespace(rho)
-    steep = slopes(k)
+    steep = _slopes(k)
 
     def error(x: Array) -> tuple[Array, Array]:
         X = x * x
