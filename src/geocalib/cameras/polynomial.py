@@ -15,6 +15,7 @@ from geocalib.arrays import (
     inverse_root,
     namespace,
     no_gradients,
+    quiet,
     tiny,
     zeros,
 )
@@ -53,6 +54,7 @@ def _slopes(k: Parameters) -> Parameters:
     return [(2 * i + 3) * coefficient for i, coefficient in enumerate(k)]
 
 
+@quiet
 def first_flat(k: Parameters) -> Array:
     """The smallest x > 0 where the slope vanishes, infinite where it never does. No gradients."""
     xp = namespace(k[0])
