@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from geocalib.cameras import Camera
 from geocalib.cli import evaluate as command
-from geocalib.evaluation import commands
+from geocalib.evaluation import commands, methods
 from geocalib.evaluation.answers import truth_of
 from geocalib.evaluation.commands import Plan
 from geocalib.evaluation.datasets import Sample, dataset_name, find_sets, read_dataset
@@ -225,6 +225,22 @@ def test_baselines_without_weights_leave_the_others_alone(tmp_path: Path) -> Non
     (tmp_path / "deepcalib.safetensors").write_text("damaged, as it were")
     text = commands.run(calibrator, made).markdown
     assert f"‡ {tmp_path / 'deepcalib.safetensors'} is neither a safetensors file" in text
+
+
+def test_the_prior_is_for_photographs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Crops of panoramas, of any field of view alike, are not asked about with it."""
+    monkeypatch.setattr(methods, "LARGE", "larger-than-any")
+    calibrator = FakeCalibrator(lambda _: answer(62.0))
+    for name, header, cell in (("town", HEADER, ""), ("crops", f"panorama,{HEADER}", "p,")):
+        write_set(tmp_path / name, "gt.csv", f"{header}{cell}a.png,64,48,0,0,60\n")
+    plan = Plan([tmp_path / "crops", tmp_path / "town"], methods=["ours", "prior", "large"])
+    crops, town = commands.run(calibrator, plan).markdown.split("town: methods")
+    assert METHODS["prior"].label in town
+    assert METHODS["prior"].label not in crops.split("crops: methods")[1]
+    asked = [(options["lines"], options["prior"]) for options in calibrator.options]
+    assert sorted(asked) == sorted([("off", "none"), ("auto", "none")] * 2 + [("auto", "photos")])
+    # Weights that are not there are said to be missing.
+    assert f"| {METHODS['large'].label} (no weights) | -" in town
 
 
 class Knows(nn.Module):

@@ -29,6 +29,9 @@ METHODS = Literal[
     "adam",
     "network",
     "ours",
+    "prior",
+    "large",
+    "large-prior",
 ]
 
 

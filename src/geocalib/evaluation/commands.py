@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 
 from geocalib import console
-from geocalib.errors import ConfigError, WeightsError
+from geocalib.errors import ConfigError, MissingPackageError, WeightsError
 from geocalib.evaluation import tables
 from geocalib.evaluation.datasets import Sample, dataset_name, find_sets, read_dataset, table_of
 from geocalib.evaluation.html_page import SetPage, write_page
-from geocalib.evaluation.methods import FIELDS, FIELDS_AND_LINES, methods_with
+from geocalib.evaluation.methods import OURS, methods_with
 from geocalib.evaluation.methods.baselines import BASELINES, MARK, Baselines
 from geocalib.evaluation.plots import save_curves, save_plots
 from geocalib.evaluation.quoted import quoted
@@ -243,7 +243,8 @@ def _studies(asked: _Asked, name: str, samples: Sequence[Sample], plan: Plan) ->
     studies, others = [], dict[str, Report]()
     if plan.methods:
         studies.append(study := _methods_study(asked, name, samples, plan))
-        ours = (FIELDS, FIELDS_AND_LINES)
+        known = methods_with(plan.baselines)
+        ours = [known[word].label for word in OURS]
         others = {label: report for label, report in study.rows if report and label not in ours}
     if plan.known and (partial := partial_study(name, samples, plan.known, ask)):
         studies.append(partial)
@@ -287,13 +288,16 @@ def _methods_study(asked: _Asked, name: str, samples: Sequence[Sample], plan: Pl
     rows, notes = dict[str, Report | None](), []
     for word in plan.methods:
         method = known[word]
+        if method.setting.prior != "none" and any(sample.panorama for sample in samples):
+            # Nobody took these: their fields of view are drawn evenly.
+            continue
         try:
             other = replace(asked, calibrator=method.of(asked.calibrator), method=word)
-        except WeightsError as error:
+        except (WeightsError, MissingPackageError) as error:
             rows[f"{method.label} (no weights)"] = None
             notes.append(f"{MARK} {error}.")
             continue
-        rows[method.label] = other.about(name, samples, Setting(lines=method.lines))
+        rows[method.label] = other.about(name, samples, method.setting)
         if word in BASELINES:
             notes.append(f"{MARK} {word}: {other.calibrator.card.description}.")
     made = {label: report for label, report in rows.items() if report is not None}

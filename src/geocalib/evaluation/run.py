@@ -22,6 +22,7 @@ from geocalib.imaging import ImageSource, read_photo
 from geocalib.nets.card import WeightCard
 from geocalib.pipeline.arguments import LinesMode, Options
 from geocalib.pipeline.journal import Journal
+from geocalib.priors.enabled import UsualPrior
 from geocalib.priors.exif import VAGUE, focal_reading
 from geocalib.result.calibration import Calibration, Outcome
 from geocalib.solver.priors import Prior
@@ -57,6 +58,8 @@ class Setting:
     """First shrink each photograph until its shorter side has so many pixels, and enlarge it."""
     lines: LinesMode = "off"
     """What straight lines are used for; sigmas of weights are measured without any."""
+    prior: UsualPrior = "none"
+    """What is assumed of photographs."""
 
     def __post_init__(self) -> None:
         if self.images_per_fit < 1:
@@ -70,6 +73,7 @@ class Setting:
         parts += [f"fits-of-{self.images_per_fit}"] if self.images_per_fit > 1 else []
         parts += [f"blur-{self.blur}"] if self.blur is not None else []
         parts += [f"lines-{self.lines}"] if self.lines != "off" else []
+        parts += [f"prior-{self.prior}"] if self.prior != "none" else []
         return "-".join(parts) or "plain"
 
 
@@ -150,7 +154,7 @@ def _ask(
     images: list[ImageSource] = [sample.image for sample in samples]
     if setting.blur is not None:
         images = [_blurred_or_broken(sample.image, setting.blur) for sample in samples]
-    options = Options(lines=setting.lines, exif=False)
+    options = Options(lines=setting.lines, exif=False, prior=setting.prior)
     if setting.told in ("gravity", "both"):
         options["gravity"] = np.stack([_known(sample, sample.gravity) for sample in samples])
     if setting.told in ("focal", "both", "exif"):

@@ -13,12 +13,12 @@ from functools import partial
 from geocalib.evaluation.methods.baselines import BASELINES, Baselines
 from geocalib.evaluation.methods.manhattan import Manhattan
 from geocalib.evaluation.methods.vanishing import Vanishing
-from geocalib.evaluation.run import Calibrates
-from geocalib.pipeline.arguments import LinesMode
+from geocalib.evaluation.run import PLAIN, Calibrates, Setting
 
-FIELDS = "fields, fitted by our solver"
-FIELDS_AND_LINES = "fields and lines"
-"""Ours, as tables call it."""
+OURS = ("network", "ours", "prior", "large", "large-prior")
+"""The names of those that are this package's own."""
+LARGE = "large"
+"""The weights that are asked beside those that are evaluated."""
 
 
 @dataclass(frozen=True)
@@ -28,8 +28,8 @@ class Method:
     label: str
     of: Callable[[Calibrates], Calibrates]
     """A ``WeightsError`` if it has no weights."""
-    lines: LinesMode = "off"
-    """What straight lines are used for."""
+    setting: Setting = PLAIN
+    """How it is asked."""
 
 
 def _by_adam(calibrator: Calibrates) -> Calibrates:
@@ -47,17 +47,28 @@ def _trained(name: str, baselines: Baselines, _: Calibrates) -> Calibrates:
     return baselines.load(name)
 
 
+def _large(device: str, _: Calibrates) -> Calibrates:
+    from geocalib.pipeline.calibrator import Calibrator
+
+    return Calibrator(LARGE, device=device)
+
+
 def methods_with(baselines: Baselines) -> dict[str, Method]:
     """By the names that users give them; in every table the constant answer comes before them."""
+    lines, usual = Setting(lines="auto"), Setting(lines="auto", prior="photos")
+    large = partial(_large, baselines.device)
     return {
         "manhattan": Method("vanishing points at right angles", Manhattan),
         "vanishing": Method("vanishing points, free", Vanishing),
-        "lines": Method("lines alone", _itself, "only"),
+        "lines": Method("lines alone", _itself, Setting(lines="only")),
         **{
             name: Method(label, partial(_trained, name, baselines))
             for name, label in BASELINES.items()
         },
         "adam": Method("fields, fitted by Adam", _by_adam),
-        "network": Method(FIELDS, _itself),
-        "ours": Method(FIELDS_AND_LINES, _itself, "auto"),
+        "network": Method("fields, fitted by our solver", _itself),
+        "ours": Method("fields and lines", _itself, lines),
+        "prior": Method("fields, lines, prior of photographs", _itself, usual),
+        "large": Method("large: fields and lines", large, lines),
+        "large-prior": Method("large: fields, lines, prior of photographs", large, usual),
     }
