@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin
 
-.PHONY: demo check lint test docs release page fuzz benchmark clean
+.PHONY: demo check lint test test-page docs release page fuzz benchmark clean
 
 # Files are compiled once, whatever the surroundings say: every process that a test starts would do
 # it again.
@@ -28,15 +28,19 @@ demo: $(VENV)/.core
 	$(RUN)/python examples/demo.py
 
 # What has to pass before a change is one.
-check: lint test
+check: lint test test-page
 
 lint: $(VENV)/.installed
 	$(RUN)/ruff format --check .
 	$(RUN)/ruff check .
 	$(RUN)/mypy
 
+# All but those of the page, which take a browser.
 test: $(VENV)/.installed
-	$(RUN)/pytest -n $(WORKERS) --dist worksteal
+	$(RUN)/pytest -n $(WORKERS) --dist worksteal --ignore=tests/page
+
+test-page: $(VENV)/.installed
+	$(RUN)/pytest tests/page
 
 # The documentation, in site/.
 docs: $(VENV)/.installed
