@@ -1,9 +1,9 @@
-# Two commands do everything on a machine that has Python 3.11: `make demo` and `make test`.
+# Two commands do everything on a machine that has Python 3.11: `make demo` and `make check`.
 PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin
 
-.PHONY: demo test docs release page fuzz benchmark clean
+.PHONY: demo check lint test test-page docs release page fuzz benchmark clean
 
 # Files are compiled once, whatever the surroundings say: every process that a test starts would do
 # it again.
@@ -27,11 +27,20 @@ WORKERS = $(shell $(PYTHON) -c "import os; print(min(4, 1 + (os.cpu_count() or 1
 demo: $(VENV)/.core
 	$(RUN)/python examples/demo.py
 
-test: $(VENV)/.installed
+# What has to pass before a change is one.
+check: lint test test-page
+
+lint: $(VENV)/.installed
 	$(RUN)/ruff format --check .
 	$(RUN)/ruff check .
 	$(RUN)/mypy
-	$(RUN)/pytest -n $(WORKERS) --dist worksteal
+
+# All but those of the page, which take a browser.
+test: $(VENV)/.installed
+	$(RUN)/pytest -n $(WORKERS) --dist worksteal --ignore=tests/page
+
+test-page: $(VENV)/.installed
+	$(RUN)/pytest tests/page
 
 # The documentation, in site/.
 docs: $(VENV)/.installed

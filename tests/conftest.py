@@ -13,6 +13,8 @@ from typer.main import get_command
 # and OpenCV read this when they are first imported, here and in the processes that tests start.
 for library in ("OMP_NUM_THREADS", "OPENCV_FOR_THREADS_NUM"):
     os.environ.setdefault(library, "1")
+# Where a test asks for more threads, those with nothing to do sleep: there is work for their core.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 # The examples are the same on every run; no time limit, as the first call of torch is slow.
 settings.register_profile("geocalib", deadline=None, derandomize=True, max_examples=40)

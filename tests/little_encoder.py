@@ -9,8 +9,8 @@ from geocalib.nets.encoders import Recipe
 
 
 class Trunk(nn.Module):
-    """One layer per level: a plain one, halving ones and a block of the packaged encoder. Each
-    halving makes exports longer to follow, so the first level takes patches of 4x4 at once."""
+    """One layer per level: two of patches, a halving one and a block of the packaged encoder, which
+    halves as well. Each halving with a margin makes exports longer to follow."""
 
     widths = (4, 8, 12, 16)
     strides = (4, 8, 16, 32)
@@ -21,7 +21,7 @@ class Trunk(nn.Module):
         self.stages = nn.ModuleList(
             [
                 nn.Conv2d(3, first, 4, stride=4),
-                _conv(first, second, 5, stride=2),
+                nn.Conv2d(first, second, 2, stride=2),
                 _conv(second, third, 3, stride=2),
                 Block(third, last, kernel=5, stride=2, expansion=3),
             ]

@@ -137,6 +137,16 @@ def test_wide_models_see_behind_themselves(name: str) -> None:
     assert bool((seen[:, 2] < 0).all())
 
 
+@pytest.mark.parametrize("name", ALL_MODELS)
+def test_a_camera_that_is_not_known_spoils_no_other(name: str) -> None:
+    distortion = [[math.nan] * len(MODELS[name].parameters), MODELS[name].start]
+    for array in (np.array, torch.tensor):
+        both = Camera.create(name, array([100.0, 100.0]), (64, 48), array(distortion))
+        alone = Camera.create(name, array([100.0]), (64, 48), array([MODELS[name].start]))
+        assert both.limits.radius[1] == alone.limits.radius[0]
+        assert both.vfov[1] == alone.vfov[0]
+
+
 # Gradients --------------------------------------------------------------------------------------
 
 

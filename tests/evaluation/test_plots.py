@@ -6,11 +6,18 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pytest
 from PIL import Image
 
 from calibrations import FAILURE
-from geocalib.evaluation.plots import draw_errors, draw_sigmas, draw_truth, save_plots
+from geocalib.evaluation.plots import (
+    FEWEST,
+    draw_all,
+    draw_errors,
+    draw_sigmas,
+    draw_truth,
+    save_plots,
+)
+from geocalib.evaluation.report import Report
 from geocalib.evaluation.run import evaluate
 from geocalib.evaluation.uncertainty import Deviations
 from geocalib.result.calibration import Outcome
@@ -47,16 +54,20 @@ def test_coverage_of_true_sigmas_is_the_diagonal() -> None:
     assert (observed[1:] < expected[1:]).all()
 
 
-@pytest.mark.parametrize("outcomes", [[FAILURE], [answer(61.0)], [answer(61.0)] * 12])
-def test_files(tmp_path: Path, outcomes: list[Outcome]) -> None:
+def report_of(outcomes: list[Outcome]) -> Report:
     samples = [sample(f"{i}.png", pitch_deg=float(i)) for i in range(len(outcomes))]
     answers = {s.image.name: outcome for s, outcome in zip(samples, outcomes, strict=True)}
-    report = evaluate(FakeCalibrator(by_name(answers)), samples, name="town")
-    files = save_plots(report, tmp_path / "new")
-    names = ["errors", "truth"]
-    names += ["sigmas"] if outcomes[0] is not FAILURE else []
-    names += ["ranking"] if len(outcomes) > 1 else []
-    assert list(files) == names
+    return evaluate(FakeCalibrator(by_name(answers)), samples, name="town")
+
+
+def test_what_says_nothing_is_not_drawn() -> None:
+    assert list(draw_all(report_of([FAILURE]))) == ["errors", "truth"]
+    assert list(draw_all(report_of([answer(61.0)]))) == ["errors", "truth", "sigmas"]
+
+
+def test_files(tmp_path: Path) -> None:
+    files = save_plots(report_of([answer(61.0)] * FEWEST), tmp_path / "new")
+    assert list(files) == ["errors", "truth", "sigmas", "ranking"]
     for name, file in files.items():
         assert file.name == f"town-{name}.png"
         with Image.open(file) as picture:

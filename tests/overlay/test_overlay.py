@@ -124,7 +124,7 @@ def test_lines_are_dense_enough_for_the_view(f: float, expected: set[int]) -> No
 @pytest.mark.parametrize("roll", [0, 90, -90, 180])
 def test_arrows_point_up(roll: float) -> None:
     """Each has its wide end, the head, ahead of its middle in the direction of up."""
-    calibration = view(roll, size=(1200, 1200), f=1000.0)
+    calibration = view(roll, size=(1000, 1000), f=1000.0)
     labels, count = ndimage.label(like(overlay(blank(calibration), calibration), ARROW, 0.2))
     assert count > 100
     x, y = -math.sin(math.radians(roll)), -math.cos(math.radians(roll))
@@ -321,7 +321,7 @@ def test_odd_names_and_endless_warnings_do_no_harm() -> None:
 
 
 def test_fields_are_shown_if_there_are_any() -> None:
-    calibration = view(size=(640, 480))
+    calibration = view(size=(320, 240), f=250.0)
     plain, full = (show(blank(c), c) for c in (calibration, with_fields(calibration)))
     brightest, darkest = "#fee838", "#00224e"
     for colour in (brightest, darkest):

@@ -84,13 +84,13 @@ class TestStream:
                 assert one.camera.model is here.camera.model
 
     def test_stages_apart_give_the_same(
-        self, packaged: Calibrator, sources: list[str], monkeypatch: pytest.MonkeyPatch
+        self, calibrator: Calibrator, sources: list[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """As with an accelerator, whose place the processor takes."""
-        whole = list(packaged.calibrate_many(sources, workers=1, focal=90.0, lines="off"))
-        monkeypatch.setattr(packaged._engine, "on_processor", False)
-        monkeypatch.setattr(packaged._engine, "batch", 2)
-        staged = list(packaged.calibrate_many(sources, workers=2, focal=90.0, lines="off"))
+        whole = list(calibrator.calibrate_many(sources, workers=1, focal=90.0, lines="off"))
+        monkeypatch.setattr(calibrator._engine, "on_processor", False)
+        monkeypatch.setattr(calibrator._engine, "batch", 2)
+        staged = list(calibrator.calibrate_many(sources, workers=2, focal=90.0, lines="off"))
         assert records(staged) == records(whole)
 
     def test_a_few_need_no_workers(

@@ -330,7 +330,7 @@ def test_recovers_pixels_that_are_not_square(model: str) -> None:
     torch.testing.assert_close(result.camera.aspect, stretch, rtol=1e-4, atol=0)
     assert gravity_error_deg(result.gravity, gravity).max() < 0.01
     assert ray_error_deg(result.camera, camera).max() < 0.01
-    held = fit(fields, model, aspect=Prior(1.0, 1e-6), options=EVERY_PIXEL)
+    held = fit(fields[[0, -1]], model, aspect=Prior(1.0, 1e-6), options=EVERY_PIXEL)
     assert (held.camera.aspect - 1).abs().max() < 1e-3
 
 

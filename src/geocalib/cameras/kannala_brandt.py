@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 
-from geocalib.arrays import Array, cast, clip, namespace, no_gradients
+from geocalib.arrays import Array, clip, namespace
 from geocalib.cameras import polynomial
 from geocalib.cameras.base import DepthJet, Limits, Parameters
 
 SERIES_BELOW = 1.0
 """Below this theta^2 the derivatives of theta cot(theta) come from its power series."""
-
-SCAN_STEPS = 256
 
 
 def _cotangent_series(terms: int = 18) -> tuple[float, ...]:
@@ -42,24 +40,8 @@ class KannalaBrandt:
     unit_centre = True
 
     def angle_limit(self, k: Parameters) -> Array:
-        """Largest theta: the first zero of the slope, found by scanning, then bisecting."""
-        xp = namespace(k[0])
-        with no_gradients():
-            theta = xp.linspace(0, math.pi, SCAN_STEPS, dtype=k[0].dtype, device=k[0].device)
-            columns = [coefficient[..., None] for coefficient in k]
-            falls = polynomial.slope(theta * theta, columns) <= 0
-            first = xp.argmax(cast(falls, xp.uint8), axis=-1)
-            ends = falls.any(-1)
-            end = xp.full_like(first, math.pi, dtype=k[0].dtype)
-            if bool(ends.any()):
-                low, high = theta[clip(first - 1, 0)], theta[first]
-                for _ in range(54):
-                    middle = 0.5 * (low + high)
-                    grows = polynomial.slope(middle * middle, k) > 0
-                    low = xp.where(grows, middle, low)
-                    high = xp.where(grows, high, middle)
-                end = xp.where(ends, low, end)
-            return end
+        """Largest theta: the first zero of the slope, or pi."""
+        return clip(polynomial.first_flat(k), 0, math.pi)
 
     def limits(self, k: Parameters) -> Limits:
         end = self.angle_limit(k)

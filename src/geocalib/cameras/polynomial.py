@@ -6,7 +6,19 @@ radial) or in x = theta (kannala_brandt).
 
 from __future__ import annotations
 
-from geocalib.arrays import Array, clip, detach, namespace, no_gradients, tiny
+from geocalib.arrays import (
+    Array,
+    as_array,
+    clip,
+    detach,
+    double,
+    inverse_root,
+    namespace,
+    no_gradients,
+    quiet,
+    tiny,
+    zeros,
+)
 from geocalib.cameras.base import Parameters
 from geocalib.cameras.newton import Error, bracketed_newton, last_step, tolerance
 from geocalib.records import dataclass
@@ -34,7 +46,31 @@ def value(X: Array, k: Parameters) -> Array:
 
 def slope(X: Array, k: Parameters) -> Array:
     """e(X) = d rho / dx = 1 + 3 k1 X + 5 k2 X^2 + ..."""
-    return value(X, [(2 * i + 3) * coefficient for i, coefficient in enumerate(k)])
+    return value(X, _slopes(k))
+
+
+def _slopes(k: Parameters) -> Parameters:
+    """3 k1, 5 k2, ...: of these ``value`` gives the slope."""
+    return [(2 * i + 3) * coefficient for i, coefficient in enumerate(k)]
+
+
+@quiet
+def first_flat(k: Parameters) -> Array:
+    """The smallest x > 0 where the slope vanishes, infinite where it never does. No gradients."""
+    xp = namespace(k[0])
+    # With Y = 1 / x^2 the slope is Y^n + 3 k1 Y^(n-1) + 5 k2 Y^(n-2) + ...: its largest positive
+    # root is where it vanishes first, and an eigenvalue of the companion matrix.
+    with no_gradients():
+        coefficients = xp.stack(_slopes([double(coefficient) for coefficient in k]), axis=-1)
+        # Of a camera that is not known: LAPACK takes only numbers, for the sake of the others.
+        coefficients = xp.where(xp.isfinite(coefficients), coefficients, 0.0)
+        companion = zeros((*coefficients.shape, len(k)), coefficients)
+        companion[..., 0, :] = -coefficients
+        companion[..., 1:, :-1] = xp.eye(len(k) - 1, dtype=xp.float64, device=companion.device)
+        roots = xp.linalg.eigvals(companion)
+        real = (roots.imag == 0) & (roots.real > 0)
+        Y = xp.max(xp.where(real, roots.real, 0.0), axis=-1)
+        return as_array(inverse_root(Y), k[0])
 
 
 def factor(X: Array, k: Parameters) -> Factor:
@@ -63,10 +99,11 @@ def invert(rho: Array, k: Parameters, x_end: Array) -> Array:
     """
 
     xp = namespace(rho)
+    steep = _slopes(k)
 
     def error(x: Array) -> tuple[Array, Array]:
         X = x * x
-        return x * value(X, k) - rho, slope(X, k)
+        return x * value(X, k) - rho, value(X, steep)
 
     with no_gradients():
         x = _newton(error, rho, k, x_end)

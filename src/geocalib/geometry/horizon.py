@@ -11,8 +11,8 @@ SCAN = 1024
 """Azimuths tried in order to find where the horizon enters and leaves the image. A piece of it
 shorter than about a thousandth of the view may go unseen."""
 
-BISECTIONS = 40
-"""Halvings of a scan interval that place its ends on the image border."""
+FINER = (33,) * 8
+"""Azimuths tried between the two around an end, again and again: it lies on the image border."""
 
 INWARDS = 100
 """Roundings, relative to the horizon's length, by which its ends keep off the border: or rounding
@@ -83,18 +83,22 @@ def _azimuths_in_view(camera: Camera, gravity: Array, level: Array) -> tuple[Arr
     inner = xp.concat([first, last], axis=1)
     outer = clip(xp.concat([first - 1, last + 1], axis=1), 0, SCAN - 1)
     ends, beyond = (xp.take_along_axis(azimuths, at, axis=1) for at in (inner, outer))
-    for _ in range(BISECTIONS):
-        middle = 0.5 * (ends + beyond)
-        _, shown = _at_azimuths(camera, level, middle)
-        ends, beyond = xp.where(shown, middle, ends), xp.where(shown, beyond, middle)
+    for count in FINER:
+        # From outside inwards; the last one is known to be shown, if any is.
+        parts = xp.linspace(0, 1, count, dtype=gravity.dtype, device=gravity.device)
+        tried = beyond[..., None] + (ends - beyond)[..., None] * parts
+        _, shown = _at_azimuths(camera, level, tried.reshape(-1, 2 * count))
+        shown = shown.reshape(tried.shape)
+        at = xp.where(shown.any(-1), _first(shown)[..., 0], count - 1)
+        ends, beyond = (beyond + (ends - beyond) * parts[each] for each in (at, clip(at - 1, 0)))
     return ends[:, :1], ends[:, 1:]
 
 
 def _first(true: Array) -> Array:
-    """(B, 1) place of the first of (B, N) that is true, 0 if none is."""
+    """(..., 1) place of the first of (..., N) that is true, 0 if none is."""
     xp = namespace(true)
     # Of equal values argmax finds the first.
-    return xp.argmax(cast(true, xp.uint8), axis=1, keepdims=True)
+    return xp.argmax(cast(true, xp.uint8), axis=-1, keepdims=True)
 
 
 def _azimuth_bound(camera: Camera, gravity: Array) -> Array:
