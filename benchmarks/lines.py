@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +36,7 @@ from geocalib.imaging import read_photo
 from geocalib.lines.detect import SHORT_SIDE, detect
 from geocalib.lines.refine import refine
 from geocalib.lines.vanishing import TOO_FEW, calibrate_by_lines
+from geocalib.pipeline import question
 from geocalib.result.calibration import Failure, Outcome
 
 METHODS = ("network", "lines", "both")
@@ -126,7 +128,9 @@ Seen = tuple[Sample, Outcome, Segments]
 
 def look(calibrator: Calibrator, samples: Sequence[Sample], model: str) -> list[Seen]:
     """At photographs, once for all methods."""
-    outcomes = evaluate(calibrator, samples, model).outcomes
+    # Lines are weighed against the sigmas of the weights' card, not the learnt ones.
+    with patch.object(question, "find_sigmas", lambda sha256: None):
+        outcomes = evaluate(calibrator, samples, model).outcomes
     segments = [detect(read_photo(sample.image, SHORT_SIDE)) for sample in samples]
     return list(zip(samples, outcomes, segments, strict=True))
 

@@ -32,13 +32,13 @@ FREEDOM = 4.0
 """Of Student's distribution. Networks are more wrong than they say more often than a normal
 variable: where lines are many and sure, they may contradict. Near the mean it is as stiff as a
 normal one, so that what lines say nothing about stays as sure as it was."""
-SHARED_ERROR = 2.0
+SHARED_ERROR = 1.5
 """Times the sigma of log f that a network's answer has beside lines: it errs alike in all photos of
 a place, and must not outvote sharp lines there."""
 LARGEST_ERROR = 0.55
 """One sigma of log f where a network cannot tell it at all: what it answers is still likelier than
-any other, and errors of 1 and more, as its fit says, are rare. Both constants were chosen on the
-first half of the photographs (``docs/lines.md``)."""
+any other, and errors of 1 and more, as its fit says, are rare. Both constants make the true focal
+lengths of the first half of ordinary photographs likeliest (``docs/lines.md``)."""
 FLATTEST = 1e-12
 """Smallest eigenvalue of a correlation matrix that is inverted as it is."""
 

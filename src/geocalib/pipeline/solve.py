@@ -98,9 +98,25 @@ def _answers(task: Task, sights: Sequence[Seen], given: Given, lines: bool) -> l
     """The outcomes without their warnings, by what is given; with lines, or the network's own."""
     alone = _alone(task, given)
     given = started(given, [sight.down for sight in sights])
-    result = _fit(task, sights, given)
-    if alone:
-        result = task.errors.alone(result, [BLANK not in sight.notes for sight in sights])
+    by_card = _fit(task, sights, given)
+    seen = [BLANK not in sight.notes for sight in sights]
+    by_each = task.errors.alone(by_card, seen) if alone else by_card
+    outcomes = _outcomes(task, sights, given, by_each)
+    if not lines:
+        return outcomes
+    cameras, told = task.camera.tolist(), given.told_log_f
+    opinions = [sight.opinion for sight in sights]
+    with_lines = ([sight.segments for sight in sights], cameras, task.rig, told)
+    usual = task.enabled.expected(outcomes, cameras, told, opinions)
+    if usual is not outcomes or by_each is by_card:
+        return sharpened(usual, *with_lines)
+    # Lines were taught to weigh themselves against the card's sigmas.
+    sharp = sharpened(_outcomes(task, sights, given, by_card), *with_lines)
+    return [_unless_sharp(*each) for each in zip(outcomes, sharp, strict=True)]
+
+
+def _outcomes(task: Task, sights: Sequence[Seen], given: Given, result: FitResult) -> list[Outcome]:
+    """What a fit says of the originals."""
     outcomes: list[Outcome] = []
     for row, sight in enumerate(sights):
         file = sight.file
@@ -111,13 +127,16 @@ def _answers(task: Task, sights: Sequence[Seen], given: Given, lines: bool) -> l
         camera = given.restored(sight.view.to_original(result.camera[row], file.size), row)
         kept = _kept(sight, task.keep_fields)
         outcomes.append(Calibration.from_fit(result, row, camera, file.path, fields=kept))
-    if not lines:
-        return outcomes
-    cameras, told = task.camera.tolist(), given.told_log_f
-    opinions = [sight.opinion for sight in sights]
-    outcomes = task.enabled.expected(outcomes, cameras, told, opinions)
-    segments = [sight.segments for sight in sights]
-    return sharpened(outcomes, segments, cameras, task.rig, told)
+    return outcomes
+
+
+def _unless_sharp(network: Outcome, sharp: Outcome) -> Outcome:
+    """The answer with lines; where these changed nothing, with the network's own sigmas."""
+    if not isinstance(sharp, Calibration) or not isinstance(network, Calibration):
+        return sharp
+    if sharp.lines is not None and sharp.lines.verdict.used:
+        return sharp
+    return replace(sharp, covariance=network.covariance, sigma=network.sigma)
 
 
 def _kept(sight: Seen, keep_fields: KeepFields) -> Fields | None:
