@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
+from itertools import pairwise
+
 from geocalib.result.calibration import Calibration
 from geocalib.solver import Status
 
 DOUBTFUL_GRAVITY_DEG = 5.0
-DOUBTFUL_VFOV_DEG = 10.3
-"""A sigma beyond which the field of view is more than 10 degrees off with a probability above 1/3.
-Of ordinary photographs 68, 92 and 97% are within one, two and three sigmas: errors are as good as
-normal."""
-DOUBTFUL_VFOV_SHARE = 0.5
-"""Relative to the field of view, of narrow ones: 10 degrees are more than they have."""
+FAR_OFF_DEG, FAR_OFF_SHARE = 10.0, 0.5
+"""What counts as a wrong field of view: off by so much, or, of narrow ones, by this part of it."""
+DOUBTFUL_CHANCE = 1 / 3
+"""Of being that far off."""
 NOTHING_DEG = 180.0
 """A sigma beyond this says no more."""
 
@@ -30,9 +31,32 @@ def doubts(calibration: Calibration) -> tuple[str, ...]:
     sigma = calibration.sigma
     if not sigma.gravity_deg <= DOUBTFUL_GRAVITY_DEG:  # NaN is as bad
         found.append(f"the direction of gravity is uncertain ({_spread(sigma.gravity_deg)})")
-    if sigma.vfov_deg > min(DOUBTFUL_VFOV_DEG, DOUBTFUL_VFOV_SHARE * calibration.vfov_deg):
+    if chance_far_off(calibration.vfov_deg, sigma.vfov_deg) > DOUBTFUL_CHANCE:
         found.append(f"the field of view is uncertain ({_spread(sigma.vfov_deg)})")
     return tuple(found)
+
+
+def chance_far_off(vfov_deg: float, sigma_deg: float) -> float:
+    """The probability that a field of view of that sigma is wrong; 0 where its sigma is not known.
+
+    What is normal is the logarithm of the focal length (of ordinary photographs 68, 92 and 97% are
+    within one, two and three sigmas): the wider the view might be, the less that changes it. Where
+    it is wider than a plane can show, the angle itself is taken to be.
+
+    >>> round(chance_far_off(60.0, 10.0), 2)
+    0.31
+    """
+    if not sigma_deg > 0:
+        return 0.0
+    off = min(FAR_OFF_DEG, FAR_OFF_SHARE * vfov_deg)
+    narrow, middle, wide = (math.radians(vfov_deg + step) for step in (-off, 0, off))
+    if wide >= math.pi:
+        return math.erfc(off / sigma_deg / math.sqrt(2))
+    sigma_log_f = math.radians(sigma_deg) / math.sin(middle)
+    steps = (
+        math.log(math.tan(0.5 * b) / math.tan(0.5 * a)) for a, b in pairwise((narrow, middle, wide))
+    )
+    return sum(0.5 * math.erfc(step / sigma_log_f / math.sqrt(2)) for step in steps)
 
 
 def _spread(sigma_deg: float) -> str:
