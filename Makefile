@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin
 
-.PHONY: demo check lint test test-page docs release page fuzz benchmark clean
+.PHONY: demo check lint test test-slow docs release page fuzz benchmark clean
 
 # Files are compiled once, whatever the surroundings say: every process that a test starts would do
 # it again.
@@ -28,19 +28,21 @@ demo: $(VENV)/.core
 	$(RUN)/python examples/demo.py
 
 # What has to pass before a change is one.
-check: lint test test-page
+check: lint test test-slow
 
 lint: $(VENV)/.installed
 	$(RUN)/ruff format --check .
 	$(RUN)/ruff check .
 	$(RUN)/mypy
 
-# All but those of the page, which take a browser.
-test: $(VENV)/.installed
-	$(RUN)/pytest -n $(WORKERS) --dist worksteal --ignore=tests/page
+# Those of the page take a browser, and torch takes long to export a network.
+SLOW := tests/page tests/nets/test_onnx_export.py
 
-test-page: $(VENV)/.installed
-	$(RUN)/pytest tests/page
+test: $(VENV)/.installed
+	$(RUN)/pytest -n $(WORKERS) --dist worksteal $(SLOW:%=--ignore=%)
+
+test-slow: $(VENV)/.installed
+	$(RUN)/pytest -n $(WORKERS) --dist loadfile $(SLOW)
 
 # The documentation, in site/.
 docs: $(VENV)/.installed

@@ -237,7 +237,7 @@ def test_the_prior_is_for_photographs(tmp_path: Path, monkeypatch: pytest.Monkey
     crops, town = commands.run(calibrator, plan).markdown.split("town: methods")
     assert METHODS["prior"].label in town
     assert METHODS["prior"].label not in crops.split("crops: methods")[1]
-    asked = [(options["lines"], options["prior"]) for options in calibrator.options]
+    asked = [(options["lines"], options.get("prior", "none")) for options in calibrator.options]
     assert sorted(asked) == sorted([("off", "none"), ("auto", "none")] * 2 + [("auto", "photos")])
     # Weights that are not there are said to be missing.
     assert f"| {METHODS['large'].label} (no weights) | -" in town
