@@ -11,8 +11,8 @@ SCAN = 1024
 """Azimuths tried in order to find where the horizon enters and leaves the image. A piece of it
 shorter than about a thousandth of the view may go unseen."""
 
-FINER = (33,) * 8
-"""Azimuths tried between the two around an end, again and again: it lies on the image border."""
+FINER, ROUNDS = 33, 8
+"""Azimuths tried between the two around an end, and how often: it lies on the image border."""
 
 INWARDS = 100
 """Roundings, relative to the horizon's length, by which its ends keep off the border: or rounding
@@ -83,13 +83,13 @@ def _azimuths_in_view(camera: Camera, gravity: Array, level: Array) -> tuple[Arr
     inner = xp.concat([first, last], axis=1)
     outer = clip(xp.concat([first - 1, last + 1], axis=1), 0, SCAN - 1)
     ends, beyond = (xp.take_along_axis(azimuths, at, axis=1) for at in (inner, outer))
-    for count in FINER:
+    parts = xp.linspace(0, 1, FINER, dtype=gravity.dtype, device=gravity.device)
+    for _ in range(ROUNDS):
         # From outside inwards; the last one is known to be shown, if any is.
-        parts = xp.linspace(0, 1, count, dtype=gravity.dtype, device=gravity.device)
         tried = beyond[..., None] + (ends - beyond)[..., None] * parts
-        _, shown = _at_azimuths(camera, level, tried.reshape(-1, 2 * count))
+        _, shown = _at_azimuths(camera, level, tried.reshape(-1, 2 * FINER))
         shown = shown.reshape(tried.shape)
-        at = xp.where(shown.any(-1), _first(shown)[..., 0], count - 1)
+        at = xp.where(shown.any(-1), _first(shown)[..., 0], FINER - 1)
         ends, beyond = (beyond + (ends - beyond) * parts[each] for each in (at, clip(at - 1, 0)))
     return ends[:, :1], ends[:, 1:]
 

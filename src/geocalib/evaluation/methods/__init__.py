@@ -27,7 +27,7 @@ class Method:
 
     label: str
     of: Callable[[Calibrates], Calibrates]
-    """A ``WeightsError`` if it has no weights."""
+    """A ``WeightsError`` or ``MissingPackageError`` if it has no weights."""
     setting: Setting = PLAIN
     """How it is asked."""
 
