@@ -9,16 +9,19 @@ import pytest
 from streets import camera_of, gravity_of, headings_of, prior_of, segments_along
 
 from geocalib.lines.refine import refine
+from geocalib.lines.unknowns import Array
 from geocalib.result.lines import Verdict
 
 GRAVITY = gravity_of(3.0, 8.0)
 DIRECTIONS = np.concatenate([GRAVITY[None], headings_of(GRAVITY, [30.0, 120.0])])
 
 
-def probability(each: int, off_deg: float, log_f_off: float = 0.05) -> float:
+def probability(
+    each: int, off_deg: float, log_f_off: float = 0.05, directions: Array = DIRECTIONS
+) -> float:
     """That lines are used, of so many segments per direction, where the network is off."""
     camera = camera_of("pinhole")
-    segments = segments_along(camera, DIRECTIONS, each=each, clutter=60, noise=0.3, length=60.0)
+    segments = segments_along(camera, directions, each=each, clutter=60, noise=0.3, length=60.0)
     prior = prior_of(camera, GRAVITY, (off_deg, 0.0), log_f_off, sigma_log_f=0.1)
     (answer,) = refine([prior], [segments])
     lines = answer.lines
@@ -36,6 +39,13 @@ def test_lines_that_agree_with_the_network_are_believed_more() -> None:
     assert found == sorted(found, reverse=True)
     assert found[0] > 0.7
     assert found[-1] < 0.3
+
+
+def test_level_edges_without_a_vertical_one_are_believed_less() -> None:
+    """As many segments: waves run in two directions, too."""
+    with_vertical, level_alone = DIRECTIONS[:2], DIRECTIONS[1:]
+    usual = probability(40, 1.0, directions=with_vertical)
+    assert probability(40, 1.0, directions=level_alone) < usual - 0.1
 
 
 def test_an_unbelieved_contradiction_leaves_the_answer_and_is_told() -> None:

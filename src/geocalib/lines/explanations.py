@@ -34,6 +34,9 @@ USUAL = {Verdict.CROSSED: 2.0, Verdict.TURNED: 2.0, Verdict.UPRIGHT: 0.7}
 """Log odds, against the network alone, of a world with the usual support and agreement."""
 PER_SUPPORT, PER_AGREEMENT = 0.7, 0.4
 """What each unit of the logarithm of the support, and of the agreement, adds."""
+NO_VERTICAL = 1.6
+"""Log odds that a world loses in which nothing is vertical: waves, branches and shadows often run
+in two directions that could be level, and edges of buildings seldom in these alone."""
 TURNED, PER_GAIN = 2.9, 0.15
 """Log odds by which right angles are commoner than others where lines show two that could be at
 one, and what a unit of log likelihood that they cost counts."""
@@ -108,6 +111,7 @@ def _judged(
         USUAL[verdict]
         + PER_SUPPORT * math.log(max(support, 1.0) / USUAL_SUPPORT)
         + PER_AGREEMENT * (agreement - USUAL_AGREEMENT)
+        - (0.0 if problem.active[:, 0].any() else NO_VERTICAL)
     )
     blocks = covariance(replace(problem, repeats=CAUTION * REPEATS), scene)
     blocks = blocks + modes.spread(problem.layout)
