@@ -29,7 +29,12 @@ class Arrow:
 
     def damped(self, damping: Array) -> Arrow:
         """With (1 + damping) on the diagonal, damping (R,)."""
-        return Arrow(_damped(self.A, damping[:, None]), self.B, _damped(self.C, damping))
+        return Arrow(damped(self.A, damping[:, None]), self.B, damped(self.C, damping))
+
+    def dense(self) -> Array:
+        """(R, a + Q, a + Q) where there is one gravity."""
+        A, B = self.A[:, 0], self.B[:, 0]
+        return np.concatenate([np.concatenate([A, B], -1), np.concatenate([B.mT, self.C], -1)], -2)
 
     def eliminate(self) -> Elimination:
         """Eliminate the gravities."""
@@ -86,9 +91,9 @@ class Turns:
     first: Array
     slope: Array
 
-    def after(self, time: Array, camera: Array) -> Array:
-        """(R, B, Y) once the others have moved by (R, B, a) and (R, B, own)."""
-        return self.first - times(self.slope, np.concatenate([time, camera], -1))
+    def after(self, step: Array) -> Array:
+        """(R, B, Y) once the others have moved by (R, B, P)."""
+        return self.first - times(self.slope, step)
 
 
 def reduced(
@@ -98,7 +103,7 @@ def reduced(
     eliminated, which damping (R,) holds."""
     factor = np.zeros(len(hessian)) if damping is None else damping
     # A heading that no segment follows stays where it is.
-    own = _damped(hessian[..., shared:, shared:], factor[:, None])
+    own = damped(hessian[..., shared:, shared:], factor[:, None])
     right = np.concatenate([hessian[..., shared:, :shared], -gradient[..., shared:, None]], -1)
     both = np.linalg.solve(own, right)
     slope, first = both[..., :-1], both[..., -1]
@@ -110,7 +115,7 @@ def reduced(
     )
 
 
-def _damped(matrix: Array, factor: Array) -> Array:
+def damped(matrix: Array, factor: Array) -> Array:
     """Matrices (..., n, n) with (1 + factor), (...), times the diagonal, or 1 where that is 0."""
     size = matrix.shape[-1]
     flat = matrix.reshape(*matrix.shape[:-2], size * size).copy()

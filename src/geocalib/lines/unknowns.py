@@ -54,6 +54,10 @@ class Guess:
         """Some of them."""
         return map_tensors(lambda value: value[index], self)
 
+    def upright(self) -> Guess:
+        """The same without headings."""
+        return replace(self, headings=self.headings[:, :, :0])
+
     @classmethod
     def concatenate(cls, parts: Sequence[Guess]) -> Guess:
         """Several, one after the other."""
