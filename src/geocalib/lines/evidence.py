@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from geocalib.lines.mixture import CLUTTER, Noise
+from geocalib.lines.mixture import CLUTTER, Noise, densities
 from geocalib.lines.unknowns import Array
 
 CLUTTER_TRIED = (0.2, 0.5, 0.8, 0.95)
@@ -22,8 +22,7 @@ def support(residual: Array, noise: Noise, repeats: float) -> Array:
 
 def likelihood_ratio(residual: Array, noise: Noise) -> Array:
     """(..., K, N) density of residuals against each direction, over that of clutter."""
-    weighed = noise.ratio * np.exp(-0.5 * noise.information * residual * residual)
-    return np.asarray(weighed * (_directions(noise) / (1 - CLUTTER))[..., None, None])
+    return np.asarray(densities(residual, noise) * (_directions(noise) / (1 - CLUTTER))[..., None, None])
 
 
 def likelihood(ratio: Array, noise: Noise) -> Array:

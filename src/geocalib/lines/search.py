@@ -11,7 +11,7 @@ import numpy.typing as npt
 from geocalib.geometry.fields import Free
 from geocalib.geometry.gravity import move, tangent_basis
 from geocalib.lines.bundle import Bundle
-from geocalib.lines.mixture import CLUTTER, noise_model, weigh
+from geocalib.lines.mixture import CLUTTER, LEAST_EXPONENT, noise_model, weigh
 from geocalib.lines.prior import Prior, given_log_f, log_f_sigma, student_cost, student_weight
 from geocalib.lines.residuals import Optics
 from geocalib.lines.unknowns import Array, Guess, Images, Layout, compass, level_frame
@@ -133,6 +133,7 @@ def likelihood_ratios(images: Images, bundle: Bundle, directions: Array) -> npt.
     variance += shift
     ratio = squared / variance
     ratio *= -0.5
+    np.maximum(ratio, np.float32(LEAST_EXPONENT), out=ratio)
     np.exp(ratio, out=ratio)
     length /= variance
     length *= 0.5 * math.pi
