@@ -83,16 +83,14 @@ class Problem:
         sight, free: by a lens with more parameters, which sees the same.
         """
         sight, free = sight or scene.view.sight, free or self.layout.free
-        moves = moves_of(sight.directions, scene.view.images.basis)
-        jacobian = sight.jacobian(moves, free)
-        flat = jacobian.reshape(*jacobian.shape[:-2], -1)
+        # Of each direction by itself, and then in the unknowns that move it.
+        jacobian = sight.jacobian(free)
         weight = scene.weighing.share * scene.noise.information / self.repeats
-        weighted = flat * weight.reshape(*flat.shape[:-2], 1, -1)
-        hessian = weighted @ np.swapaxes(flat, -1, -2)
-        gradient = times(weighted, sight.residual.reshape(*flat.shape[:-2], -1))
-        a, y = self.layout.tangents, scene.view.guess.headings.shape[2]
-        order = np.array([*range(a), *range(a + y, flat.shape[-2]), *range(a, a + y)])
-        return hessian[..., order[:, None], order], gradient[..., order]
+        weighted = jacobian * weight[..., None, :]
+        moves = moves_of(sight.directions, scene.view.images.basis, free.intrinsics)
+        hessian = (moves.mT @ (weighted @ jacobian.mT) @ moves).sum(-3)
+        gradient = times(moves.mT, times(weighted, sight.residual)).sum(-2)
+        return hessian, gradient
 
     def moved(self, guess: Guess, before: Array, step: Step) -> View:
         """What is seen after a step from guesses under which images have gravity before

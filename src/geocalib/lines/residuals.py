@@ -128,9 +128,9 @@ class Sight:
         """(..., K, N) 1 / pixels from the middle of a segment to where its direction vanishes."""
         return np.asarray(np.abs(self.h) / self.length)
 
-    def jacobian(self, moves: Array, free: Free) -> Array:
-        """(..., P, K, N) derivatives of the residuals: in how the directions move, (..., K, 3, M),
-        and then in the free ones of log f, distortion and principal point."""
+    def jacobian(self, free: Free) -> Array:
+        """(..., K, 3 + Q, N) derivatives of the residuals in the coordinates of their direction,
+        and in the free ones of log f, distortion and principal point."""
         # d(sine) = |cosine| d(angle), by what is seen across and along.
         across, along = self.seen[..., 0, :, :], self.seen[..., 1, :, :]
         scale = np.abs(along) / (self.length * self.length * self.length)
@@ -138,11 +138,10 @@ class Sight:
         vectors = self.optics.vectors
         turn = one[..., None, :] * vectors[..., 0, None, :, :]
         turn -= other[..., None, :] * vectors[..., 1, None, :, :]
-        moved = (moves.swapaxes(-1, -2) @ turn).swapaxes(-2, -3)
         if not free.intrinsics:
-            return moved
-        bent = np.stack(list(self._bent(one, other, turn[..., 2, :], free)), -3)
-        return np.concatenate([moved, bent], -3)
+            return turn
+        bent = self._bent(one, other, turn[..., 2, :], free)
+        return np.concatenate([turn, *(each[..., None, :] for each in bent)], -2)
 
     def _bent(self, one: Array, other: Array, reach: Array, free: Free) -> Iterator[Array]:
         """(..., K, N) each: derivatives in the free ones of log f, distortion and principal point.
@@ -192,16 +191,19 @@ def directions_of(gravity: Array, headings: Array) -> Array:
     return every
 
 
-def moves_of(directions: Array, basis: Array) -> Array:
-    """(..., K, 3, M) how the directions move with gravity along each column of a basis
-    (..., 3, a), and with each heading that turns from h towards g x h."""
+def moves_of(directions: Array, basis: Array, intrinsics: int) -> Array:
+    """(..., K, 3 + Q, P) how the directions, and Q intrinsics, move with P unknowns: gravity along
+    each column of a basis (..., 3, a), the intrinsics, and each heading that turns from h towards
+    g x h."""
     gravity, level = directions[..., :1, :], directions[..., 1:, :]
     a, headings = basis.shape[-1], level.shape[-2] // 2
-    moves = np.zeros((*directions.shape, a + headings))
-    moves[..., 0, :, :a] = basis
-    moves[..., 1:, :, :a] = -gravity[..., None] * (level @ basis)[..., None, :]
+    shared = a + intrinsics
+    moves = np.zeros((*directions.shape[:-1], 3 + intrinsics, shared + headings))
+    moves[..., 0, :3, :a] = basis
+    moves[..., 1:, :3, :a] = -gravity[..., None] * (level @ basis)[..., None, :]
+    moves[..., 3:, a:shared] = np.eye(intrinsics)
     for y in range(headings):
         at = 2 * y + 1
-        moves[..., at, :, a + y] = directions[..., at + 1, :]
-        moves[..., at + 1, :, a + y] = -directions[..., at, :]
+        moves[..., at, :3, shared + y] = directions[..., at + 1, :]
+        moves[..., at + 1, :3, shared + y] = -directions[..., at, :]
     return moves

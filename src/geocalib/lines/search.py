@@ -102,7 +102,7 @@ def _plumb(stiffness: Array, images: Images, bundle: Bundle, repeats: float) -> 
         )
         basis = tangent_basis(gravity)
         weight = weigh(sight.residual, noise).share * noise.information / repeats
-        jacobian = sight.jacobian(basis[..., None, :, :], Free(True, False))[..., 0, :]
+        jacobian = basis.mT @ sight.jacobian(Free(True, False))[..., 0, :, :]
         weighted = jacobian * weight
         off, turn = home @ gravity[..., None], home @ basis
         held = stiffness @ off
