@@ -22,7 +22,9 @@ def support(residual: Array, noise: Noise, repeats: float) -> Array:
 
 def likelihood_ratio(residual: Array, noise: Noise) -> Array:
     """(..., K, N) density of residuals against each direction, over that of clutter."""
-    return np.asarray(densities(residual, noise) * (_directions(noise) / (1 - CLUTTER))[..., None, None])
+    return np.asarray(
+        densities(residual, noise) * (_directions(noise) / (1 - CLUTTER))[..., None, None]
+    )
 
 
 def likelihood(ratio: Array, noise: Noise) -> Array:

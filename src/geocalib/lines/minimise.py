@@ -211,9 +211,9 @@ def _step(layout: Layout, at: Evaluation, damping: Array) -> Step:
     hessian, gradient, turns = reduced(at.hessian, at.gradient, a + layout.intrinsics, damping)
     if len(layout.time) == 1:
         # Few unknowns, which need no further elimination.
-        total = damped(hessian[:, 0] + pull.arrow.dense(), damping)
+        matrix = damped(hessian[:, 0] + pull.arrow.dense(), damping)
         right = np.concatenate([pull.time[:, 0], pull.camera], -1) + gradient[:, 0]
-        step = -np.linalg.solve(total, right[..., None])[:, None, :, 0]
+        step = np.asarray(-np.linalg.solve(matrix, right[..., None])[:, None, :, 0], np.float64)
         return Step(step[..., :a], step[..., a:], turns.after(step))
     lines, (time, camera) = assembled(hessian, gradient, layout)
     total = (lines + pull.arrow).damped(damping)

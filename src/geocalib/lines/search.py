@@ -93,7 +93,7 @@ def _plumb(stiffness: Array, images: Images, bundle: Bundle, repeats: float) -> 
     """(F, 1, 3) where the vertical segments say that gravity is, which a stiffness (1, 2, 2) holds
     near its mean."""
     optics, gravity = Optics.create(images, bundle), images.gravity
-    home = np.swapaxes(images.basis, -1, -2)
+    home = images.basis.mT
     usable = (bundle.length > 0)[:, None]
     for width in PLUMB_WIDTHS:
         sight = optics.look(gravity[..., None, :])
@@ -107,9 +107,9 @@ def _plumb(stiffness: Array, images: Images, bundle: Bundle, repeats: float) -> 
         off, turn = home @ gravity[..., None], home @ basis
         held = stiffness @ off
         pull = student_weight((off * held).sum((-1, -2, -3)))
-        pull = pull[:, None, None, None] * np.swapaxes(turn, -1, -2)
-        matrix = weighted @ np.swapaxes(jacobian, -1, -2) + pull @ stiffness @ turn
-        force = weighted @ np.swapaxes(sight.residual, -1, -2) + pull @ held
+        pull = pull[:, None, None, None] * turn.mT
+        matrix = weighted @ jacobian.mT + pull @ stiffness @ turn
+        force = weighted @ sight.residual.mT + pull @ held
         step = -np.linalg.solve(matrix, force)[..., 0]
         longest = np.linalg.norm(step, axis=-1, keepdims=True).clip(min=LONGEST_STEP)
         gravity = move(gravity, step * (LONGEST_STEP / longest))

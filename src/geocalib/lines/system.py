@@ -40,7 +40,7 @@ class Arrow:
         """Eliminate the gravities."""
         inverse = np.asarray(np.linalg.inv(self.A), np.float64)
         AB = inverse @ self.B
-        S = self.C - (np.swapaxes(self.B, -1, -2) @ AB).sum(1)
+        S = self.C - (self.B.mT @ AB).sum(1)
         return Elimination(inverse, AB, S)
 
 
@@ -54,7 +54,7 @@ class Elimination:
 
     def solve(self, time: Array, camera: Array) -> tuple[Array, Array]:
         """Solutions (R, T, a) and (R, Q)."""
-        left = camera - times(np.swapaxes(self.AB, -1, -2), time).sum(1)
+        left = camera - times(self.AB.mT, time).sum(1)
         camera = np.linalg.solve(self.S, left[..., None])[..., 0]
         return times(self.A_inverse, time) - times(self.AB, camera[:, None]), camera
 
