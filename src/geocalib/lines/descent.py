@@ -112,10 +112,12 @@ def supported_minimum(problem: Problem, modes: Modes) -> tuple[Problem, View, Mo
         active = problem.active & (found >= LEAST_SUPPORT)
         if (active == problem.active).all():
             break
-        problem = replace(problem, active=active)
-        if not problem.active.any():
+        problem, guesses = replace(problem, active=active), modes.guesses
+        if not active.any():
             break
-        view, modes = afresh(problem, modes.guesses)
+        if not active[:, 1:].any():
+            problem, guesses = problem.upright(), guesses.upright()
+        view, modes = afresh(problem, guesses)
     return problem, view, modes
 
 

@@ -68,6 +68,8 @@ def explanations(problem: Problem, view: View, modes: Modes, network: Prior) -> 
     scene = problem.scene(view, WAYWARDNESS)
     crossed = _judged(Verdict.CROSSED, problem, scene, modes, network)
     found = [crossed]
+    if not problem.active[:, 1:].any():
+        return found
     turned = with_extra(problem, scene, support_of(scene))
     square = bool(problem.active[:, 1:].all(1).any())
     if turned is None and square:
@@ -80,7 +82,7 @@ def explanations(problem: Problem, view: View, modes: Modes, network: Prior) -> 
             odds = crossed.log_odds - TURNED + PER_GAIN * _gain(problem, scene, free, end)
             loose = replace(loose, support=crossed.support, log_odds=odds)
         found.append(loose)
-    if problem.active[:, 0].any() and problem.active[:, 1:].any():
+    if problem.active[:, 0].any():
         upright = problem.upright()
         view, modes = afresh(upright, view.guess.upright())
         scene = upright.scene(view, WAYWARDNESS)

@@ -127,18 +127,18 @@ def likelihood_ratios(images: Images, bundle: Bundle, directions: Array) -> npt.
     length += squared
     np.maximum(length, np.float32(1e-12), out=length)
     # The common noise of the ends counts where the vanishing point is near: h / length.
-    shift = (0.5 * (bundle.noise[0] * found[..., 2:]) ** 2).astype(np.float32)
+    # Everything times -2, which the exponent wants.
+    shift = (-((bundle.noise[0] * found[..., 2:]) ** 2)).astype(np.float32)
     turn = 2 * (bundle.noise[:, None] / bundle.length.clip(min=1)) ** 2 + COARSE**2
-    variance = turn.astype(np.float32) * length
+    variance = (-2 * turn).astype(np.float32) * length
     variance += shift
     ratio = squared / variance
-    ratio *= -0.5
     np.maximum(ratio, np.float32(LEAST_EXPONENT), out=ratio)
     np.exp(ratio, out=ratio)
     length /= variance
-    length *= 0.5 * math.pi
+    length *= -math.pi
     ratio *= np.sqrt(length, out=length)
-    ratio *= bundle.length > 0
+    ratio[..., ~(bundle.length[0] > 0)] = 0
     return np.asarray(ratio)
 
 

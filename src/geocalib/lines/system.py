@@ -101,6 +101,8 @@ def reduced(
 ) -> tuple[Array, Array, Turns]:
     """Normal equations (R, B, P, P) of the first ``shared`` unknowns of each image, the headings
     eliminated, which damping (R,) holds."""
+    if hessian.shape[-1] == shared:
+        return hessian, gradient, Turns(gradient[..., :0], hessian[..., :0, :])
     factor = np.zeros(len(hessian)) if damping is None else damping
     # A heading that no segment follows stays where it is.
     own = damped(hessian[..., shared:, shared:], factor[:, None])
