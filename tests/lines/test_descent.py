@@ -64,6 +64,15 @@ def test_what_nothing_tells_any_more_goes_back_to_the_prior() -> None:
     assert near <= stuck
 
 
+def test_a_world_without_headings_is_one_whose_headings_nothing_follows() -> None:
+    place = street()
+    masked = replace(place.problem, active=np.array([[True, False, False]]))
+    some = settled(masked, place.truth).guess
+    none = settled(masked.upright(), place.truth.upright()).guess
+    assert np.allclose(none.gravity, some.gravity, atol=1e-12)
+    assert np.allclose(none.log_f, some.log_f, atol=1e-10)
+
+
 def test_spread_is_that_of_the_other_modes() -> None:
     place = street()
     modes = modes_from(place.problem, place.truth)

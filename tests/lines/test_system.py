@@ -48,6 +48,8 @@ def test_the_solution_is_that_of_the_dense_system(groups: list[int]) -> None:
         right[np.ix_(range(ROWS), at)] += vector[:, image]
     expected = np.linalg.solve(dense, right[..., None])[..., 0]
     assert np.allclose(np.concatenate([x_time.reshape(ROWS, -1), x_camera], 1), expected)
+    if images == 1:
+        assert np.array_equal(arrow.dense(), dense)
 
 
 def test_headings_are_eliminated() -> None:
