@@ -20,7 +20,7 @@ def test_without_segments_it_is_the_priors() -> None:
     place = street("simple_radial", log_f_off=0.0)
     nothing = replace(place.problem, active=np.zeros((1, 3), np.bool_))
     mean = replace(place.problem.prior.mean, headings=place.truth.headings)
-    block = covariance(nothing, nothing.scene(mean, WIDTH))[0]
+    block = covariance(nothing, nothing.scene(nothing.view(mean), WIDTH))[0]
     sigmas = [math.radians(2.0)] * 2 + [0.3, 0.05]
     assert np.sqrt(np.diagonal(block)) == pytest.approx(sigmas, rel=1e-6)
 
@@ -30,8 +30,8 @@ def test_more_segments_are_surer_and_repeats_less_so() -> None:
     sigmas = []
     for place, repeats in ((few, 4.0), (many, 4.0), (many, 16.0)):
         problem = replace(place.problem, repeats=repeats)
-        guess = settled(problem, place.truth)
-        sigmas.append(np.sqrt(np.diagonal(covariance(problem, problem.scene(guess, WIDTH))[0])))
+        view = settled(problem, place.truth)
+        sigmas.append(np.sqrt(np.diagonal(covariance(problem, problem.scene(view, WIDTH))[0])))
     # The focal length is as unsure as the principal point, however many there are.
     assert sigmas[1][0] < 0.7 * sigmas[0][0]
     assert (sigmas[1] < sigmas[2]).all()
@@ -39,7 +39,7 @@ def test_more_segments_are_surer_and_repeats_less_so() -> None:
 
 def test_information_grows_as_repeats_shrink() -> None:
     place = street()
-    scene = place.problem.scene(place.truth, WIDTH)
+    scene = place.problem.scene(place.problem.view(place.truth), WIDTH)
     one = information(place.problem, scene)
     four = information(replace(place.problem, repeats=1.0), scene)
     assert np.allclose(four.A, 4 * one.A)
@@ -52,19 +52,19 @@ def test_a_centre_that_is_off_moves_the_answer_by_its_sigma(
     """What one sigma of the principal point adds is how far the minimum moves with it."""
     place = street("simple_radial", each=150, clutter=0, noise=0.1)
     problem = place.problem
-    end = settled(problem, settled(problem, place.truth))
+    end = settled(problem, settled(problem, place.truth).guess)
     with_centre = covariance(problem, problem.scene(end, WIDTH))[0]
     monkeypatch.setattr(module, "CENTRE", 0.0)
     added = with_centre - covariance(problem, problem.scene(end, WIDTH))[0]
     shift = CENTRE * problem.layout.size.max()
     moved = []
     for axis in (0, 1):
-        c = end.c.copy()
+        c = end.guess.c.copy()
         c[..., axis] += shift
         there = replace(
             problem, prior=replace(problem.prior, mean=replace(problem.prior.mean, c=c))
         )
-        start = replace(end, c=c)
-        other = settled(there, settled(there, start))
-        moved.append(float(other.log_f[0, 0] - end.log_f[0, 0]))
+        start = replace(end.guess, c=c)
+        other = settled(there, settled(there, start).guess).guess
+        moved.append(float(other.log_f[0, 0] - end.guess.log_f[0, 0]))
     assert math.sqrt(added[2, 2]) == pytest.approx(math.hypot(*moved), rel=0.3)

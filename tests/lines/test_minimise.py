@@ -20,7 +20,7 @@ def test_the_gradient_is_the_slope_of_the_cost(model: str) -> None:
     """Against central differences, with the noise held as the minimiser holds it."""
     place = street(model)
     problem, layout = place.problem, place.problem.layout
-    scene = problem.scene(place.truth, WIDTH)
+    scene = problem.scene(problem.view(place.truth), WIDTH)
     at = problem.evaluate(scene)
     own = layout.intrinsics
     gradient = at.gradient[0, 0].copy()
@@ -45,7 +45,7 @@ def test_it_ends_at_the_truth_from_guesses_side_by_side() -> None:
     starts = Guess.concatenate(
         [replace(truth, log_f=truth.log_f + off) for off in (-0.15, 0.0, 0.15)]
     )
-    found = minimise(place.problem, starts, WIDTH, 20)
+    found = minimise(place.problem, place.problem.view(starts), WIDTH, 20).guess
     assert np.ptp(found.log_f) < 1e-3
     angle, focal = place.off(found)
     assert angle < 0.1
@@ -56,10 +56,11 @@ def test_no_iteration_makes_it_worse() -> None:
     place = street()
     start = replace(place.problem.prior.mean, headings=place.truth.headings)
     start = replace(start, headings=levelled(start.headings, start.gravity))
-    noise = place.problem.scene(start, WIDTH).noise
+    first = place.problem.view(start)
+    noise = place.problem.scene(first, WIDTH).noise
     costs = [
-        float(place.problem.under(place.problem.view(end), noise).cost[0])
-        for end in (minimise(place.problem, start, WIDTH, count) for count in range(6))
+        float(place.problem.under(end, noise).cost[0])
+        for end in (minimise(place.problem, first, WIDTH, count) for count in range(6))
     ]
     assert costs == sorted(costs, reverse=True)
     assert costs[-1] < costs[0]

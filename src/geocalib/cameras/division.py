@@ -30,8 +30,8 @@ class Division:
     def jet(self, s: Array, k: Parameters) -> DepthJet:
         xp = namespace(s)
         depth, valid = self.depth(s, k)
-        slope = xp.broadcast_to(k[0], s.shape)
-        return DepthJet(depth, slope, None, (s,), (xp.ones_like(s),), valid).frozen_outside()
+        one = xp.ones_like(s)
+        return DepthJet(depth, k[0] * one, None, (s,), (one,), valid).frozen_outside()
 
     def radius(self, r: Array, z: Array, k: Parameters) -> tuple[Array, Array | None]:
         xp = namespace(r)

@@ -35,7 +35,7 @@ def covariance(problem: Problem, scene: Scene) -> Array:
     rest = (assembled(lines, gradient, layout)[0] + pull.arrow).eliminate()
     cameras = np.linalg.inv(rest.S)[0]
     AB = rest.AB[0]
-    gravities = rest.A_inverse[0] + AB @ cameras @ np.swapaxes(AB, -1, -2)
+    gravities = rest.A_inverse[0] + AB @ cameras @ AB.mT
     blocks = _blocks(layout, gravities, -AB @ cameras, cameras)
     for force in forces:
         _, force, _ = reduced(hessian, force, a + own)
@@ -46,9 +46,9 @@ def covariance(problem: Problem, scene: Scene) -> Array:
     if a:
         turn = np.tile(np.eye(a + own), (len(blocks), 1, 1))
         basis = tangent_basis(view.images.gravity[0])
-        turn[:, :a, :a] = np.swapaxes(basis, -1, -2) @ view.images.basis[0]
-        blocks = turn @ blocks @ np.swapaxes(turn, -1, -2)
-    return np.asarray(0.5 * (blocks + np.swapaxes(blocks, -1, -2)))
+        turn[:, :a, :a] = basis.mT @ view.images.basis[0]
+        blocks = turn @ blocks @ turn.mT
+    return np.asarray(0.5 * (blocks + blocks.mT))
 
 
 def information(problem: Problem, scene: Scene) -> Arrow:

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from geocalib.lines.evidence import support
-from geocalib.lines.minimise import Problem, Scene, levelled, minimise
+from geocalib.lines.minimise import Problem, Scene, View, levelled, minimise
 from geocalib.lines.search import MOST, Landscape, peaks
 from geocalib.lines.unknowns import Array, Guess, Layout
 from geocalib.records import dataclass
@@ -60,12 +60,13 @@ class Modes:
 def modes_from(problem: Problem, starts: Guess) -> Modes:
     """Where a few iterations lead."""
     few = replace(problem, bundle=problem.bundle.longest(MOST))
+    view = few.view(starts)
     for width, iterations in ROUNDS:
-        starts = minimise(few, starts, width, iterations)
-    cost = few.scene(starts, ROUNDS[-1][0]).cost
+        view = minimise(few, view, width, iterations)
+    cost = few.scene(view, ROUNDS[-1][0]).cost
     order = cost.argsort(kind="stable")
     weights = np.exp(-0.5 / CAUTION * (cost[order] - cost.min()))
-    return Modes(starts[order], weights / weights.sum())
+    return Modes(view.guess[order], weights / weights.sum())
 
 
 def starts_of(problem: Problem, landscapes: list[Landscape]) -> Guess:
@@ -102,23 +103,25 @@ def _start(problem: Problem, landscapes: list[Landscape], focals: Sequence[int])
     return replace(guess, headings=levelled(headings, layout.images(guess).gravity))
 
 
-def supported_minimum(problem: Problem, modes: Modes) -> tuple[Problem, Guess, Modes]:
+def supported_minimum(problem: Problem, modes: Modes) -> tuple[Problem, View, Modes]:
     """With the directions that the data support, which may be none, the minimum near the best of
     several modes, and the modes of what is left."""
-    guess = _minimum(problem, modes.best)
+    view = _minimum(problem, modes.best)
     for _ in range(2):
-        found = support_of(problem.scene(guess, WAYWARDNESS))
+        found = support_of(problem.scene(view, WAYWARDNESS))
         active = problem.active & (found >= LEAST_SUPPORT)
         if (active == problem.active).all():
             break
-        problem = replace(problem, active=active)
-        if not problem.active.any():
+        problem, guesses = replace(problem, active=active), modes.guesses
+        if not active.any():
             break
-        guess, modes = afresh(problem, modes.guesses)
-    return problem, guess, modes
+        if not active[:, 1:].any():
+            problem, guesses = problem.upright(), guesses.upright()
+        view, modes = afresh(problem, guesses)
+    return problem, view, modes
 
 
-def afresh(problem: Problem, guesses: Guess) -> tuple[Guess, Modes]:
+def afresh(problem: Problem, guesses: Guess) -> tuple[View, Modes]:
     """The minimum, and the modes, of a world that has fewer directions than the one of guesses.
 
     What told the focal length may be gone: so a descent starts where the prior is, as well.
@@ -129,17 +132,18 @@ def afresh(problem: Problem, guesses: Guess) -> tuple[Guess, Modes]:
     return _minimum(problem, modes.best), modes
 
 
-def _minimum(problem: Problem, guess: Guess) -> Guess:
+def _minimum(problem: Problem, guess: Guess) -> View:
     """With all segments."""
+    view = problem.view(guess)
     for width, iterations in LAST_ROUNDS:
-        guess = minimise(problem, guess, width, iterations)
-    return guess
+        view = minimise(problem, view, width, iterations)
+    return view
 
 
-def settled(problem: Problem, guess: Guess) -> Guess:
+def settled(problem: Problem, guess: Guess) -> View:
     """The minimum near a guess that is nearly there."""
     width, iterations = LAST_ROUNDS[-1]
-    return minimise(problem, guess, width, iterations)
+    return minimise(problem, problem.view(guess), width, iterations)
 
 
 def support_of(scene: Scene) -> Array:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from geocalib.lines.mixture import CLUTTER, Noise
-from geocalib.lines.unknowns import Array
+from geocalib.lines.mixture import CLUTTER, Noise, densities
+from geocalib.lines.unknowns import Array, times
 
 CLUTTER_TRIED = (0.2, 0.5, 0.8, 0.95)
 """Shares of clutter: the likeliest one counts."""
@@ -22,16 +22,17 @@ def support(residual: Array, noise: Noise, repeats: float) -> Array:
 
 def likelihood_ratio(residual: Array, noise: Noise) -> Array:
     """(..., K, N) density of residuals against each direction, over that of clutter."""
-    weighed = noise.ratio * np.exp(-0.5 * noise.information * residual * residual)
-    return np.asarray(weighed * (_directions(noise) / (1 - CLUTTER))[..., None, None])
+    return np.asarray(
+        densities(residual, noise) * (_directions(noise) / (1 - CLUTTER))[..., None, None]
+    )
 
 
 def likelihood(ratio: Array, noise: Noise) -> Array:
     """(..., M) log likelihood of segments against that of clutter alone, given their sums of
     ratios (..., M, N) over all directions, with the likeliest share of clutter."""
     mean = ratio.clip(min=0) / _directions(noise)[..., None, None]
-    there = noise.there[..., None, :]
-    tried = [(np.log(clutter + (1 - clutter) * mean) * there).sum(-1) for clutter in CLUTTER_TRIED]
+    there = noise.there.astype(np.float64)
+    tried = [times(np.log(clutter + (1 - clutter) * mean), there) for clutter in CLUTTER_TRIED]
     return np.asarray(np.maximum(np.max(tried, 0), 0))
 
 

@@ -16,10 +16,10 @@ import numpy as np
 
 from geocalib.lines.covariance import covariance, information
 from geocalib.lines.descent import CAUTION, REPEATS, WAYWARDNESS, Modes, afresh, settled, support_of
-from geocalib.lines.minimise import Problem, Scene
+from geocalib.lines.minimise import Problem, Scene, View
 from geocalib.lines.prior import Prior
 from geocalib.lines.system import Arrow
-from geocalib.lines.unknowns import Array, Guess, Layout
+from geocalib.lines.unknowns import Array, Layout
 from geocalib.lines.worlds import THIRD, unlocked, with_extra
 from geocalib.records import dataclass
 from geocalib.result.lines import Verdict
@@ -61,20 +61,22 @@ class Explanation:
     """Against the network alone."""
 
 
-def explanations(problem: Problem, guess: Guess, modes: Modes, network: Prior) -> list[Explanation]:
+def explanations(problem: Problem, view: View, modes: Modes, network: Prior) -> list[Explanation]:
     """Worlds that segments may show, given the minimum of the one with right angles.
 
     network: what they should agree with.
     """
     if not problem.active.any():
         return []
-    scene = problem.scene(guess, WAYWARDNESS)
+    scene = problem.scene(view, WAYWARDNESS)
     crossed = _judged(Verdict.CROSSED, problem, scene, modes, network)
     found = [crossed]
+    if not problem.active[:, 1:].any():
+        return found
     turned = with_extra(problem, scene, support_of(scene))
     square = bool(problem.active[:, 1:].all(1).any())
     if turned is None and square:
-        turned = unlocked(problem, scene.view)
+        turned = unlocked(problem, view)
     if turned is not None:
         free, start = turned
         end = free.scene(settled(free, start), WAYWARDNESS)
@@ -83,12 +85,10 @@ def explanations(problem: Problem, guess: Guess, modes: Modes, network: Prior) -
             odds = crossed.log_odds - TURNED + PER_GAIN * _gain(problem, scene, free, end)
             loose = replace(loose, support=crossed.support, log_odds=odds)
         found.append(loose)
-    if problem.active[:, 0].any() and problem.active[:, 1:].any():
-        alone = problem.active.copy()
-        alone[:, 1:] = False
-        upright = replace(problem, active=alone)
-        guess, modes = afresh(upright, guess)
-        scene = upright.scene(guess, WAYWARDNESS)
+    if problem.active[:, 0].any():
+        upright = problem.upright()
+        view, modes = afresh(upright, view.guess.upright())
+        scene = upright.scene(view, WAYWARDNESS)
         found.append(_judged(Verdict.UPRIGHT, upright, scene, modes, network))
     return found
 

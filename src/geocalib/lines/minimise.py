@@ -7,6 +7,7 @@ The cost is twice the prior's and the segments' negative log likelihood, the lat
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,7 +18,7 @@ from geocalib.lines.bundle import Bundle
 from geocalib.lines.mixture import Noise, Weighing, noise_model, weigh
 from geocalib.lines.prior import Forces, Prior, Pull
 from geocalib.lines.residuals import Sight, directions_of, look, moves_of
-from geocalib.lines.system import Arrow, assembled, reduced
+from geocalib.lines.system import Arrow, assembled, damped, reduced
 from geocalib.lines.unknowns import Array, Flags, Guess, Images, Layout, cross, times, unit
 from geocalib.records import dataclass
 
@@ -47,9 +48,11 @@ class Problem:
 
     def view(self, guess: Guess) -> View:
         """The images and their segments, as seen from guesses."""
-        images = self.layout.images(guess)
-        directions = directions_of(images.gravity, guess.headings)
-        return View(guess, images, look(images, self.bundle, directions))
+        return View(guess, self.layout, self.bundle)
+
+    def upright(self) -> Problem:
+        """With the vertical alone, for guesses without headings."""
+        return replace(self, active=self.active[:, :1])
 
     def noise(self, sight: Sight, waywardness: float) -> Noise:
         """Of the segments that are seen so."""
@@ -57,9 +60,8 @@ class Problem:
         usable = self.active[:, :, None] & sight.valid & (bundle.length > 0)[:, None]
         return noise_model(bundle.length, sight.nearness, bundle.noise, usable, waywardness)
 
-    def scene(self, guess: Guess, waywardness: float) -> Scene:
-        """From guesses, under noise as it is seen from there."""
-        view = self.view(guess)
+    def scene(self, view: View, waywardness: float) -> Scene:
+        """A view under noise as it is seen from there."""
         return self.under(view, self.noise(view.sight, waywardness))
 
     def under(self, view: View, noise: Noise) -> Scene:
@@ -81,16 +83,14 @@ class Problem:
         sight, free: by a lens with more parameters, which sees the same.
         """
         sight, free = sight or scene.view.sight, free or self.layout.free
-        moves = moves_of(sight.directions, scene.view.images.basis)
-        jacobian = sight.jacobian(moves, free)
-        flat = jacobian.reshape(*jacobian.shape[:-2], -1)
+        # Of each direction by itself, and then in the unknowns that move it.
+        jacobian = sight.jacobian(free)
         weight = scene.weighing.share * scene.noise.information / self.repeats
-        weighted = flat * weight.reshape(*flat.shape[:-2], 1, -1)
-        hessian = weighted @ np.swapaxes(flat, -1, -2)
-        gradient = times(weighted, sight.residual.reshape(*flat.shape[:-2], -1))
-        a, y = self.layout.tangents, scene.view.guess.headings.shape[2]
-        order = np.array([*range(a), *range(a + y, flat.shape[-2]), *range(a, a + y)])
-        return hessian[..., order[:, None], order], gradient[..., order]
+        weighted = jacobian * weight[..., None, :]
+        moves = moves_of(sight.directions, scene.view.images.basis, free.intrinsics)
+        hessian = (moves.mT @ (weighted @ jacobian.mT) @ moves).sum(-3)
+        gradient = times(moves.mT, times(weighted, sight.residual)).sum(-2)
+        return hessian, gradient
 
     def moved(self, guess: Guess, before: Array, step: Step) -> View:
         """What is seen after a step from guesses under which images have gravity before
@@ -102,11 +102,22 @@ class Problem:
 
 @dataclass(frozen=True)
 class View:
-    """What guesses mean for every image."""
+    """What guesses mean for every image, found out when it is asked for."""
 
     guess: Guess
-    images: Images
-    sight: Sight
+    layout: Layout
+    bundle: Bundle
+
+    @cached_property
+    def images(self) -> Images:
+        """Where their cameras are."""
+        return self.layout.images(self.guess)
+
+    @cached_property
+    def sight(self) -> Sight:
+        """Their segments against all directions."""
+        directions = directions_of(self.images.gravity, self.guess.headings)
+        return look(self.images, self.bundle, directions)
 
 
 @dataclass(frozen=True)
@@ -168,20 +179,23 @@ def levelled(headings: Array, gravity: Array) -> Array:
     return unit(headings - (headings * gravity).sum(-1, keepdims=True) * gravity)
 
 
-def minimise(problem: Problem, guess: Guess, waywardness: float, iterations: int) -> Guess:
+def minimise(problem: Problem, view: View, waywardness: float, iterations: int) -> View:
     """The best guesses near first ones, under noise as it is seen from there."""
-    scene = problem.scene(guess, waywardness)
+    scene = problem.scene(view, waywardness)
     at, cost = problem.evaluate(scene), scene.cost
     damping = np.full_like(cost, DAMPING_START)
-    done = np.zeros(len(guess), np.bool_)
+    done = np.zeros(len(view.guess), np.bool_)
     for left in reversed(range(iterations)):
         step = _step(problem.layout, at, damping)
         longest = step.longest()
-        view = problem.moved(guess, at.gravity, step.shortened(longest))
-        trial = problem.under(view, scene.noise)
+        moved = problem.moved(view.guess, at.gravity, step.shortened(longest))
+        trial = problem.under(moved, scene.noise)
         better = (trial.cost <= cost) & ~done
         done = done | (better & (longest < SETTLED)) | (damping >= DAMPING_RANGE[1])
-        guess = _chosen(better, trial.view.guess, guess)
+        if better.all():
+            view = moved
+        elif better.any():
+            view = problem.view(_chosen(better, moved.guess, view.guess))
         if done.all() or not left:
             break
         damping = np.where(better, damping / DAMPING_FACTOR, damping * DAMPING_FACTOR)
@@ -189,19 +203,24 @@ def minimise(problem: Problem, guess: Guess, waywardness: float, iterations: int
         if better.any():
             at = _chosen(better, problem.evaluate(trial), at)
             cost = np.where(better, trial.cost, cost)
-    return guess
+    return view
 
 
 def _step(layout: Layout, at: Evaluation, damping: Array) -> Step:
-    hessian, gradient, turns = reduced(
-        at.hessian, at.gradient, layout.tangents + layout.intrinsics, damping
-    )
+    pull, a = at.pull, layout.tangents
+    hessian, gradient, turns = reduced(at.hessian, at.gradient, a + layout.intrinsics, damping)
+    if len(layout.time) == 1:
+        # Few unknowns, which need no further elimination.
+        matrix = damped(hessian[:, 0] + pull.arrow.dense(), damping)
+        right = np.concatenate([pull.time[:, 0], pull.camera], -1) + gradient[:, 0]
+        step = np.asarray(-np.linalg.solve(matrix, right[..., None])[:, None, :, 0], np.float64)
+        return Step(step[..., :a], step[..., a:], turns.after(step))
     lines, (time, camera) = assembled(hessian, gradient, layout)
-    pull = at.pull
     total = (lines + pull.arrow).damped(damping)
     time, camera = total.eliminate().solve(-time - pull.time, -camera - pull.camera)
     camera = camera.reshape(len(camera), len(layout.size), layout.intrinsics)
-    return Step(time, camera, turns.after(time[:, layout.time], camera[:, layout.camera]))
+    step = np.concatenate([time[:, layout.time], camera[:, layout.camera]], -1)
+    return Step(time, camera, turns.after(step))
 
 
 def _chosen(better: Flags, new: Rows, old: Rows) -> Rows:

@@ -18,6 +18,8 @@ from geocalib.records import dataclass
 
 CLUTTER = 0.4
 """Share of segments that belong to no direction, beforehand."""
+LEAST_EXPONENT = -80.0
+"""What is less likely than this, against clutter, does not count."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +61,18 @@ class Weighing:
     """(..., K, N) probability of each direction; the rest is clutter."""
 
 
+def densities(residual: Array, noise: Noise) -> Array:
+    """(..., K, N) share times density of residuals against each direction, over the density of
+    clutter."""
+    exponent = noise.information * residual * residual
+    exponent *= -0.5
+    # Processors take many times as long for numbers that are nearly 0.
+    np.maximum(exponent, LEAST_EXPONENT, out=exponent)
+    return np.asarray(noise.ratio * np.exp(exponent, out=exponent))
+
+
 def weigh(residual: Array, noise: Noise) -> Weighing:
     """The mixture's verdict on residuals (..., K, N)."""
-    each = noise.ratio * np.exp(-0.5 * noise.information * residual * residual)
+    each = densities(residual, noise)
     every = each.sum(-2) + CLUTTER
     return Weighing(np.log(every), each / every[..., None, :])

@@ -62,9 +62,9 @@ class Prior:
         """What the prior adds at guesses, where it has these forces."""
         # Of Student's distribution: both the cost and the weight that makes its gradient.
         weight = student_weight(forces.squared)
-        turn, slope = self._turn(guess, layout), self._slope(guess, layout)
+        turn, slope = self._turn(guess, layout), self._slope(guess, layout, forces.shrunk)
         time = weight[:, None, None] * times(turn, forces.time)
-        camera = weight[:, None] * times(np.swapaxes(slope, -1, -2), forces.camera)
+        camera = weight[:, None] * times(slope.mT, forces.camera)
         arrow = self._stiffness(turn, slope)
         arrow = Arrow(
             weight[:, None, None, None] * arrow.A,
@@ -75,7 +75,8 @@ class Prior:
 
     def stiffness_at(self, guess: Guess, layout: Layout) -> Arrow:
         """That against small steps from guesses."""
-        return self._stiffness(self._turn(guess, layout), self._slope(guess, layout))
+        shrunk = self._shrunk(guess, layout)
+        return self._stiffness(self._turn(guess, layout), self._slope(guess, layout, shrunk))
 
     def cost(self, guess: Guess, layout: Layout) -> Array:
         """(R,) of guesses."""
@@ -84,50 +85,51 @@ class Prior:
     def _stiffness(self, turn: Array, slope: Array) -> Arrow:
         stiff = self.stiffness
         return Arrow(
-            turn @ stiff.A @ np.swapaxes(turn, -1, -2),
+            turn @ stiff.A @ turn.mT,
             turn @ stiff.B @ slope[:, None],
-            np.swapaxes(slope, -1, -2) @ stiff.C @ slope,
+            slope.mT @ stiff.C @ slope,
         )
 
     def _turn(self, guess: Guess, layout: Layout) -> Array:
         """(R, T, a, a) from the tangent directions of the mean to those of guesses."""
         tangents = guess.basis[..., : layout.tangents]
-        return np.asarray(np.swapaxes(tangents, -1, -2) @ self.basis)
+        return np.asarray(tangents.mT @ self.basis)
 
     def forces(self, guess: Guess, layout: Layout) -> Forces:
         """How hard it pulls at guesses."""
         stiff = self.stiffness
         time = (guess.gravity[..., None, :] @ self.basis)[..., 0, :]
-        camera = self._off(guess, layout)
+        shrunk = self._shrunk(guess, layout)
+        camera = self._off(guess, layout, shrunk)
         time_force = times(stiff.A, time) + times(stiff.B, camera[:, None])
-        camera_force = times(np.swapaxes(stiff.B, -1, -2), time).sum(1) + times(stiff.C, camera)
+        camera_force = times(stiff.B.mT, time).sum(1) + times(stiff.C, camera)
         squared = (time * time_force).sum((-1, -2)) + (camera * camera_force).sum(-1)
-        return Forces(time_force, camera_force, squared)
+        return Forces(time_force, camera_force, squared, shrunk)
 
-    def _off(self, guess: Guess, layout: Layout) -> Array:
+    def _off(self, guess: Guess, layout: Layout, shrunk: Array) -> Array:
         """(R, Q) how far the intrinsics are from the mean."""
         mean, free = self.mean, layout.free
         parts = [guess.log_f[..., None] - mean.log_f[..., None]] if free.focal else []
-        bend = guess.distortion * self._shrunk(guess, layout) - mean.distortion
+        bend = guess.distortion * shrunk - mean.distortion
         parts += [bend[..., i : i + 1] for i in free.distortion]
         parts += [guess.c - mean.c] if free.principal_point else []
         rows = len(guess)
         return np.concatenate(parts, -1).reshape(rows, -1) if parts else np.zeros((rows, 0))
 
-    def _slope(self, guess: Guess, layout: Layout) -> Array:
+    def _slope(self, guess: Guess, layout: Layout, shrunk: Array) -> Array:
         """(R, Q, Q) how that changes with the intrinsics."""
         rows, cameras, own = len(guess), len(layout.size), layout.intrinsics
-        if not layout.free.distortion:
-            return np.broadcast_to(np.eye(cameras * own), (rows, cameras * own, cameras * own))
-        slope = np.zeros((rows, cameras, own, cameras, own))
-        each = np.arange(cameras)
-        shrunk = self._shrunk(guess, layout)
-        slope[:, each, :, each] = np.eye(own)
+        blocks = np.zeros((rows, cameras, own, own))
+        blocks[:] = np.eye(own)
         for at, i in enumerate(layout.free.distortion, start=int(layout.free.focal)):
-            slope[:, each, at, each, at] = shrunk[..., i]
+            blocks[..., at, at] = shrunk[..., i]
             if layout.free.focal:
                 power = powers(layout.model)[i]
-                slope[:, each, at, each, 0] = -power * guess.distortion[..., i] * shrunk[..., i]
+                blocks[..., at, 0] = -power * guess.distortion[..., i] * shrunk[..., i]
+        if cameras == 1:
+            return blocks[:, 0]
+        slope, each = np.zeros((rows, cameras, own, cameras, own)), np.arange(cameras)
+        slope[:, each, :, each] = blocks.swapaxes(0, 1)
         return slope.reshape(rows, cameras * own, cameras * own)
 
     def _shrunk(self, guess: Guess, layout: Layout) -> Array:
@@ -146,6 +148,8 @@ class Forces:
     """(R, Q)."""
     squared: Array
     """(R,) that times how far they are: sigmas, squared."""
+    shrunk: Array
+    """(R, C, D) what distortion is multiplied by to bend as much at the mean's focal length."""
 
     @property
     def cost(self) -> Array:

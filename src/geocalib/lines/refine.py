@@ -77,8 +77,8 @@ def refined_from(calibration: Calibration, segments: Segments, starts: Guess) ->
     problem = _problem(told, [segments], alone)
     bent = np.repeat(problem.prior.mean.distortion, len(starts), 0)
     modes = modes_from(problem, replace(starts, distortion=bent))
-    problem, guess, modes = supported_minimum(problem, modes)
-    found = explanations(problem, guess, modes, problem.prior)
+    problem, view, modes = supported_minimum(problem, modes)
+    found = explanations(problem, view, modes, problem.prior)
     if not found or found[0].support < LEAST_TOGETHER:
         return None
     shares = probabilities(found)
@@ -108,10 +108,10 @@ def _refined(
         for i, own in enumerate(_priors_alone(problem, firmly))
     ]
     modes = modes_from(problem, starts_of(problem, landscapes))
-    problem, guess, modes = supported_minimum(problem, modes)
+    problem, view, modes = supported_minimum(problem, modes)
     honest = replace(problem, prior=network_prior(believed, coupling)[0])
     open_to = network_prior([loose(each) for each in believed], coupling)[0]
-    found = explanations(honest, guess, modes, open_to)
+    found = explanations(honest, view, modes, open_to)
     if not found:
         return _left_alone(calibrations, told, segments, Verdict.NO_DIRECTION)
     return _weighed(calibrations, told, segments, found, probabilities(found))

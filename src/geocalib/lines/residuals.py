@@ -18,12 +18,13 @@ gravity moves along a tangent e, a heading goes with it: dh = -(e . h) g.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from functools import cached_property
 
 import numpy as np
 
 from geocalib.arrays import quiet, unstack
-from geocalib.cameras.base import CameraModel
+from geocalib.cameras.base import DepthJet
 from geocalib.geometry.fields import Free
 from geocalib.lines.bundle import Bundle
 from geocalib.lines.unknowns import Array, Flags, Images, cross
@@ -31,41 +32,6 @@ from geocalib.records import dataclass
 
 NOTHING = 1e-60
 """A square of pixels that keeps divisions finite where no direction is seen."""
-
-
-@dataclass(frozen=True)
-class Depths:
-    """The depth profile of cameras and its derivatives at some squared radii s, (..., N) each, as
-    ``geocalib.cameras.base.DepthJet`` has it; None where they vanish."""
-
-    depth: Array
-    d_s: Array | None
-    d_ss: Array | None
-    d_k: tuple[Array, ...]
-    d_ks: tuple[Array, ...]
-    valid: Flags | None
-
-    @classmethod
-    @quiet
-    def create(cls, model: CameraModel, s: Array, distortion: Array) -> Depths:
-        """At s (..., N) with distortion (..., D)."""
-        if not model.parameters:
-            return cls(np.ones_like(s), None, None, (), (), None)
-        jet = model.jet(s, unstack(distortion[..., None, :]))
-
-        def full(value: Any) -> Any:
-            if value is None or value.shape == s.shape:
-                return value
-            return np.broadcast_to(value, s.shape)
-
-        return cls(
-            full(jet.depth),
-            full(jet.d_s),
-            full(jet.d_ss),
-            tuple(map(full, jet.d_k)),
-            tuple(map(full, jet.d_ks)),
-            full(jet.valid),
-        )
 
 
 @dataclass(frozen=True)
@@ -77,37 +43,33 @@ class Optics:
     """(..., 2, N) of the rays."""
     s: Array
     """(..., N) squares of their lengths."""
-    depths: Depths
+    jet: DepthJet
+    """Of the depth at s."""
+    q: Array
+    """(..., N)."""
     focal: Array
     """(..., 2)."""
     sides: Array
-    """(..., 2, 2, N) unit vectors across and along each segment, times fx and fy."""
-    reach: Array
-    """(..., 2, N) m . sides."""
-    outer: Array
-    """(..., 2, 2, N) reach times m."""
+    """(..., 2, 2, N) unit vectors across and along each segment."""
     vectors: Array
     """(..., 2, 3, N): f times what is seen of a direction, across and along, is its product with
     these."""
 
     @classmethod
     def create(cls, images: Images, bundle: Bundle) -> Optics:
-        focal = images.focal[..., None]
-        m = (bundle.middle - images.c[..., None]) / focal
-        s = m[..., 0, :] ** 2 + m[..., 1, :] ** 2
-        depths = Depths.create(images.model, s, images.distortion)
-        sides = bundle.sides * focal[..., None, :, :]
-        reach = sides[..., 0, :] * m[..., None, 0, :] + sides[..., 1, :] * m[..., None, 1, :]
-        outer = _outer(reach, m)
-        vectors = np.empty((*sides.shape[:-2], 3, sides.shape[-1]))
+        focal, sides = images.focal[..., None], bundle.sides
+        off = bundle.middle - images.c[..., None]
+        m = off / focal
+        s = (m * m).sum(-2)
+        jet, q = _depth(images, s)
+        reach = (sides * off[..., None, :, :]).sum(-2)
+        vectors = np.empty((*reach.shape[:-1], 3, reach.shape[-1]))
         vectors[..., 2, :] = reach
-        if depths.d_s is None:
-            vectors[..., :2, :] = -depths.depth[..., None, None, :] * sides
-        else:
-            twice = 2 * depths.d_s
-            vectors[..., :2, :] = (s * twice - depths.depth)[..., None, None, :] * sides
-            vectors[..., :2, :] -= twice[..., None, None, :] * outer
-        return cls(m, s, depths, images.focal, sides, reach, outer, vectors)
+        flat = vectors[..., :2, :]
+        np.multiply((-q[..., None, :] * focal)[..., None, :, :], sides, out=flat)
+        if jet.d_s is not None:
+            flat -= ((2 * jet.d_s)[..., None, :] * reach)[..., None, :] * m[..., None, :, :]
+        return cls(m, s, jet, q, images.focal, sides, vectors)
 
     def look(self, directions: Array) -> Sight:
         """At unit directions (..., K, 3)."""
@@ -118,51 +80,16 @@ class Optics:
         residual = np.copysign(1.0, along) * across / length
         return Sight(residual, length, seen, directions, self)
 
-    def changes(self, free: Free) -> Array:
-        """(..., Q, 2, 3, N) derivatives of the vectors in log f, distortion, principal point."""
-        depths, s, count = self.depths, self.s, free.intrinsics
-        found = np.zeros((*self.vectors.shape[:-3], count, *self.vectors.shape[-3:]))
-        each = iter(np.moveaxis(found, -4, 0))
-        bend, curve = None, None
-        if depths.d_s is not None:
-            # -dq/ds and -2 s z''; None where they vanish.
-            curve = None if depths.d_ss is None else -2 * s * depths.d_ss
-            bend = depths.d_s if curve is None else depths.d_s - curve
-        if free.focal:
-            change = next(each)
-            change[..., 2, :] = -self.reach
-            self._bend(change, None if bend is None else 2 * s * bend, curve, -2 * self.outer)
-        for i in free.distortion:
-            dq = depths.d_k[i] - 2 * s * depths.d_ks[i]
-            self._bend(next(each), dq, depths.d_ks[i])
-        if free.principal_point:
-            for axis in (0, 1):
-                change = next(each)
-                step = -1 / self.focal[..., axis, None]
-                change[..., 2, :] = reach = self.sides[..., axis, :] * step[..., None]
-                outer = _outer(reach, self.m)
-                outer[..., axis, :] += self.reach * step[..., None]
-                ds = 2 * self.m[..., axis, :] * step
-                slope = None if depths.d_ss is None else depths.d_ss * ds
-                self._bend(change, None if bend is None else -bend * ds, slope, outer)
-        return found
 
-    def _bend(
-        self, change: Array, dq: Array | None, d_slope: Array | None, outer: Array | None = None
-    ) -> None:
-        """Add to the change of the vectors what those of q, z' and reach m make of it, (..., N),
-        (..., N) and (..., 2, 2, N)."""
-        flat = change[..., :2, :]
-        if dq is not None:
-            flat -= dq[..., None, None, :] * self.sides
-        if d_slope is not None:
-            flat -= (2 * d_slope)[..., None, None, :] * self.outer
-        if outer is not None and self.depths.d_s is not None:
-            flat -= (2 * self.depths.d_s)[..., None, None, :] * outer
-
-
-def _outer(reach: Array, m: Array) -> Array:
-    return reach[..., :, None, :] * m[..., None, :, :]
+@quiet
+def _depth(images: Images, s: Array) -> tuple[DepthJet, Array]:
+    """The depth of cameras at s (..., N), and q."""
+    if not images.model.parameters:
+        one = np.ones_like(s)
+        return DepthJet(one, None, None, (), (), None), one
+    jet = images.model.jet(s, unstack(images.distortion[..., None, :]))
+    assert jet.d_s is not None, f"{images.model.name} keeps straight lines straight"
+    return jet, jet.depth - 2 * s * jet.d_s
 
 
 @dataclass(frozen=True)
@@ -182,21 +109,28 @@ class Sight:
     @property
     def valid(self) -> Flags:
         """(..., 1, N) whether the camera sees the middle."""
-        there, s = self.optics.depths.valid, self.optics.s
+        there, s = self.optics.jet.valid, self.optics.s
         return (np.ones(s.shape, np.bool_) if there is None else there)[..., None, :]
+
+    @cached_property
+    def aside(self) -> Array:
+        """(..., K, N) m . d_xy."""
+        return np.asarray(self.directions[..., :2] @ self.optics.m)
+
+    @cached_property
+    def h(self) -> Array:
+        """(..., K, N), or (..., K, 1)."""
+        slope, ahead = self.optics.jet.d_s, self.directions[..., 2:]
+        return ahead if slope is None else ahead - 2 * slope[..., None, :] * self.aside
 
     @property
     def nearness(self) -> Array:
         """(..., K, N) 1 / pixels from the middle of a segment to where its direction vanishes."""
-        slope, directions = self.optics.depths.d_s, self.directions
-        h = directions[..., 2:]
-        if slope is not None:
-            h = h - 2 * slope[..., None, :] * (directions[..., :2] @ self.optics.m)
-        return np.asarray(np.abs(h) / self.length)
+        return np.asarray(np.abs(self.h) / self.length)
 
-    def jacobian(self, moves: Array, free: Free) -> Array:
-        """(..., P, K, N) derivatives of the residuals: in how the directions move, (..., K, 3, M),
-        and then in the free ones of log f, distortion and principal point."""
+    def jacobian(self, free: Free) -> Array:
+        """(..., K, 3 + Q, N) derivatives of the residuals in the coordinates of their direction,
+        and in the free ones of log f, distortion and principal point."""
         # d(sine) = |cosine| d(angle), by what is seen across and along.
         across, along = self.seen[..., 0, :, :], self.seen[..., 1, :, :]
         scale = np.abs(along) / (self.length * self.length * self.length)
@@ -204,13 +138,42 @@ class Sight:
         vectors = self.optics.vectors
         turn = one[..., None, :] * vectors[..., 0, None, :, :]
         turn -= other[..., None, :] * vectors[..., 1, None, :, :]
-        moved = (moves.swapaxes(-1, -2) @ turn).swapaxes(-2, -3)
         if not free.intrinsics:
-            return moved
-        seen = self.directions[..., None, None, :, :] @ self.optics.changes(free)
-        bent = one[..., None, :, :] * seen[..., 0, :, :]
-        bent -= other[..., None, :, :] * seen[..., 1, :, :]
-        return np.concatenate([moved, bent], -3)
+            return turn
+        bent = self._bent(one, other, turn[..., 2, :], free)
+        return np.concatenate([turn, *(each[..., None, :] for each in bent)], -2)
+
+    def _bent(self, one: Array, other: Array, reach: Array, free: Free) -> Iterator[Array]:
+        """(..., K, N) each: derivatives in the free ones of log f, distortion and principal point.
+
+        f v = h f m - q f d_xy. one, other (..., K, N): what changes of it across and along segments
+        are multiplied by and subtracted to give those of residuals. reach (..., K, N): f m as
+        such a change.
+        """
+        optics, jet, aside = self.optics, self.optics.jet, self.aside
+        focal, sides = optics.focal, optics.sides
+        s, q, slope, curve = map(_for_all, (optics.s, optics.q, jet.d_s, jet.d_ss))
+        # -dq/ds.
+        stiff = slope + 2 * s * curve
+        flat = (self.directions[..., :2] * focal[..., None, :])[..., None, :, :] @ sides
+        flat = one * flat[..., 0, :, :] - other * flat[..., 1, :, :]
+        if free.focal:
+            yield 2 * stiff * aside * reach - (q + 2 * s * stiff) * flat
+        for i in free.distortion:
+            d_slope = _for_all(jet.d_ks[i])
+            yield -2 * d_slope * aside * reach - (_for_all(jet.d_k[i]) - 2 * s * d_slope) * flat
+        if free.principal_point:
+            for axis in (0, 1):
+                side = sides[..., axis, None, :]
+                side = one * side[..., 0, :, :] - other * side[..., 1, :, :]
+                m, d = optics.m[..., axis, None, :], self.directions[..., axis, None]
+                dh, dq = 4 * curve * m * aside + 2 * slope * d, 2 * stiff * m
+                yield (dh * reach - dq * flat) / focal[..., axis, None, None] - self.h * side
+
+
+def _for_all(values: Array | None) -> Array:
+    """(..., 1, N) of (..., N), the same for all directions; 0 where they vanish."""
+    return np.zeros(1) if values is None else values[..., None, :]
 
 
 def look(images: Images, bundle: Bundle, directions: Array) -> Sight:
@@ -228,16 +191,19 @@ def directions_of(gravity: Array, headings: Array) -> Array:
     return every
 
 
-def moves_of(directions: Array, basis: Array) -> Array:
-    """(..., K, 3, M) how the directions move with gravity along each column of a basis
-    (..., 3, a), and with each heading that turns from h towards g x h."""
+def moves_of(directions: Array, basis: Array, intrinsics: int) -> Array:
+    """(..., K, 3 + Q, P) how the directions, and Q intrinsics, move with P unknowns: gravity along
+    each column of a basis (..., 3, a), the intrinsics, and each heading that turns from h towards
+    g x h."""
     gravity, level = directions[..., :1, :], directions[..., 1:, :]
     a, headings = basis.shape[-1], level.shape[-2] // 2
-    moves = np.zeros((*directions.shape, a + headings))
-    moves[..., 0, :, :a] = basis
-    moves[..., 1:, :, :a] = -gravity[..., None] * (level @ basis)[..., None, :]
+    shared = a + intrinsics
+    moves = np.zeros((*directions.shape[:-1], 3 + intrinsics, shared + headings))
+    moves[..., 0, :3, :a] = basis
+    moves[..., 1:, :3, :a] = -gravity[..., None] * (level @ basis)[..., None, :]
+    moves[..., 3:, a:shared] = np.eye(intrinsics)
     for y in range(headings):
         at = 2 * y + 1
-        moves[..., at, :, a + y] = directions[..., at + 1, :]
-        moves[..., at + 1, :, a + y] = -directions[..., at, :]
+        moves[..., at, :3, shared + y] = directions[..., at + 1, :]
+        moves[..., at + 1, :3, shared + y] = -directions[..., at, :]
     return moves

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from geocalib.geometry.fields import Free
 from geocalib.geometry.gravity import move, tangent_basis
 from geocalib.lines.bundle import Bundle
-from geocalib.lines.mixture import CLUTTER, noise_model, weigh
+from geocalib.lines.mixture import CLUTTER, LEAST_EXPONENT, noise_model, weigh
 from geocalib.lines.prior import Prior, given_log_f, log_f_sigma, student_cost, student_weight
 from geocalib.lines.residuals import Optics
 from geocalib.lines.unknowns import Array, Guess, Images, Layout, compass, level_frame
@@ -93,7 +93,7 @@ def _plumb(stiffness: Array, images: Images, bundle: Bundle, repeats: float) -> 
     """(F, 1, 3) where the vertical segments say that gravity is, which a stiffness (1, 2, 2) holds
     near its mean."""
     optics, gravity = Optics.create(images, bundle), images.gravity
-    home = np.swapaxes(images.basis, -1, -2)
+    home = images.basis.mT
     usable = (bundle.length > 0)[:, None]
     for width in PLUMB_WIDTHS:
         sight = optics.look(gravity[..., None, :])
@@ -102,14 +102,14 @@ def _plumb(stiffness: Array, images: Images, bundle: Bundle, repeats: float) -> 
         )
         basis = tangent_basis(gravity)
         weight = weigh(sight.residual, noise).share * noise.information / repeats
-        jacobian = sight.jacobian(basis[..., None, :, :], Free(True, False))[..., 0, :]
+        jacobian = basis.mT @ sight.jacobian(Free(True, False))[..., 0, :, :]
         weighted = jacobian * weight
         off, turn = home @ gravity[..., None], home @ basis
         held = stiffness @ off
         pull = student_weight((off * held).sum((-1, -2, -3)))
-        pull = pull[:, None, None, None] * np.swapaxes(turn, -1, -2)
-        matrix = weighted @ np.swapaxes(jacobian, -1, -2) + pull @ stiffness @ turn
-        force = weighted @ np.swapaxes(sight.residual, -1, -2) + pull @ held
+        pull = pull[:, None, None, None] * turn.mT
+        matrix = weighted @ jacobian.mT + pull @ stiffness @ turn
+        force = weighted @ sight.residual.mT + pull @ held
         step = -np.linalg.solve(matrix, force)[..., 0]
         longest = np.linalg.norm(step, axis=-1, keepdims=True).clip(min=LONGEST_STEP)
         gravity = move(gravity, step * (LONGEST_STEP / longest))
@@ -127,17 +127,18 @@ def likelihood_ratios(images: Images, bundle: Bundle, directions: Array) -> npt.
     length += squared
     np.maximum(length, np.float32(1e-12), out=length)
     # The common noise of the ends counts where the vanishing point is near: h / length.
-    shift = (0.5 * (bundle.noise[0] * found[..., 2:]) ** 2).astype(np.float32)
+    # Everything times -2, which the exponent wants.
+    shift = (-((bundle.noise[0] * found[..., 2:]) ** 2)).astype(np.float32)
     turn = 2 * (bundle.noise[:, None] / bundle.length.clip(min=1)) ** 2 + COARSE**2
-    variance = turn.astype(np.float32) * length
+    variance = (-2 * turn).astype(np.float32) * length
     variance += shift
     ratio = squared / variance
-    ratio *= -0.5
+    np.maximum(ratio, np.float32(LEAST_EXPONENT), out=ratio)
     np.exp(ratio, out=ratio)
     length /= variance
-    length *= 0.5 * math.pi
+    length *= -math.pi
     ratio *= np.sqrt(length, out=length)
-    ratio *= bundle.length > 0
+    ratio[..., ~(bundle.length[0] > 0)] = 0
     return np.asarray(ratio)
 
 

@@ -29,13 +29,18 @@ class Arrow:
 
     def damped(self, damping: Array) -> Arrow:
         """With (1 + damping) on the diagonal, damping (R,)."""
-        return Arrow(_damped(self.A, damping[:, None]), self.B, _damped(self.C, damping))
+        return Arrow(damped(self.A, damping[:, None]), self.B, damped(self.C, damping))
+
+    def dense(self) -> Array:
+        """(R, a + Q, a + Q) where there is one gravity."""
+        A, B = self.A[:, 0], self.B[:, 0]
+        return np.concatenate([np.concatenate([A, B], -1), np.concatenate([B.mT, self.C], -1)], -2)
 
     def eliminate(self) -> Elimination:
         """Eliminate the gravities."""
         inverse = np.asarray(np.linalg.inv(self.A), np.float64)
         AB = inverse @ self.B
-        S = self.C - (np.swapaxes(self.B, -1, -2) @ AB).sum(1)
+        S = self.C - (self.B.mT @ AB).sum(1)
         return Elimination(inverse, AB, S)
 
 
@@ -49,7 +54,7 @@ class Elimination:
 
     def solve(self, time: Array, camera: Array) -> tuple[Array, Array]:
         """Solutions (R, T, a) and (R, Q)."""
-        left = camera - times(np.swapaxes(self.AB, -1, -2), time).sum(1)
+        left = camera - times(self.AB.mT, time).sum(1)
         camera = np.linalg.solve(self.S, left[..., None])[..., 0]
         return times(self.A_inverse, time) - times(self.AB, camera[:, None]), camera
 
@@ -86,9 +91,9 @@ class Turns:
     first: Array
     slope: Array
 
-    def after(self, time: Array, camera: Array) -> Array:
-        """(R, B, Y) once the others have moved by (R, B, a) and (R, B, own)."""
-        return self.first - times(self.slope, np.concatenate([time, camera], -1))
+    def after(self, step: Array) -> Array:
+        """(R, B, Y) once the others have moved by (R, B, P)."""
+        return self.first - times(self.slope, step)
 
 
 def reduced(
@@ -96,9 +101,11 @@ def reduced(
 ) -> tuple[Array, Array, Turns]:
     """Normal equations (R, B, P, P) of the first ``shared`` unknowns of each image, the headings
     eliminated, which damping (R,) holds."""
+    if hessian.shape[-1] == shared:
+        return hessian, gradient, Turns(gradient[..., :0], hessian[..., :0, :])
     factor = np.zeros(len(hessian)) if damping is None else damping
     # A heading that no segment follows stays where it is.
-    own = _damped(hessian[..., shared:, shared:], factor[:, None])
+    own = damped(hessian[..., shared:, shared:], factor[:, None])
     right = np.concatenate([hessian[..., shared:, :shared], -gradient[..., shared:, None]], -1)
     both = np.linalg.solve(own, right)
     slope, first = both[..., :-1], both[..., -1]
@@ -110,7 +117,7 @@ def reduced(
     )
 
 
-def _damped(matrix: Array, factor: Array) -> Array:
+def damped(matrix: Array, factor: Array) -> Array:
     """Matrices (..., n, n) with (1 + factor), (...), times the diagonal, or 1 where that is 0."""
     size = matrix.shape[-1]
     flat = matrix.reshape(*matrix.shape[:-2], size * size).copy()

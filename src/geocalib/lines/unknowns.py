@@ -13,7 +13,7 @@ from functools import cache, cached_property
 import numpy as np
 import numpy.typing as npt
 
-from geocalib.arrays import double, unstack
+from geocalib.arrays import clip, double, unstack
 from geocalib.cameras.base import CameraModel
 from geocalib.cameras.camera import Camera
 from geocalib.geometry.fields import Free
@@ -53,6 +53,10 @@ class Guess:
     def __getitem__(self, index: slice | list[int] | npt.NDArray[np.int64]) -> Guess:
         """Some of them."""
         return map_tensors(lambda value: value[index], self)
+
+    def upright(self) -> Guess:
+        """The same without headings."""
+        return replace(self, headings=self.headings[:, :, :0])
 
     @classmethod
     def concatenate(cls, parts: Sequence[Guess]) -> Guess:
@@ -128,18 +132,29 @@ class Layout:
 
     def gravity(self, guess: Guess) -> Array:
         """(R, B, 3) in the frame of every image."""
-        gravity = guess.gravity[:, self.time]
+        gravity = self._of_images(guess.gravity, self.time)
         return gravity if self.rotation is None else times(self.rotation, gravity)
 
     def images(self, guess: Guess) -> Images:
         """What a guess means for every image."""
-        gravity, basis = self.gravity(guess), guess.basis[..., : self.tangents][:, self.time]
+        gravity = self.gravity(guess)
+        basis = self._of_images(guess.basis[..., : self.tangents], self.time)
         if self.rotation is not None:
             basis = self.rotation @ basis
-        f = np.exp(guess.log_f)
-        focal = np.stack([f * self.aspect, f], -1)[:, self.camera]
-        c, distortion = guess.c[:, self.camera], guess.distortion[:, self.camera]
+        focal = np.exp(guess.log_f)[..., None] * self._stretch
+        focal, c, distortion = (
+            self._of_images(value, self.camera) for value in (focal, guess.c, guess.distortion)
+        )
         return Images(self.model, focal, c, distortion, gravity, basis)
+
+    def _of_images(self, values: Array, index: npt.NDArray[np.int64]) -> Array:
+        """(R, B, ...) those of gravities or cameras (R, n, ...), of which each image has one."""
+        return values if len(index) == 1 else values[:, index]
+
+    @cached_property
+    def _stretch(self) -> Array:
+        """(C, 2) fx and fy by fy."""
+        return np.stack([self.aspect, np.ones_like(self.aspect)], -1)
 
     def camera_of(self, guess: Guess, image: int) -> Camera:
         """By the first guess, as a batch of 1."""
@@ -155,7 +170,7 @@ class Layout:
             gravity = move(gravity, time, guess.basis)
         at = 0
         if self.free.focal:
-            log_f = np.clip(log_f + camera[..., 0], self.low, self.high)
+            log_f = np.minimum(np.maximum(log_f + camera[..., 0], self.low), self.high)
             at = 1
         if self.free.distortion:
             distortion = distortion.copy()
@@ -164,7 +179,7 @@ class Layout:
             for i in self.free.distortion:
                 moved = distortion[..., i] * (1 - zoom[..., i]) + camera[..., at]
                 moved = moved * np.exp(zoom[..., i])
-                distortion[..., i] = moved.clip(*self.model.bounds[i])
+                distortion[..., i] = clip(moved, *self.model.bounds[i])
                 at += 1
             if not self.model.unit_centre and self.free.focal:
                 log_f = log_f - _magnified(self.model, guess.distortion, distortion)

@@ -46,7 +46,7 @@ def with_extra(problem: Problem, scene: Scene, found: Array) -> tuple[Problem, G
     view, noise = scene.view, scene.noise
     guess, images, sight = view.guess, view.images, view.sight
     tried = compass(COMPASS) @ level_frame(images.gravity)
-    cosines = np.abs(tried @ np.swapaxes(sight.directions[..., 1:, :], -1, -2))
+    cosines = np.abs(tried @ sight.directions[..., 1:, :].mT)
     near = (cosines > APART) & problem.active[:, None, 1:]
     every = likelihood_ratio(sight.residual, noise).sum(-2, keepdims=True)
     wide = replace(problem, active=np.ones((len(problem.bundle), COMPASS), np.bool_))
