@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin
 
-.PHONY: demo check lint test test-slow docs release page fuzz benchmark clean
+.PHONY: demo check lint test docs release page fuzz benchmark clean
 
 # Files are compiled once, whatever the surroundings say: every process that a test starts would do
 # it again.
@@ -28,21 +28,15 @@ demo: $(VENV)/.core
 	$(RUN)/python examples/demo.py
 
 # What has to pass before a change is one.
-check: lint test test-slow
+check: lint test
 
 lint: $(VENV)/.installed
 	$(RUN)/ruff format --check .
 	$(RUN)/ruff check .
 	$(RUN)/mypy
 
-# Those of the page take a browser, and torch takes long to export a network.
-SLOW := tests/page tests/nets/test_onnx_export.py
-
 test: $(VENV)/.installed
-	$(RUN)/pytest -n $(WORKERS) --dist worksteal $(SLOW:%=--ignore=%)
-
-test-slow: $(VENV)/.installed
-	$(RUN)/pytest -n $(WORKERS) --dist loadfile $(SLOW)
+	$(RUN)/pytest -n $(WORKERS) --dist worksteal
 
 # The documentation, in site/.
 docs: $(VENV)/.installed

@@ -23,12 +23,14 @@ settings.load_profile("geocalib")
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """What is imported stays: garbage is not looked for among it, neither now nor later."""
+    """What is imported stays: garbage is not looked for among it, neither now nor later. In what
+    tests leave behind it is looked for seldom: most of them are over before there is much."""
     gc.disable()
     try:
         return (yield)
     finally:
         gc.freeze()
+        gc.set_threshold(50_000, 20, 50)
         gc.enable()
 
 

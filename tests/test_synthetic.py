@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import pytest
 import torch
@@ -34,6 +35,12 @@ def gravity(roll: float, pitch: float) -> Tensor:
     return from_roll_pitch(*torch.deg2rad(torch.tensor([[roll], [pitch]])))
 
 
+@cache
+def town(name: str, roll: float, pitch: float) -> Tensor:
+    """(H, W, 3) of the camera of this name, turned by angles in degrees."""
+    return render_scene(CAMERAS[name], gravity(roll, pitch), seed=3, subpixels=1)[0]
+
+
 def sky(picture: Tensor) -> Tensor:
     """Only the sky is bright and blue."""
     red, _, blue = picture.unbind(-1)
@@ -59,7 +66,7 @@ def lean(post: Tensor) -> Tensor:
 @pytest.mark.parametrize("name", CAMERAS)
 def test_sky_and_ground_meet_at_latitude_zero(name: str, roll: float, pitch: float) -> None:
     g = gravity(roll, pitch)
-    blue = sky(render_scene(CAMERAS[name], g, subpixels=1))[0]
+    blue = sky(town(name, roll, pitch))
     latitude = perspective_field(CAMERAS[name], g)[1][0, 0]
     assert not blue[latitude < -1e-4].any()
     just_above = (latitude > 1e-4) & (latitude < 2 * PIXEL)
@@ -71,9 +78,8 @@ def test_sky_and_ground_meet_at_latitude_zero(name: str, roll: float, pitch: flo
 @pytest.mark.parametrize("name", CAMERAS)
 def test_posts_rise_along_the_up_vectors(name: str, roll: float, pitch: float) -> None:
     g = gravity(roll, pitch)
-    picture = render_scene(CAMERAS[name], g, seed=3, subpixels=1)[0]
     up = perspective_field(CAMERAS[name], g)[0][0]
-    found = posts(picture)
+    found = posts(town(name, roll, pitch))
     assert found
     for post in found:
         x, y = post.long().unbind(-1)
@@ -82,7 +88,7 @@ def test_posts_rise_along_the_up_vectors(name: str, roll: float, pitch: float) -
 
 
 def test_a_level_camera_sees_upright_posts_and_the_horizon_at_the_centre() -> None:
-    picture = render_scene(CAMERAS["pinhole"], gravity(0, 0), seed=3, subpixels=1)[0]
+    picture = town("pinhole", 0, 0)
     assert all(lean(post)[0].abs() < 0.03 for post in posts(picture))
     rows = sky(picture).any(1)
     assert rows[: SIZE[1] // 2].all()
@@ -90,13 +96,13 @@ def test_a_level_camera_sees_upright_posts_and_the_horizon_at_the_centre() -> No
 
 
 def test_positive_roll_leans_posts_to_the_left() -> None:
-    picture = render_scene(CAMERAS["pinhole"], gravity(15, 0), seed=3, subpixels=1)[0]
+    picture = town("pinhole", 15, 0)
     angles = [math.degrees(math.asin(float(lean(post)[0]))) for post in posts(picture)]
     assert angles == pytest.approx([-15] * len(angles), abs=2.5)
 
 
 def test_positive_pitch_sinks_the_horizon() -> None:
-    picture = render_scene(CAMERAS["pinhole"], gravity(0, 15), seed=3, subpixels=1)[0]
+    picture = town("pinhole", 0, 15)
     lowest = sky(picture).any(1).nonzero().max() + 1
     assert float(lowest) == pytest.approx(80 + 120 * math.tan(math.radians(15)), abs=1)
 
@@ -104,7 +110,7 @@ def test_positive_pitch_sinks_the_horizon() -> None:
 @pytest.mark.parametrize("name", CAMERAS)
 def test_posts_stand_where_the_camera_projects_them(name: str) -> None:
     camera = CAMERAS[name]
-    picture = render_scene(camera, gravity(0, 0), seed=3, subpixels=1)[0]
+    picture = town(name, 0, 0)
     foot, top = Scene.create(3, camera.f).posts.unbind(1)
     for height, colour in ((0.03, POST), (0.5, POST), (0.9, POST), (1.0, BALL)):
         at, valid = camera.project(torch.lerp(foot, top, height)[None])

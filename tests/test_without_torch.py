@@ -52,7 +52,7 @@ def numbers(record: dict[str, Any]) -> list[float]:
 def test_answers_are_those_with_torch(tmp_path: Path) -> None:
     photos = [tmp_path / name for name in ("a.jpg", "b.jpg")]
     for photo in photos:
-        Image.open(PHOTO).reduce(2).save(photo)
+        Image.open(PHOTO).reduce(4).save(photo)
     out = tmp_path / "out"
     out.mkdir()
     kept = out / "one.jsonl"

@@ -30,6 +30,12 @@ def weights_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
+@pytest.fixture(autouse=True)
+def drawings_are_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody looks at them here: ``tests/overlay`` does."""
+    monkeypatch.setattr("geocalib.overlay.card.LONGEST_SIDE", 480)
+
+
 @pytest.fixture
 def calibrator(monkeypatch: pytest.MonkeyPatch) -> FakeCalibrator:
     """In the place of the real one."""

@@ -118,7 +118,7 @@ LAST = {
 }
 
 
-@pytest.fixture(params=RELEASED)
+@pytest.fixture(scope="module", params=RELEASED)
 def case(request: pytest.FixtureRequest) -> tuple[str, Released]:
     torch.manual_seed(0)
     build: Callable[[], Released] = RELEASED[request.param]

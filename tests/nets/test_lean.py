@@ -31,7 +31,7 @@ def largest_difference(first: Prediction, second: Prediction) -> float:
     return max(float((a - b).detach().abs().max()) for a, b in zip(first, second, strict=True))
 
 
-@pytest.mark.parametrize(("height", "width"), [(64, 64), (64, 96), (128, 64)])
+@pytest.mark.parametrize(("height", "width"), [(32, 32), (64, 96), (96, 32)])
 @torch.no_grad()
 def test_fields_have_the_stated_shapes_and_ranges(
     network: LeanNetwork, height: int, width: int

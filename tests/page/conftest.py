@@ -62,13 +62,10 @@ def browser() -> Iterator[Any]:
 
 
 class Visit:
-    """A window with the page in it, and what went wrong there."""
+    """A window for the page, and what went wrong there."""
 
-    def __init__(
-        self, browser: Any, address: str, refusals: bool, webgl: bool = True, **window: Any
-    ) -> None:
-        """refusals: whether the server is expected to refuse something. webgl: whether the
-        browser draws solids, which takes long without a graphics card."""
+    def __init__(self, browser: Any, webgl: bool = True, **window: Any) -> None:
+        """webgl: whether the browser draws solids, which takes long without a graphics card."""
         settings = {"viewport": {"width": 960, "height": 640}, "reduced_motion": "reduce"}
         self.context = browser.new_context(**(settings | window))
         if not webgl:
@@ -76,11 +73,23 @@ class Visit:
         self.page = self.context.new_page()
         self.page.set_default_timeout(30_000)
         self.wrongs: list[str] = []
-        self._address, self._refusals = address, refusals
         self.page.on("pageerror", lambda error: self.wrongs.append(str(error)))
         self.page.on("console", self._heard)
         self.page.on("request", self._asked)
+
+    def begin(self, address: str, refusals: bool = False) -> None:
+        """The page as it is when one comes. refusals: whether the server is expected to refuse
+        something."""
+        self._address, self._refusals = address, refusals
+        self.wrongs.clear()
         self.page.goto(address)
+
+    def leave(self) -> None:
+        """Nothing of the page stays in the window."""
+        self.page.unroute_all()
+        self.page.evaluate("() => { localStorage.clear(); sessionStorage.clear(); }")
+        self.page.emulate_media(color_scheme="null")
+        self.page.goto("about:blank")
 
     def _heard(self, message: Any) -> None:
         # Only tests read pixels of WebGL back, and take WebGL away.
@@ -94,27 +103,44 @@ class Visit:
             self.wrongs.append(f"asked {request.url}")
 
 
+@pytest.fixture(scope="session")
+def windows(browser: Any) -> Iterator[dict[str, Visit]]:
+    """By how they were opened: a new one takes the browser three times as long as a new page."""
+    windows: dict[str, Visit] = {}
+    yield windows
+    for visit in windows.values():
+        visit.context.close()
+
+
 @pytest.fixture
-def open_page(browser: Any, address: str) -> Iterator[Callable[..., Any]]:
+def open_page(
+    browser: Any, windows: dict[str, Visit], address: str
+) -> Iterator[Callable[..., Any]]:
     """Opens the page, in a window that is as told. Nothing may be asked of another machine, and
     nothing may go wrong in the scripts."""
     visits = []
 
     def open_(refusals: bool = False, **window: Any) -> Any:
-        visits.append(Visit(browser, address, refusals, **window))
+        told = repr(sorted(window.items()))
+        if told not in windows:
+            windows[told] = Visit(browser, **window)
+        visits.append(windows[told])
+        visits[-1].begin(address, refusals)
         return visits[-1].page
 
     yield open_
+    wrongs = [wrong for visit in visits for wrong in visit.wrongs]
     for visit in visits:
-        visit.context.close()
-    assert [visit.wrongs for visit in visits] == [[] for _ in visits]
+        visit.leave()
+    assert wrongs == []
 
 
 @pytest.fixture(scope="module")
 def first_visit(browser: Any, address: str) -> Iterator[tuple[Visit, dict[str, Any]]]:
     """One visit for a whole module: the example town, and the record that came for it."""
     # Wide enough for strokes to be as the package draws them.
-    visit = Visit(browser, address, refusals=False, viewport={"width": 1360, "height": 860})
+    visit = Visit(browser, viewport={"width": 1360, "height": 860})
+    visit.begin(address)
     with visit.page.expect_response("**/v1/calibrate") as answer:
         drop(visit.page, {"town.jpg": TOWN.read_bytes()})
     answered(visit.page)

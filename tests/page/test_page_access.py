@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 from page_driving import SMALL_TOWN, answered, drop, numbers, still
@@ -30,7 +31,8 @@ def serious(page: Any) -> list[str]:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_nothing_keeps_people_out(open_page: Callable[..., Any], scheme: str) -> None:
-    page = open_page(color_scheme=scheme, refusals=True, webgl=False)
+    page = open_page(refusals=True, webgl=False)
+    page.emulate_media(color_scheme=scheme)
     if scheme == "light":
         assert serious(page) == []
     drop(page, {"town.jpg": SMALL_TOWN, "cut.jpg": SMALL_TOWN[:9000]})
@@ -48,7 +50,7 @@ def test_nothing_keeps_people_out(open_page: Callable[..., Any], scheme: str) ->
 def test_phone_shows_everything_without_scrolling_sideways(
     open_page: Callable[..., Any],
 ) -> None:
-    page = open_page(**PHONE)
+    page = open_page(webgl=False, **PHONE)
     assert page.is_visible("text=Take a photo")
     assert page.get_attribute("#take", "capture") == "environment"
     drop(page, {"town.jpg": SMALL_TOWN})
@@ -74,7 +76,7 @@ def focus(page: Any, wanted: str, key: str = "Tab", most: int = 40) -> None:
 
 
 def test_keyboard_alone_does_it_all(open_page: Callable[..., Any]) -> None:
-    page = open_page()
+    page = open_page(webgl=False)
     focus(page, "[data-example]")
     page.keyboard.press("Enter")
     answered(page)
@@ -127,10 +129,9 @@ def test_screen_readers_hear_the_answer_and_its_doubts(open_page: Callable[..., 
     assert "estimated" in page.get_attribute("#focal", "aria-valuetext")
 
 
-def test_page_may_reach_nobody_but_its_server(browser: Any, address: str) -> None:
-    page = browser.new_page()
-    policy = page.goto(address).headers["content-security-policy"]
-    page.close()
+def test_page_may_reach_nobody_but_its_server(address: str) -> None:
+    with urlopen(address) as answer:
+        policy = answer.headers["content-security-policy"]
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy
     assert "http:" not in policy

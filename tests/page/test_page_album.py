@@ -124,6 +124,7 @@ def test_forty_photos_at_once_each_get_their_own_answer(open_page: Callable[...,
     done = "() => document.querySelectorAll('#filmstrip .ready').length === 40"
     page.wait_for_function(done, timeout=120_000)
     still(page)
+    page.remove_listener("response", note)
     assert {name: record["width"] for name, record in answers.items()} == widths
     # The page shows with each name what came for it.
     page.check("input[value=together]", force=True)

@@ -261,16 +261,28 @@ class TestGate:
         assert answer.headers["x-content-type-options"] == "nosniff"
         assert "access-control-allow-origin" not in answer.headers
 
+    @pytest.fixture
+    def records(self) -> Iterator[list[logging.LogRecord]]:
+        """All that is logged, however unimportant."""
+        records: list[logging.LogRecord] = []
+        root, listener = logging.getLogger(), logging.Handler()
+        listener.emit = records.append  # type: ignore[method-assign]
+        level = root.level
+        root.addHandler(listener)
+        root.setLevel(logging.DEBUG)
+        yield records
+        root.setLevel(level)
+        root.removeHandler(listener)
+
     def test_logs_hold_nothing_of_a_user(
-        self, client: TestClient, photo: bytes, caplog: pytest.LogCaptureFixture
+        self, client: TestClient, photo: bytes, records: list[logging.LogRecord]
     ) -> None:
-        caplog.set_level(logging.DEBUG)
         for data in (photo, b"no image"):
             files = {"image": ("holiday-in-rome.jpg", data)}
             answer = client.post("/v1/calibrate", files=files, data=NO_LINES)
         name = send_id(client, photo)
         client.get(f"/v1/fields/{name}")
-        logged = "\n".join(r.getMessage() for r in caplog.records if r.name != "httpx2")
+        logged = "\n".join(r.getMessage() for r in records if r.name != "httpx2")
         assert answer.json()["results"][0]["name"] == "holiday-in-rome.jpg"
         assert "POST /v1/calibrate 200" in logged
         assert "GET /v1/fields/{id} 200" in logged

@@ -34,7 +34,7 @@ def pose(fields: Fields, camera: Camera, huber: float | None = 0.01) -> tuple[Pr
     return problem, start
 
 
-def hard_fields(model: str, count: int = 12) -> tuple[Camera, Fields]:
+def hard_fields(model: str, count: int = 6) -> tuple[Camera, Fields]:
     """Steep views with many outliers, far from the start."""
     camera = random_cameras(model, count, seed=1, size=(24, 24))
     gravity = random_gravity(count, seed=2, most_deg=80)

@@ -106,9 +106,9 @@ def test_no_camera_is_no_number() -> None:
 def test_ransac_survives_outliers() -> None:
     for aspect in (1.0, 1.3):
         camera = random_cameras(
-            "pinhole", 6, seed=1, size=(40, 40), vfov_deg=(40, 100), aspect=aspect
+            "pinhole", 4, seed=1, size=(32, 32), vfov_deg=(40, 100), aspect=aspect
         )
-        gravity = random_gravity(6, seed=2)
+        gravity = random_gravity(4, seed=2)
         # 40% random pixels, as confident as the others.
         fields = with_outliers(see(camera, gravity, torch.float32), 0.4, 1.0, seed=3)
         guess = ransac(observe(fields, None), camera.c, camera.aspect)
