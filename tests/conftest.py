@@ -41,6 +41,16 @@ def pytest_collect_file() -> Generator[None, list[pytest.Collector], list[pytest
     return [one for one in found if type(one) is pytest.Module]
 
 
+PREPARED = ("tests/page/", "tests/nets/test_onnx_export.py", "tests/server/", "tests/fuzz/")
+"""Tests for which a browser, an exported network, a server or another process is made ready."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """These come first: a process without work takes some from the end of another's, and what is
+    prepared would be prepared again there."""
+    items.sort(key=lambda item: not item.nodeid.startswith(PREPARED))
+
+
 @pytest.fixture(scope="session", autouse=True)
 def commands_are_built_once() -> Iterator[None]:
     """Typer builds all commands anew for each call, which takes longer than most calls do."""
