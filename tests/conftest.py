@@ -1,13 +1,19 @@
 """Settings of the whole test suite."""
 
+from __future__ import annotations
+
 import gc
 import os
 from collections.abc import Generator, Iterator
 from functools import cache
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 from typer.main import get_command
+
+if TYPE_CHECKING:
+    from geocalib import Calibrator
 
 # ``make test`` runs a process per core: more threads than that would wait for each other. Torch
 # and OpenCV read this when they are first imported, here and in the processes that tests start.
@@ -57,6 +63,14 @@ def commands_are_built_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("typer.testing._get_command", cache(get_command))
         yield
+
+
+@pytest.fixture(scope="session")
+def packaged() -> Calibrator:
+    """With the packaged weights, which are read once."""
+    from geocalib import Calibrator
+
+    return Calibrator(device="cpu", engine="onnx")
 
 
 @pytest.fixture(autouse=True)
