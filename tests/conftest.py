@@ -1,13 +1,19 @@
 """Settings of the whole test suite."""
 
+from __future__ import annotations
+
 import gc
 import os
 from collections.abc import Generator, Iterator
 from functools import cache
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 from typer.main import get_command
+
+if TYPE_CHECKING:
+    from geocalib import Calibrator
 
 # ``make test`` runs a process per core: more threads than that would wait for each other. Torch
 # and OpenCV read this when they are first imported, here and in the processes that tests start.
@@ -41,12 +47,30 @@ def pytest_collect_file() -> Generator[None, list[pytest.Collector], list[pytest
     return [one for one in found if type(one) is pytest.Module]
 
 
+PREPARED = ("tests/page/", "tests/nets/test_onnx_export.py", "tests/server/", "tests/fuzz/")
+"""Tests for which a browser, an exported network, a server or another process is made ready."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """These come first: a process without work takes some from the end of another's, and what is
+    prepared would be prepared again there."""
+    items.sort(key=lambda item: not item.nodeid.startswith(PREPARED))
+
+
 @pytest.fixture(scope="session", autouse=True)
 def commands_are_built_once() -> Iterator[None]:
     """Typer builds all commands anew for each call, which takes longer than most calls do."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("typer.testing._get_command", cache(get_command))
         yield
+
+
+@pytest.fixture(scope="session")
+def packaged() -> Calibrator:
+    """With the packaged weights, which are read once."""
+    from geocalib import Calibrator
+
+    return Calibrator(device="cpu", engine="onnx")
 
 
 @pytest.fixture(autouse=True)

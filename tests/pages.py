@@ -30,8 +30,8 @@ ROOT = Path(__file__).parents[1]
 TOWN = ROOT / "examples" / "town.jpg"
 
 
-def _remembered(function: Callable[..., Any], skipped: int = 0) -> Callable[..., Any]:
-    """The same function, which answers a question only once: the pages show the same few photos
+def remembered(function: Callable[..., Any], skipped: int = 0) -> Callable[..., Any]:
+    """The same function, which answers a question only once: tests ask about the same few photos
     again and again. skipped: first arguments that are not asked about."""
     seen: dict[bytes, Any] = {}
 
@@ -46,11 +46,11 @@ def _remembered(function: Callable[..., Any], skipped: int = 0) -> Callable[...,
 
 
 ONCE = (
-    (catalogue, "sha256_of", _remembered(catalogue.sha256_of)),
-    (engines, "load_engine", _remembered(engines.load_engine)),
-    (OnnxEngine, "_run", _remembered(OnnxEngine._run, skipped=1)),
-    (prepare, "detect", _remembered(prepare.detect)),
-    (solve, "sharpened", _remembered(solve.sharpened)),
+    (catalogue, "sha256_of", remembered(catalogue.sha256_of)),
+    (engines, "load_engine", remembered(engines.load_engine)),
+    (OnnxEngine, "_run", remembered(OnnxEngine._run, skipped=1)),
+    (prepare, "detect", remembered(prepare.detect)),
+    (solve, "sharpened", remembered(solve.sharpened)),
 )
 """What takes long of a calibration."""
 

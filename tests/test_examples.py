@@ -28,19 +28,14 @@ EYE_HEIGHT = 1.6
 Main = Callable[[Sequence[str]], int]
 
 
-@pytest.fixture(scope="module")
-def calibrator() -> Calibrator:
-    return Calibrator(engine="onnx")
-
-
 @pytest.fixture
-def example(calibrator: Calibrator, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Main]:
+def example(packaged: Calibrator, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Main]:
     """The main function of an example by its name."""
 
     def load(name: str) -> Main:
         module = load_script(EXAMPLES / f"{name}.py")
         # The weights are read once.
-        monkeypatch.setattr(module, "Calibrator", lambda: calibrator)
+        monkeypatch.setattr(module, "Calibrator", lambda: packaged)
         main: Main = module.main
         return main
 

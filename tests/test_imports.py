@@ -106,11 +106,10 @@ class TestArchitecturePage:
         assert told == set(packages)
         assert set(architecture.STORY) == set(packages)
 
-    def test_the_walk_is_the_one_that_a_photo_takes(self) -> None:
+    def test_the_walk_is_the_one_that_a_photo_takes(self, packaged: Calibrator) -> None:
         """In the order of their first calls."""
         walk = re.findall(r"^\d+\. `([\w.]+)`", self.PAGE, re.M)
         assert len(walk) <= 12
-        calibrator = Calibrator(engine="onnx")
         entered: list[str] = []
 
         def note(frame: FrameType, event: str, _: object) -> None:
@@ -122,7 +121,7 @@ class TestArchitecturePage:
 
         sys.setprofile(note)
         try:
-            calibrator.calibrate(ROOT / "examples" / "town.jpg")
+            packaged.calibrate(ROOT / "examples" / "town.jpg")
         finally:
             sys.setprofile(None)
         assert entered == walk

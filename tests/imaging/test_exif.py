@@ -192,9 +192,13 @@ VALUES = st.one_of(
 )
 
 
-@given(tags=st.dictionaries(st.sampled_from([*FULL_FRAME, 0xA405, 0xA404]), VALUES))
-def test_a_hint_is_plausible_whatever_the_tags(tags: dict[int, object]) -> None:
-    hint, _ = focal_reading(tags, (640, 480))
+@given(
+    # From nonsense alone there is no hint.
+    focal=st.integers(0, 400),
+    tags=st.dictionaries(st.sampled_from([*FULL_FRAME, 0xA405, 0xA404]), VALUES),
+)
+def test_a_hint_is_plausible_whatever_the_tags(focal: int, tags: dict[int, object]) -> None:
+    hint, _ = focal_reading({Base.FocalLengthIn35mmFilm: focal, **tags}, (640, 480))
     if hint is not None:
         vfov_deg = math.degrees(2 * math.atan(240 / hint.focal_px))
         assert 5 <= vfov_deg <= 150

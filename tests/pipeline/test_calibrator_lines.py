@@ -20,18 +20,13 @@ TRUTH = json.loads((EXAMPLES / "town.json").read_text(encoding="utf-8"))
 
 
 @pytest.fixture(scope="module")
-def calibrator() -> Calibrator:
-    return Calibrator(device="cpu")
-
-
-@pytest.fixture(scope="module")
 def town() -> Image.Image:
     return Image.open(EXAMPLES / "town.jpg")
 
 
-def test_lines_sharpen_a_town(calibrator: Calibrator, town: Image.Image) -> None:
-    plain = calibrator.calibrate(town, lines="off")
-    sharp = calibrator.calibrate(town)
+def test_lines_sharpen_a_town(packaged: Calibrator, town: Image.Image) -> None:
+    plain = packaged.calibrate(town, lines="off")
+    sharp = packaged.calibrate(town)
     assert plain.lines is None
     assert sharp.lines is not None
     assert sharp.lines.verdict is Verdict.CROSSED
@@ -42,9 +37,9 @@ def test_lines_sharpen_a_town(calibrator: Calibrator, town: Image.Image) -> None
 
 @pytest.mark.parametrize("model", ["simple_radial", "radial"])
 def test_lenses_with_distortion_are_as_right_and_no_surer(
-    calibrator: Calibrator, town: Image.Image, model: str
+    packaged: Calibrator, town: Image.Image, model: str
 ) -> None:
-    straight, answer = (calibrator.calibrate(town, name) for name in ("pinhole", model))
+    straight, answer = (packaged.calibrate(town, name) for name in ("pinhole", model))
     assert answer.lines is not None
     assert answer.lines.verdict is Verdict.CROSSED
     assert abs(answer.roll_deg - TRUTH["roll_deg"]) < 0.3
@@ -53,30 +48,30 @@ def test_lenses_with_distortion_are_as_right_and_no_surer(
     assert answer.sigma.vfov_deg > 0.95 * straight.sigma.vfov_deg
 
 
-def test_where_lines_say_nothing_the_answer_is_the_same(calibrator: Calibrator) -> None:
+def test_where_lines_say_nothing_the_answer_is_the_same(packaged: Calibrator) -> None:
     noise = np.random.default_rng(0).integers(0, 255, (480, 640, 3), dtype=np.uint8)
-    looked, alone = (calibrator.calibrate(noise, lines=how) for how in ("auto", "off"))
+    looked, alone = (packaged.calibrate(noise, lines=how) for how in ("auto", "off"))
     assert replace(looked, lines=None) == alone
     assert looked.lines is not None
     assert looked.lines.verdict is Verdict.TOO_FEW
 
 
-def test_lines_only(calibrator: Calibrator, town: Image.Image) -> None:
-    answer = calibrator.calibrate(town, lines="only")
+def test_lines_only(packaged: Calibrator, town: Image.Image) -> None:
+    answer = packaged.calibrate(town, lines="only")
     assert abs(answer.roll_deg - TRUTH["roll_deg"]) < 1.0
     blank = Image.new("RGB", (640, 480), "gray")
     with pytest.raises(ImageError, match="too few straight lines"):
-        calibrator.calibrate(blank, lines="only")
+        packaged.calibrate(blank, lines="only")
     with pytest.raises(ConfigError, match="nothing else"):
-        calibrator.calibrate(town, lines="only", focal=500.0)
+        packaged.calibrate(town, lines="only", focal=500.0)
 
 
-def test_unknown_modes(calibrator: Calibrator, town: Image.Image) -> None:
+def test_unknown_modes(packaged: Calibrator, town: Image.Image) -> None:
     with pytest.raises(ConfigError, match="auto, off, only"):
-        calibrator.calibrate(town, lines="some")  # type: ignore[call-overload]
+        packaged.calibrate(town, lines="some")  # type: ignore[call-overload]
 
 
-def test_images_of_one_camera_stay_alike(calibrator: Calibrator, town: Image.Image) -> None:
+def test_images_of_one_camera_stay_alike(packaged: Calibrator, town: Image.Image) -> None:
     noise = np.random.default_rng(0).integers(0, 255, (640, 960, 3), dtype=np.uint8)
-    first, second = calibrator.calibrate([town, noise], shared_intrinsics=True)
+    first, second = packaged.calibrate([town, noise], shared_intrinsics=True)
     assert first.fy == second.fy

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +12,21 @@ from PIL import Image
 
 from geocalib import Calibrator, Prior
 from geocalib.pipeline import question
+from geocalib.pipeline.onnx_engine import OnnxEngine
 from geocalib.pipeline.sigmas import find_sigmas
 from geocalib.result.calibration import Calibration
 from geocalib.solver.learnt_sigmas import traits
+from pages import remembered
 
 TOWN = Path(__file__).parents[2] / "examples" / "town.jpg"
 
 
 @pytest.fixture(scope="module")
-def calibrator() -> Calibrator:
-    return Calibrator("lean", device="cpu")
+def calibrator(packaged: Calibrator) -> Iterator[Calibrator]:
+    """Whose network looks at each picture once: the questions about it differ."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(OnnxEngine, "_run", remembered(OnnxEngine._run, skipped=1))
+        yield packaged
 
 
 @pytest.fixture(scope="module")

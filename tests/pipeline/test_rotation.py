@@ -157,17 +157,12 @@ def test_modes() -> None:
         mode_of("yes")  # type: ignore[arg-type]
 
 
-@pytest.fixture(scope="module")
-def calibrator() -> Calibrator:
-    return Calibrator(device="cpu")
-
-
-def test_photos_on_their_sides(calibrator: Calibrator) -> None:
+def test_photos_on_their_sides(packaged: Calibrator) -> None:
     camera = Camera.create("pinhole", f=235.0, size=(320, 240))
     gravity = from_roll_pitch(np.array([math.radians(4)]), np.array([math.radians(5)]))
     picture = render_scene(camera, gravity, 1, subpixels=1)[0]
     sides = [np.ascontiguousarray(np.rot90(picture, turns)) for turns in (1, 2, 3)]
-    answers = calibrator.calibrate(sides, any_rotation=True, lines="off")
+    answers = packaged.calibrate(sides, any_rotation=True, lines="off")
     for turns, found in zip((1, 2, 3), answers, strict=True):
         assert isinstance(found, Calibration)
         expected = rotate90(gravity[0], turns)
@@ -182,29 +177,29 @@ def lying() -> np.ndarray:
 
 
 def test_a_photo_on_its_side_is_noticed_without_being_asked(
-    calibrator: Calibrator, lying: np.ndarray
+    packaged: Calibrator, lying: np.ndarray
 ) -> None:
-    found = calibrator.calibrate(lying, lines="off")
+    found = packaged.calibrate(lying, lines="off")
     assert found.roll_deg == pytest.approx(96, abs=1)
     assert LIES in found.warnings
     assert not found.trusted
-    believed = calibrator.calibrate(lying, lines="off", any_rotation=False)
+    believed = packaged.calibrate(lying, lines="off", any_rotation=False)
     assert abs(believed.roll_deg) < 45
     upright = np.ascontiguousarray(np.rot90(lying, -1))
     off, auto = (
-        calibrator.calibrate(upright, lines="off", any_rotation=mode) for mode in (False, "auto")
+        packaged.calibrate(upright, lines="off", any_rotation=mode) for mode in (False, "auto")
     )
     assert off == auto
 
 
 def test_who_knows_gravity_knows_which_side_is_up(
-    calibrator: Calibrator, lying: np.ndarray, monkeypatch: pytest.MonkeyPatch
+    packaged: Calibrator, lying: np.ndarray, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(calibrator._engine, "glance", lambda *_: pytest.fail("it glanced"))
-    found = calibrator.calibrate(lying, gravity=Prior([1.0, 0.0, 0.0], 0.1), lines="off")
+    monkeypatch.setattr(packaged._engine, "glance", lambda *_: pytest.fail("it glanced"))
+    found = packaged.calibrate(lying, gravity=Prior([1.0, 0.0, 0.0], 0.1), lines="off")
     assert LIES not in found.warnings
 
 
-def test_lines_alone_do_not_know_up(calibrator: Calibrator) -> None:
+def test_lines_alone_do_not_know_up(packaged: Calibrator) -> None:
     with pytest.raises(ConfigError, match="nothing else"):
-        calibrator.calibrate(np.zeros((64, 64, 3)), lines="only", any_rotation=True)
+        packaged.calibrate(np.zeros((64, 64, 3)), lines="only", any_rotation=True)

@@ -36,11 +36,6 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def packaged() -> Calibrator:
-    return Calibrator(engine="onnx")
-
-
-@pytest.fixture(scope="module")
 def calibrator(tmp_path_factory: pytest.TempPathFactory) -> Calibrator:
     network = write_quick_network(tmp_path_factory.mktemp("network") / "quick.onnx")
     return Calibrator(network, engine="onnx")

@@ -1,4 +1,4 @@
-"""One calibrator for all, and a server in this process."""
+"""Photos, and a server in this process."""
 
 from __future__ import annotations
 
@@ -21,11 +21,6 @@ SIZE = (192, 128)
 
 
 @pytest.fixture(scope="session")
-def calibrator() -> Calibrator:
-    return Calibrator(engine="onnx")
-
-
-@pytest.fixture(scope="session")
 def photo() -> bytes:
     """A small JPEG of a town."""
     return small(SIZE)
@@ -44,6 +39,6 @@ def small(size: tuple[int, int]) -> bytes:
 
 
 @pytest.fixture(scope="session")
-def client(calibrator: Calibrator) -> Iterator[TestClient]:
-    with TestClient(create_app(calibrator)) as client:
+def client(packaged: Calibrator) -> Iterator[TestClient]:
+    with TestClient(create_app(packaged)) as client:
         yield client

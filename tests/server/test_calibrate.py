@@ -24,13 +24,13 @@ def plain(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_answers_are_those_of_the_calibrator(
-    client: TestClient, calibrator: Calibrator, photo: bytes
+    client: TestClient, packaged: Calibrator, photo: bytes
 ) -> None:
     told = {"value": 60, "sigma": 2}
     answer = send(client, photo, camera_model="simple_radial", vfov_deg=told, prior="none")
     assert answer.status_code == 200
     (record,) = answer.json()["results"]
-    mine = calibrator.calibrate(photo, "simple_radial", vfov_deg=Prior(60.0, 2.0))
+    mine = packaged.calibrate(photo, "simple_radial", vfov_deg=Prior(60.0, 2.0))
     assert plain(record) == plain(mine.to_dict())
     assert record["name"] == record["image"] == "0.jpg"
     assert len(record["id"]) > 20
@@ -47,9 +47,9 @@ def test_json_is_as_good_as_a_form(client: TestClient, photo: bytes) -> None:
     assert record["lines"] is None
 
 
-def test_lines_alone(client: TestClient, calibrator: Calibrator, photo: bytes) -> None:
+def test_lines_alone(client: TestClient, packaged: Calibrator, photo: bytes) -> None:
     (record,) = send(client, photo, lines="only").json()["results"]
-    (mine,) = calibrator.calibrate([photo], lines="only")
+    (mine,) = packaged.calibrate([photo], lines="only")
     assert plain(record) == plain(mine.to_dict())
 
 

@@ -31,14 +31,14 @@ LIMITS = Limits(megabytes=0.05, megapixels=0.03, images=2, seconds=60)
 
 
 @pytest.fixture(scope="module")
-def strict(calibrator: Calibrator) -> Iterator[TestClient]:
-    with TestClient(create_app(calibrator, LIMITS)) as client:
+def strict(packaged: Calibrator) -> Iterator[TestClient]:
+    with TestClient(create_app(packaged, LIMITS)) as client:
         yield client
 
 
 @pytest.fixture
-def held(calibrator: Calibrator) -> Held:
-    return Held(calibrator)
+def held(packaged: Calibrator) -> Held:
+    return Held(packaged)
 
 
 @asynccontextmanager
@@ -82,9 +82,9 @@ class TestSize:
         )
         assert "more than 0.05 MB" in sentence(answer, 413)
 
-    def test_pixels(self, calibrator: Calibrator, photo: bytes, taller: bytes) -> None:
+    def test_pixels(self, packaged: Calibrator, photo: bytes, taller: bytes) -> None:
         limits = replace(LIMITS, megapixels=0.022)
-        with TestClient(create_app(calibrator, limits)) as client:
+        with TestClient(create_app(packaged, limits)) as client:
             answer = client.post("/v1/calibrate", files={"image": photo})
             assert "192x128 pixels, more than 0.022 megapixels" in sentence(answer, 422)
             answer = client.post(
@@ -103,9 +103,9 @@ class TestSize:
         assert "more than 2 ids" in sentence(answer, 422)
 
 
-def test_all_uploads_together(calibrator: Calibrator, photo: bytes) -> None:
+def test_all_uploads_together(packaged: Calibrator, photo: bytes) -> None:
     limits = replace(LIMITS, upload_megabytes=0.001)
-    with TestClient(create_app(calibrator, limits)) as client:
+    with TestClient(create_app(packaged, limits)) as client:
         for _ in range(2):
             answer = client.post("/v1/calibrate", files={"image": photo})
             assert "busy" in sentence(answer, 429)
@@ -223,7 +223,7 @@ class TestQueue:
         run(main())
 
 
-def test_slow_uploads(calibrator: Calibrator, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_uploads(packaged: Calibrator, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(uploads, "PATIENCE_SECONDS", 0.1)
 
     async def slowly() -> AsyncIterator[bytes]:
@@ -232,7 +232,7 @@ def test_slow_uploads(calibrator: Calibrator, monkeypatch: pytest.MonkeyPatch) -
             await asyncio.sleep(0.05)
 
     async def main() -> None:
-        async with served(create_app(calibrator, replace(LIMITS, seconds=0.2))) as client:
+        async with served(create_app(packaged, replace(LIMITS, seconds=0.2))) as client:
             began = time.monotonic()
             kind = {"content-type": "application/json"}
             answer = await client.post("/v1/refit", content=slowly(), headers=kind)
@@ -243,8 +243,8 @@ def test_slow_uploads(calibrator: Calibrator, monkeypatch: pytest.MonkeyPatch) -
 
 
 class TestGate:
-    def test_the_key(self, calibrator: Calibrator) -> None:
-        with TestClient(create_app(calibrator, LIMITS, "secret")) as client:
+    def test_the_key(self, packaged: Calibrator) -> None:
+        with TestClient(create_app(packaged, LIMITS, "secret")) as client:
             for path in ("/v1/models", "/metrics", "/openapi.json"):
                 assert "X-API-Key" in sentence(client.get(path), 401)
                 assert sentence(client.get(path, headers={"x-api-key": "secreT"}), 401)

@@ -43,7 +43,7 @@ class TestRefit:
     def test_the_network_does_not_run(
         self,
         client: TestClient,
-        calibrator: Calibrator,
+        packaged: Calibrator,
         record: dict[str, Any],
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
@@ -97,12 +97,12 @@ class TestRefit:
 
 
 class TestSights:
-    def test_bounded_in_number_and_in_time(self, calibrator: Calibrator, photo: bytes) -> None:
+    def test_bounded_in_number_and_in_time(self, packaged: Calibrator, photo: bytes) -> None:
         now = 0.0
         sights = Sights(2, 60, clock=lambda: now)
-        (sight,) = calibrator.look([calibrator.prepare(photo)])
+        (sight,) = packaged.look([packaged.prepare(photo)])
         assert isinstance(sight, Seen)
-        (outcome,) = calibrator.fit([sight], lines="off")
+        (outcome,) = packaged.fit([sight], lines="off")
         first, second = (sights.keep(sight, outcome) for _ in range(2))
         sights.find(first)
         third = sights.keep(sight, outcome)

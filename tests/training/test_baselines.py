@@ -101,11 +101,13 @@ def test_it_learns_pictures_that_it_sees_again_and_again(baseline: Baseline) -> 
     trainer.generator.manual_seed(0)
     batch = trainer.draw((32, 32), trainer.generator, trainer.clock)
     trainer.draw = lambda *_: batch
-    reports = [trainer.step(0.5) for _ in range(30)]
+    # A regressor has to follow fields that change under it.
+    steps = 30 if baseline == "paramnet" else 12
+    reports = [trainer.step(0.5) for _ in range(steps)]
     first, last = ({n: float(v) for n, v in reports[i].parts.items()} for i in (0, -1))
     camera, seen = {"gravity", "vfov", "distortion"}, {"up", "latitude"}
     assert first.keys() == camera | (seen if baseline == "paramnet" else set())
-    # The regressor has to follow fields that change under it, so each is judged by itself.
+    # Each is judged by itself.
     for parts in filter(first.keys().__ge__, (camera, seen)):
         assert sum(last[n] for n in parts) < 0.8 * sum(first[n] for n in parts)
     assert trainer.skipped == 0

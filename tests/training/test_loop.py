@@ -415,8 +415,9 @@ def test_processes_share_their_gradients(tmp_path: Path, monkeypatch: pytest.Mon
 
 class TestConfig:
     def test_files_of_the_repository_are_valid(self) -> None:
-        for path in (Path(__file__).parents[2] / "configs").glob("*.toml"):
-            assert read_config(path).batch > 0
+        paths = list((Path(__file__).parents[2] / "configs").glob("*.toml"))
+        assert {"lean.toml", "tiny.toml"} <= {path.name for path in paths}
+        assert all(read_config(path).batch > 0 for path in paths)
 
     def test_values_and_overrides(self, tmp_path: Path) -> None:
         path = tmp_path / "a.toml"

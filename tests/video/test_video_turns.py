@@ -118,7 +118,7 @@ def test_too_few_points() -> None:
 def pictures() -> list[npt.NDArray[np.uint8]]:
     """Of a town, before and after ``TURN``."""
     level = np.array([[0.0, 1.0, 0.0]])
-    picture = (255 * render_scene(CAMERA.cast(np.float32), level, 0)[0]).byte().numpy()
+    picture = (255 * render_scene(CAMERA.cast(np.float32), level, subpixels=1)[0]).byte().numpy()
     first = np.ascontiguousarray(picture)
     half = np.array([[1, 0, 0.5], [0, 1, 0.5], [0, 0, 1]])
     K = np.linalg.inv(half) @ CAMERA.K[0]

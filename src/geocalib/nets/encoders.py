@@ -81,8 +81,8 @@ class Encoder(nn.Module):
         self.trunk = recipe.build()
         trunk = cast(Trunk, self.trunk)
         self.widths, self.strides = trunk.widths, trunk.strides
-        # Part of the architecture, not of the weights.
-        mean, std = torch.tensor(recipe.mean), torch.tensor(recipe.std)
+        # Part of the architecture, not of the weights: known also where these are yet to be read.
+        mean, std = (torch.tensor(each, device="cpu") for each in (recipe.mean, recipe.std))
         self.register_buffer("mean", mean[:, None, None], persistent=False)
         self.register_buffer("scale", 1 / std[:, None, None], persistent=False)
 

@@ -29,15 +29,15 @@ class Foldable(Protocol):
 
 
 def fold_batch_norm(module: Module) -> Module:
-    """A copy for inference, in evaluation mode, equal to the module up to float rounding.
+    """The module given, made ready for inference: in evaluation mode, and with the output that it
+    had in it up to float rounding.
 
     A batch norm that cannot be folded stays. The names of the modules in a Sequential stay too:
     an identity takes the place of a folded norm. A part that is ``Foldable`` is replaced; the
     module itself keeps its class.
     """
-    folded = copy.deepcopy(module).eval()
-    _fold_parts(folded)
-    return folded.eval()
+    _fold_parts(module.eval())
+    return module.eval()
 
 
 def _fold_parts(module: nn.Module) -> None:

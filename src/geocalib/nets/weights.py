@@ -147,7 +147,7 @@ def save_weights(path: str | Path, network: Trained, card: WeightCard) -> None:
     if card.architecture != (mine := architecture_of(network)):
         raise WeightsError(f"a {mine} network cannot have the card of a {card.architecture!r} one")
     state = network.state_dict()
-    with _own_randomness():
+    with _unfilled():
         expected = type(network)(network.config).state_dict()
     if faults := _faults(state, expected):
         raise WeightsError(f"{path}: {faults}; save the network whose batch norms are not folded")
@@ -252,13 +252,16 @@ def _read_ours(path: Path) -> tuple[Trained, WeightCard]:
         card = WeightCard.from_json(text)
         if card.architecture not in ARCHITECTURES:
             raise WeightsError(f"it claims to be {card.architecture!r}, which is kept otherwise")
-        with _own_randomness():
+        with _unfilled():
             network = ARCHITECTURES[card.architecture](LeanConfig(**card.config))
     except (WeightsError, ConfigError, TypeError) as error:
         raise WeightsError(f"{path}: {error}") from error
-    if faults := _faults(state, network.state_dict()):
+    expected = network.state_dict()
+    if faults := _faults(state, expected):
         raise WeightsError(f"{path} does not hold the network of its card: {faults}")
-    network.load_state_dict(state)
+    # Copies: what was read may be the file itself, which others may write.
+    own = {name: value.to(expected[name].dtype, copy=True) for name, value in state.items()}
+    network.load_state_dict(own, assign=True)
     return network, card
 
 
@@ -282,6 +285,12 @@ def _faults(state: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> str:
     ]
     more = f", and {len(found) - 1} more" if len(found) > 1 else ""
     return found[0] + more if found else ""
+
+
+def _unfilled() -> torch.device:
+    """Networks made within have tensors of shapes alone: no time is spent on random numbers that
+    those of a file replace."""
+    return torch.device("meta")
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -134,12 +135,14 @@ def _geometric_median(down: Tensor) -> Tensor:
     centre = down.median(0).values
     length = torch.linalg.vector_norm(centre)
     centre = centre / length if length > 0.1 else down.new_tensor(DOWN)
+    # In NumPy, which is sooner done with few numbers.
+    rows, point = down.numpy(), centre.numpy()
     for _ in range(ROUNDS):
-        basis = tangent_basis(centre)
-        steps = difference(centre, down, basis)
-        weight = 1 / torch.linalg.vector_norm(steps, dim=1).clamp(min=1e-9)
-        centre = move(centre, (weight[:, None] * steps).sum(0) / weight.sum(), basis)
-    return centre
+        basis = tangent_basis(point)
+        steps = difference(point, rows, basis)
+        weight = 1 / np.maximum(np.linalg.norm(steps, axis=1), 1e-9)
+        point = move(point, (weight[:, None] * steps).sum(0) / weight.sum(), basis)
+    return torch.from_numpy(point)
 
 
 def write_levels(
