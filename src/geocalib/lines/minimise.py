@@ -37,7 +37,8 @@ SETTLED = 2e-4
 
 @dataclass(frozen=True)
 class Problem:
-    """B images with segments, and what is believed of them."""
+    """B images with segments, and what is believed of them. Rows of guesses may have a problem of
+    their own each (``geocalib.lines.together``): then its arrays begin with R."""
 
     bundle: Bundle
     active: Flags
@@ -57,7 +58,7 @@ class Problem:
     def noise(self, sight: Sight, waywardness: float) -> Noise:
         """Of the segments that are seen so."""
         bundle = self.bundle
-        usable = self.active[:, :, None] & sight.valid & (bundle.length > 0)[:, None]
+        usable = self.active[..., None] & sight.valid & (bundle.length > 0)[..., None, :]
         return noise_model(bundle.length, sight.nearness, bundle.noise, usable, waywardness)
 
     def scene(self, view: View, waywardness: float) -> Scene:

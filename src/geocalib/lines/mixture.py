@@ -44,7 +44,7 @@ def noise_model(
     # Opposite noise of the ends turns a segment; common noise shifts it, which turns the
     # direction to a near vanishing point.
     turn = 2 / (length * length).clip(min=1e-6)
-    variance = pixels[:, None, None] ** 2 * (turn[:, None] + 0.5 * nearness * nearness)
+    variance = pixels[..., None, None] ** 2 * (turn[..., None, :] + 0.5 * nearness * nearness)
     information = 1 / (variance + waywardness**2)
     share = (1 - CLUTTER) / usable.any(-1).sum(-1)[..., None, None].clip(min=1)
     ratio = usable * share * np.sqrt(0.5 * math.pi * information)

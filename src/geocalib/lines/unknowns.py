@@ -87,7 +87,8 @@ class Images:
 
 @dataclass(frozen=True)
 class Layout:
-    """Which unknowns B images have, and how far these may go."""
+    """Which unknowns B images have, and how far these may go. What belongs to cameras may differ
+    from guess to guess: then it begins with R."""
 
     model: CameraModel
     free: Free
@@ -124,6 +125,11 @@ class Layout:
     def tangents(self) -> int:
         """Free directions of each gravity."""
         return 2 * int(self.free.gravity)
+
+    @property
+    def cameras(self) -> int:
+        """C."""
+        return self.size.shape[-2]
 
     @property
     def intrinsics(self) -> int:
