@@ -29,6 +29,11 @@ ABREAST = 8
 """Searches at a time: what they look at still fits into the processor's cache."""
 
 
+DIRECT = ("pinhole", "division", "ucm", "eucm", "double_sphere")
+"""Models whose depth is a formula. That of others is found by Newton's method, whose steps go on
+until all places are exact: the last bits of one depend on the others."""
+
+
 @dataclass(frozen=True)
 class Descent:
     """From guesses to the minima near them."""
@@ -42,7 +47,8 @@ class Descent:
     def kind(self) -> Hashable:
         """Equal for those that can be rows of one problem."""
         problem, layout = self.problem, self.problem.layout
-        if len(problem.bundle) > 1 or layout.rotation is not None:
+        several = len(problem.bundle) > 1 or layout.rotation is not None
+        if several or layout.model.name not in DIRECT:
             return id(self)
         shapes = problem.active.shape, problem.bundle.length.shape
         return shapes, self.rounds, problem.repeats, layout.model.name, layout.free
