@@ -167,9 +167,8 @@ def turned(headings: Array, before: Array, after: Array, turn: Array) -> Array:
     """Headings (..., Y, 3) level under gravity before (..., 3), carried to gravity after and turned
     by (..., Y) radians."""
     before, after = before[..., None, :], after[..., None, :]
-    share = (headings * after).sum(-1, keepdims=True)
-    share = share / (1 + (before * after).sum(-1, keepdims=True))
-    level = headings - share * (before + after)
+    share = np.vecdot(headings, after) / (1 + np.vecdot(before, after))
+    level = headings - share[..., None] * (before + after)
     side = cross(after, level)
     return unit(np.cos(turn)[..., None] * level + np.sin(turn)[..., None] * side)
 
@@ -177,7 +176,7 @@ def turned(headings: Array, before: Array, after: Array, turn: Array) -> Array:
 def levelled(headings: Array, gravity: Array) -> Array:
     """Headings (..., Y, 3) made level under gravity (..., 3)."""
     gravity = gravity[..., None, :]
-    return unit(headings - (headings * gravity).sum(-1, keepdims=True) * gravity)
+    return unit(headings - np.vecdot(headings, gravity)[..., None] * gravity)
 
 
 def minimise(problem: Problem, view: View, waywardness: float, iterations: int) -> View:
@@ -200,7 +199,7 @@ def minimise(problem: Problem, view: View, waywardness: float, iterations: int) 
         if done.all() or not left:
             break
         damping = np.where(better, damping / DAMPING_FACTOR, damping * DAMPING_FACTOR)
-        damping = damping.clip(*DAMPING_RANGE)
+        damping = np.minimum(np.maximum(damping, DAMPING_RANGE[0]), DAMPING_RANGE[1])
         if better.any():
             at = _chosen(better, problem.evaluate(trial), at)
             cost = np.where(better, trial.cost, cost)
