@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from geocalib.geometry.fields import Free
 from geocalib.geometry.tensors import map_tensors
@@ -22,7 +23,9 @@ from geocalib.lines.system import Arrow, assembled, damped, reduced
 from geocalib.lines.unknowns import Array, Flags, Guess, Images, Layout, cross, times, unit
 from geocalib.records import dataclass
 
-Rows = TypeVar("Rows", Guess, "Evaluation", Pull, Arrow)
+Held = TypeVar("Held", Guess, "Evaluation", Pull, Arrow, Noise, Bundle, Prior)
+"""Arrays that begin with R."""
+Rows = npt.NDArray[np.intp]
 Normal = tuple[Array, Array]
 """Hessian (R, B, P, P) and gradient (R, B, P)."""
 
@@ -50,6 +53,25 @@ class Problem:
     def view(self, guess: Guess) -> View:
         """The images and their segments, as seen from guesses."""
         return View(guess, self.layout, self.bundle)
+
+    def rows(self, kept: Flags) -> Problem:
+        """For some rows (R,) of guesses."""
+        if self.active.ndim == 2:  # The same for all of them.
+            return self
+        layout = self.layout
+        return replace(
+            self,
+            bundle=_some(kept, self.bundle),
+            active=self.active[kept],
+            layout=replace(
+                layout,
+                size=layout.size[kept],
+                aspect=layout.aspect[kept],
+                low=layout.low[kept],
+                high=layout.high[kept],
+            ),
+            prior=_some(kept, self.prior),
+        )
 
     def upright(self) -> Problem:
         """With the vertical alone, for guesses without headings."""
@@ -181,17 +203,17 @@ def levelled(headings: Array, gravity: Array) -> Array:
 
 def minimise(problem: Problem, view: View, waywardness: float, iterations: int) -> View:
     """The best guesses near first ones, under noise as it is seen from there."""
+    whole, ends = problem, list[tuple[Rows, Guess]]()
     scene = problem.scene(view, waywardness)
-    at, cost = problem.evaluate(scene), scene.cost
-    damping = np.full_like(cost, DAMPING_START)
-    done = np.zeros(len(view.guess), np.bool_)
+    at, noise, cost = problem.evaluate(scene), scene.noise, scene.cost
+    rows, damping = np.arange(len(cost)), np.full_like(cost, DAMPING_START)
     for left in reversed(range(iterations)):
         step = _step(problem.layout, at, damping)
         longest = step.longest()
         moved = problem.moved(view.guess, at.gravity, step.shortened(longest))
-        trial = problem.under(moved, scene.noise)
-        better = (trial.cost <= cost) & ~done
-        done = done | (better & (longest < SETTLED)) | (damping >= DAMPING_RANGE[1])
+        trial = problem.under(moved, noise)
+        better = trial.cost <= cost
+        done = (better & (longest < SETTLED)) | (damping >= DAMPING_RANGE[1])
         if better.all():
             view = moved
         elif better.any():
@@ -203,7 +225,17 @@ def minimise(problem: Problem, view: View, waywardness: float, iterations: int) 
         if better.any():
             at = _chosen(better, problem.evaluate(trial), at)
             cost = np.where(better, trial.cost, cost)
-    return view
+        if done.any():
+            # Those that have settled are left behind.
+            ends.append((rows[done], view.guess[done]))
+            on = ~done
+            rows, cost, damping = rows[on], cost[on], damping[on]
+            problem, at, noise = problem.rows(on), _some(on, at), _some(on, noise)
+            view = problem.view(view.guess[on])
+    if not ends:
+        return view
+    order, guesses = zip(*ends, (rows, view.guess), strict=True)
+    return whole.view(Guess.concatenate(guesses)[np.concatenate(order).argsort()])
 
 
 def _step(layout: Layout, at: Evaluation, damping: Array) -> Step:
@@ -223,7 +255,7 @@ def _step(layout: Layout, at: Evaluation, damping: Array) -> Step:
     return Step(time, camera, turns.after(step))
 
 
-def _chosen(better: Flags, new: Rows, old: Rows) -> Rows:
+def _chosen(better: Flags, new: Held, old: Held) -> Held:
     """The new one in the rows (R,) where it is better."""
     if better.all():
         return new
@@ -236,3 +268,12 @@ def _chosen(better: Flags, new: Rows, old: Rows) -> Rows:
         return _chosen(better, a, b)
 
     return map_tensors(choose, new, old)
+
+
+def _some(kept: Flags, held: Held) -> Held:
+    """Some rows (R,)."""
+
+    def keep(value: Any) -> Any:
+        return value[kept] if isinstance(value, np.ndarray) else _some(kept, value)
+
+    return map_tensors(keep, held)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache, cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -50,7 +51,7 @@ class Guess:
         """(R, T, 3, 2) tangent directions of gravity."""
         return np.asarray(tangent_basis(self.gravity))
 
-    def __getitem__(self, index: slice | list[int] | npt.NDArray[np.int64]) -> Guess:
+    def __getitem__(self, index: slice | list[int] | npt.NDArray[Any]) -> Guess:
         """Some of them."""
         return map_tensors(lambda value: value[index], self)
 
