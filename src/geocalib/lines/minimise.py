@@ -188,6 +188,8 @@ class Step:
 def turned(headings: Array, before: Array, after: Array, turn: Array) -> Array:
     """Headings (..., Y, 3) level under gravity before (..., 3), carried to gravity after and turned
     by (..., Y) radians."""
+    if not headings.shape[-2]:
+        return headings
     before, after = before[..., None, :], after[..., None, :]
     share = np.vecdot(headings, after) / (1 + np.vecdot(before, after))
     level = headings - share[..., None] * (before + after)

@@ -197,7 +197,8 @@ def directions_of(gravity: Array, headings: Array) -> Array:
     every = np.empty((*gravity.shape[:-1], 1 + 2 * headings.shape[-2], 3))
     every[..., 0, :] = gravity
     every[..., 1::2, :] = headings
-    every[..., 2::2, :] = cross(gravity[..., None, :], headings)
+    if headings.shape[-2]:
+        every[..., 2::2, :] = cross(gravity[..., None, :], headings)
     return every
 
 
