@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from geocalib.geometry.segments import Segments
-from geocalib.lines.bundle import Bundle
+from geocalib.lines.bundle import ROUND, Bundle
 
 
 def segments(*ends: tuple[float, float, float, float], noise: float = 0.5) -> Segments:
@@ -28,6 +28,15 @@ def test_pictures_are_padded_with_segments_of_no_length() -> None:
     assert np.isfinite(bundle.sides).all()
     assert len(bundle) == 2
     assert bundle[1:].length.tolist() == [[1, 2]]
+
+
+def test_one_beside_others_is_padded_further() -> None:
+    bundle = Bundle.create([segments((0, 0, 6, 8), (0, 0, 0, 2))])
+    rounded = bundle.rounded()
+    assert rounded.length.shape == (1, ROUND)
+    assert rounded.length[0, :3].tolist() == [10, 2, 0]
+    assert rounded.longest(2).sides.tolist() == bundle.sides.tolist()
+    assert rounded.rounded().length.shape == (1, ROUND)
 
 
 def test_the_longest_come_first() -> None:

@@ -20,16 +20,17 @@ from geocalib.lines.descent import (
     supported_minimum,
 )
 from geocalib.lines.search import survey
+from geocalib.lines.together import alone
 
 
 def test_the_best_of_several_starts_ends_at_the_truth() -> None:
     place = street(log_f_off=0.3)
     problem = place.problem
     scape = survey(problem.prior, problem.layout, problem.bundle, REPEATS)
-    modes = modes_from(problem, starts_of(problem, [scape]))
+    modes = alone(modes_from(problem, starts_of(problem, [scape])))
     assert modes.weights.sum() == pytest.approx(1)
     assert modes.weights[0] == modes.weights.max()
-    problem, view, _ = supported_minimum(problem, modes)
+    problem, view, _ = alone(supported_minimum(problem, modes))
     assert problem.active.all()
     angle, focal = place.off(view.guess)
     assert angle < 0.2
@@ -38,8 +39,8 @@ def test_the_best_of_several_starts_ends_at_the_truth() -> None:
 
 def test_a_heading_that_no_segment_follows_is_dropped() -> None:
     place = street(degrees=(30.0,), each=100)
-    modes = modes_from(place.problem, place.truth)
-    problem, view, _ = supported_minimum(place.problem, modes)
+    modes = alone(modes_from(place.problem, place.truth))
+    problem, view, _ = alone(supported_minimum(place.problem, modes))
     assert problem.active.tolist() == [[True, True, False]]
     support = support_of(problem.scene(view, WAYWARDNESS))
     assert (support[problem.active] >= LEAST_SUPPORT).all()
@@ -47,7 +48,8 @@ def test_a_heading_that_no_segment_follows_is_dropped() -> None:
 
 def test_clutter_keeps_no_direction() -> None:
     place = street(each=0, clutter=300)
-    problem, _, _ = supported_minimum(place.problem, modes_from(place.problem, place.truth))
+    modes = alone(modes_from(place.problem, place.truth))
+    problem, _, _ = alone(supported_minimum(place.problem, modes))
     assert not problem.active.any()
 
 
@@ -56,26 +58,27 @@ def test_what_nothing_tells_any_more_goes_back_to_the_prior() -> None:
     place = street(log_f_off=0.1)
     upright = replace(place.problem, active=np.array([[True, False, False]]))
     far = replace(place.truth, log_f=place.truth.log_f - 1.5)
-    view, modes = afresh(upright, far)
+    view, modes = alone(afresh(upright, far))
     mean = upright.prior.mean
     assert len(modes.guesses) == 2
     assert abs(view.guess.log_f - mean.log_f)[0, 0] < 0.3
-    near, stuck = (upright.scene(end, WAYWARDNESS).cost for end in (view, settled(upright, far)))
+    ends = view, alone(settled(upright, far))
+    near, stuck = (upright.scene(end, WAYWARDNESS).cost for end in ends)
     assert near <= stuck
 
 
 def test_a_world_without_headings_is_one_whose_headings_nothing_follows() -> None:
     place = street()
     masked = replace(place.problem, active=np.array([[True, False, False]]))
-    some = settled(masked, place.truth).guess
-    none = settled(masked.upright(), place.truth.upright()).guess
+    some = alone(settled(masked, place.truth)).guess
+    none = alone(settled(masked.upright(), place.truth.upright())).guess
     assert np.allclose(none.gravity, some.gravity, atol=1e-12)
     assert np.allclose(none.log_f, some.log_f, atol=1e-10)
 
 
 def test_spread_is_that_of_the_other_modes() -> None:
     place = street()
-    modes = modes_from(place.problem, place.truth)
+    modes = alone(modes_from(place.problem, place.truth))
     assert np.abs(modes.spread(place.problem.layout)).max() < 1e-20
     both = replace(place.truth, log_f=place.truth.log_f + 0.2)
     two = type(modes.guesses).concatenate([place.truth, both])
@@ -86,6 +89,6 @@ def test_spread_is_that_of_the_other_modes() -> None:
 def test_the_turned_heading_settles() -> None:
     place = street()
     off = replace(place.truth, headings=heading(30.4)[None, None, None])
-    end = settled(place.problem, off).guess
+    end = alone(settled(place.problem, off)).guess
     cosine = abs(float(end.headings[0, 0, 0] @ heading(30.0)))
     assert cosine > math.cos(math.radians(0.2))

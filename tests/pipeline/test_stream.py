@@ -228,6 +228,7 @@ class TestThreads:
         monkeypatch.setenv("OMP_NUM_THREADS", "many")
         assert threads() == cores() >= 1
         assert environment(2)["OMP_NUM_THREADS"] == "2"
+        assert int(environment(1)["MALLOC_MMAP_THRESHOLD_"]) > 1e7
 
     def test_as_a_container_is_allowed(
         self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from geocalib.arrays import Array, clip, inverse_root, namespace, unstack
+from geocalib.arrays import Array, clip, inverse_root, namespace, stacked, unstack
 
 TINY = 1e-30
 """Far below the rounding of any number of size 1."""
@@ -39,7 +39,7 @@ def tangent_basis(gravity: Array) -> Array:
     sin_roll, cos_roll = x / h, y / h
     # Row by row: along roll, along pitch.
     entries = [cos_roll, sin_roll * z, -sin_roll, cos_roll * z, xp.zeros_like(x), -h]
-    return xp.stack(entries, axis=-1).reshape(*x.shape, 3, 2)
+    return stacked(entries).reshape(*x.shape, 3, 2)
 
 
 def move(gravity: Array, step: Array, basis: Array | None = None) -> Array:

@@ -9,10 +9,15 @@ from geocalib.geometry.tensors import map_tensors
 from geocalib.lines.unknowns import Array
 from geocalib.records import dataclass
 
+ROUND = 250
+"""Segments: a picture that is looked at beside others has a multiple of them. Sums are the same to
+the last bit only where as many numbers are summed up."""
+
 
 @dataclass(frozen=True)
 class Bundle:
-    """The segments of B pictures padded to the same number N."""
+    """The segments of B pictures padded to the same number N. Each row of guesses may have its own
+    (``geocalib.lines.together``): then the arrays begin with R."""
 
     middle: Array
     """(B, 2, N) pixels."""
@@ -42,6 +47,16 @@ class Bundle:
     def __getitem__(self, index: slice) -> Bundle:
         """Of some pictures."""
         return map_tensors(lambda value: value[index], self)
+
+    def rounded(self) -> Bundle:
+        """Padded to a multiple of ``ROUND`` segments."""
+        more = np.zeros((len(self), 2, 2, -self.length.shape[1] % ROUND))
+        return Bundle(
+            np.concatenate([self.middle, more[:, 0]], -1),
+            np.concatenate([self.sides, more], -1),
+            np.concatenate([self.length, more[:, 0, 0]], -1),
+            self.noise,
+        )
 
     def longest(self, count: int) -> Bundle:
         """At most so many segments of each picture."""

@@ -30,20 +30,21 @@ def chains(ends: Array) -> Indices:
 
     ends: (N, 2, 2), from first to last end so that the brighter side is always on the same hand.
     """
-    following = _following(ends)
-    label = np.full(len(ends), -1)
-    later = np.isin(np.arange(len(ends)), following)
+    after = _following(ends)
+    later = np.zeros(len(ends), np.bool_)
+    later[after[after >= 0]] = True
+    # In lists: Python's loops over arrays are slow.
+    following, label = after.tolist(), [-1] * len(ends)
     count = 0
     # Chains from their first segment; what is left are rings.
-    for start in (*np.flatnonzero(~later), *np.flatnonzero(later)):
-        at = start
+    for at in (*np.flatnonzero(~later).tolist(), *np.flatnonzero(later).tolist()):
         if label[at] >= 0:
             continue
         while at >= 0 and label[at] < 0:
             label[at] = count
             at = following[at]
         count += 1
-    return label
+    return np.array(label, np.intp)
 
 
 def _following(ends: Array) -> Indices:
@@ -53,14 +54,18 @@ def _following(ends: Array) -> Indices:
     length = np.abs(end - start)
     along, middle = (end - start) / length, 0.5 * (start + end)
     farthest = max(LONGEST_GAP, LONGEST_OVERLAP)
-    near = np.abs(start.real - end.real[:, None]) < farthest
-    near &= np.abs(start.imag - end.imag[:, None]) < farthest
     flat = along.view(np.float64).reshape(-1, 2)
-    near &= flat @ flat.T > 0
-    i, j = np.divmod(np.flatnonzero(near), len(ends))
+    near = flat @ flat.T > 0
+    for first, last in ((start.real, end.real), (start.imag, end.imag)):
+        off = np.subtract.outer(last.copy(), first.copy())
+        near &= np.abs(off, out=off) < farthest
+    place = np.flatnonzero(near)
+    i = place // len(ends)
+    j = place - i * len(ends)
     mean = along[i] + along[j]
     offset = (mean / np.abs(mean)).conj() * (middle[j] - middle[i])
-    noise = WOBBLE * np.abs(offset.real) * np.hypot(1 / length[i], 1 / length[j])
+    short = 1 / (length * length)
+    noise = WOBBLE * np.abs(offset.real) * np.sqrt(short[i] + short[j])
     # Most are not in line, which is seen first.
     fits = (np.abs(offset.imag) < ASIDE + noise) & (offset.real > 0.1 * (length[i] + length[j]))
     i, j, distance, aside = i[fits], j[fits], offset.real[fits], np.abs(offset.imag[fits])

@@ -6,6 +6,7 @@ stretches along it. The arc that they form is the bend: one number, the sagitta.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -97,7 +98,7 @@ class _Paths:
         """From points (P, 2) and the edge (P,) of each."""
         order = np.argsort(label, kind="stable")
         points = points[order]
-        label = np.unique(label[order], return_inverse=True)[1]
+        label = np.cumsum(np.diff(label[order], prepend=-1) > 0) - 1
         count = np.bincount(label)
         first = _first(label)
         centre = np.add.reduceat(points, first) / count[:, None]
@@ -108,11 +109,16 @@ class _Paths:
         cos, sin = axis[label].T
         return cls(label, x * cos + y * sin, y * cos - x * sin, centre, axis)
 
-    @property
+    @cached_property
+    def first(self) -> Indices:
+        """(J,) the first point of each."""
+        return _first(self.label)
+
+    @cached_property
     def ends(self) -> tuple[Array, Array]:
         """(J,) where they begin and end, along the axis."""
-        first = _first(self.label)
-        return np.minimum.reduceat(self.along, first), np.maximum.reduceat(self.along, first)
+        along, first = self.along, self.first
+        return np.minimum.reduceat(along, first), np.maximum.reduceat(along, first)
 
     def some(self, kept: npt.NDArray[np.bool_]) -> _Paths:
         """Of some points (P,)."""
@@ -144,7 +150,7 @@ class _Paths:
         """(4, J) what the first powers (7, P) must be multiplied by to give how far points are
         aside."""
         weighted = np.concatenate([powers * kept, powers[:4] * (kept * self.aside)])
-        sums = np.add.reduceat(weighted, _first(self.label), 1).T
+        sums = np.add.reduceat(weighted, self.first, 1).T
         normal = sums[:, np.add.outer(np.arange(4), np.arange(4))] + 1e-6 * np.eye(4)
         return np.asarray(np.linalg.solve(normal, sums[:, 7:, None])[..., 0].T)
 

@@ -9,8 +9,9 @@ from dataclasses import replace
 import numpy as np
 
 from geocalib.lines.evidence import support
-from geocalib.lines.minimise import Problem, Scene, View, levelled, minimise
+from geocalib.lines.minimise import Problem, Scene, View, levelled
 from geocalib.lines.search import MOST, Landscape, peaks
+from geocalib.lines.together import Descent, Search
 from geocalib.lines.unknowns import Array, Guess, Layout
 from geocalib.records import dataclass
 
@@ -57,12 +58,10 @@ class Modes:
         return np.asarray(np.einsum("r,rbi,rbj->bij", self.weights, off, off))
 
 
-def modes_from(problem: Problem, starts: Guess) -> Modes:
+def modes_from(problem: Problem, starts: Guess) -> Search[Modes]:
     """Where a few iterations lead."""
     few = replace(problem, bundle=problem.bundle.longest(MOST))
-    view = few.view(starts)
-    for width, iterations in ROUNDS:
-        view = minimise(few, view, width, iterations)
+    view = yield Descent(few, starts, ROUNDS)
     cost = few.scene(view, ROUNDS[-1][0]).cost
     order = cost.argsort(kind="stable")
     weights = np.exp(-0.5 / CAUTION * (cost[order] - cost.min()))
@@ -103,10 +102,10 @@ def _start(problem: Problem, landscapes: list[Landscape], focals: Sequence[int])
     return replace(guess, headings=levelled(headings, layout.images(guess).gravity))
 
 
-def supported_minimum(problem: Problem, modes: Modes) -> tuple[Problem, View, Modes]:
+def supported_minimum(problem: Problem, modes: Modes) -> Search[tuple[Problem, View, Modes]]:
     """With the directions that the data support, which may be none, the minimum near the best of
     several modes, and the modes of what is left."""
-    view = _minimum(problem, modes.best)
+    view = yield Descent(problem, modes.best, LAST_ROUNDS)
     for _ in range(2):
         found = support_of(problem.scene(view, WAYWARDNESS))
         active = problem.active & (found >= LEAST_SUPPORT)
@@ -117,33 +116,26 @@ def supported_minimum(problem: Problem, modes: Modes) -> tuple[Problem, View, Mo
             break
         if not active[:, 1:].any():
             problem, guesses = problem.upright(), guesses.upright()
-        view, modes = afresh(problem, guesses)
+        view, modes = yield from afresh(problem, guesses)
     return problem, view, modes
 
 
-def afresh(problem: Problem, guesses: Guess) -> tuple[View, Modes]:
+def afresh(problem: Problem, guesses: Guess) -> Search[tuple[View, Modes]]:
     """The minimum, and the modes, of a world that has fewer directions than the one of guesses.
 
     What told the focal length may be gone: so a descent starts where the prior is, as well.
     """
     mean = problem.prior.mean
     headings = levelled(guesses.headings[:1], problem.layout.images(mean).gravity)
-    modes = modes_from(problem, Guess.concatenate([guesses, replace(mean, headings=headings)]))
-    return _minimum(problem, modes.best), modes
+    starts = Guess.concatenate([guesses, replace(mean, headings=headings)])
+    modes = yield from modes_from(problem, starts)
+    view = yield Descent(problem, modes.best, LAST_ROUNDS)
+    return view, modes
 
 
-def _minimum(problem: Problem, guess: Guess) -> View:
-    """With all segments."""
-    view = problem.view(guess)
-    for width, iterations in LAST_ROUNDS:
-        view = minimise(problem, view, width, iterations)
-    return view
-
-
-def settled(problem: Problem, guess: Guess) -> View:
+def settled(problem: Problem, guess: Guess) -> Search[View]:
     """The minimum near a guess that is nearly there."""
-    width, iterations = LAST_ROUNDS[-1]
-    return minimise(problem, problem.view(guess), width, iterations)
+    return (yield Descent(problem, guess, LAST_ROUNDS[-1:]))
 
 
 def support_of(scene: Scene) -> Array:

@@ -74,8 +74,9 @@ def _detect(grey: npt.NDArray[Any]) -> Ends:
     if seam < 2 * OVERLAP:
         return _detect_alone(grey)
     parts = np.split(grey, [seam + OVERLAP], axis)[0], np.split(grey, [seam - OVERLAP], axis)[1]
-    with ThreadPoolExecutor(2) as pool:
-        first, second = pool.map(_detect_alone, map(np.ascontiguousarray, parts))
+    with ThreadPoolExecutor(1) as pool:
+        later = pool.submit(_detect_alone, np.ascontiguousarray(parts[1]))
+        first, second = _detect_alone(np.ascontiguousarray(parts[0])), later.result()
     second[..., 1 - axis] += seam - OVERLAP
     return joined(first, second, float(seam), 1 - axis)
 

@@ -51,12 +51,13 @@ def steepest(slopes: Array) -> tuple[Array, npt.NDArray[np.bool_]]:
     middle = np.arange(slopes.shape[1]) - 0.5 * (slopes.shape[1] - 1)
     near = slopes * np.exp(-0.5 * (middle / NEAR) ** 2)
     top = near[:, 1:-1].argmax(1) + 1
-    around = np.take_along_axis(slopes, top[:, None] + np.arange(-1, 2), 1)
-    before, at, after = np.log(around.clip(min=DARKEST)).T
+    place = top + np.arange(0, slopes.size, slopes.shape[1])
+    around = slopes.ravel()[place + np.array([-1, 0, 1])[:, None]]
+    rises = (around[0] > 0) & (around[1] > FAINTEST) & (around[2] > 0)
+    before, at, after = np.log(np.maximum(around, DARKEST))
     bend = 2 * at - before - after
-    shift = 0.5 * (after - before) / bend.clip(min=DARKEST)
-    there = (around > 0).all(1) & (around[:, 1] > FAINTEST) & (bend > 0) & (np.abs(shift) <= 1)
-    return middle[top] + shift, there
+    shift = 0.5 * (after - before) / np.maximum(bend, DARKEST)
+    return middle[top] + shift, rises & (bend > 0) & (np.abs(shift) <= 1)
 
 
 def along_their_edges(grey: npt.NDArray[Any], ends: Array) -> Array:

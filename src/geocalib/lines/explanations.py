@@ -19,6 +19,7 @@ from geocalib.lines.descent import CAUTION, REPEATS, WAYWARDNESS, Modes, afresh,
 from geocalib.lines.minimise import Problem, Scene, View
 from geocalib.lines.prior import Prior
 from geocalib.lines.system import Arrow
+from geocalib.lines.together import Search
 from geocalib.lines.unknowns import Array, Layout
 from geocalib.lines.worlds import THIRD, unlocked, with_extra
 from geocalib.records import dataclass
@@ -61,7 +62,9 @@ class Explanation:
     """Against the network alone."""
 
 
-def explanations(problem: Problem, view: View, modes: Modes, network: Prior) -> list[Explanation]:
+def explanations(
+    problem: Problem, view: View, modes: Modes, network: Prior
+) -> Search[list[Explanation]]:
     """Worlds that segments may show, given the minimum of the one with right angles.
 
     network: what they should agree with.
@@ -79,7 +82,7 @@ def explanations(problem: Problem, view: View, modes: Modes, network: Prior) -> 
         turned = unlocked(problem, view)
     if turned is not None:
         free, start = turned
-        end = free.scene(settled(free, start), WAYWARDNESS)
+        end = free.scene((yield from settled(free, start)), WAYWARDNESS)
         loose = _judged(Verdict.TURNED, free, end, modes, network)
         if square:
             odds = crossed.log_odds - TURNED + PER_GAIN * _gain(problem, scene, free, end)
@@ -87,7 +90,7 @@ def explanations(problem: Problem, view: View, modes: Modes, network: Prior) -> 
         found.append(loose)
     if problem.active[:, 0].any():
         upright = problem.upright()
-        view, modes = afresh(upright, view.guess.upright())
+        view, modes = yield from afresh(upright, view.guess.upright())
         scene = upright.scene(view, WAYWARDNESS)
         found.append(_judged(Verdict.UPRIGHT, upright, scene, modes, network))
     return found

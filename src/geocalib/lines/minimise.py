@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from geocalib.geometry.fields import Free
 from geocalib.geometry.tensors import map_tensors
@@ -22,7 +23,9 @@ from geocalib.lines.system import Arrow, assembled, damped, reduced
 from geocalib.lines.unknowns import Array, Flags, Guess, Images, Layout, cross, times, unit
 from geocalib.records import dataclass
 
-Rows = TypeVar("Rows", Guess, "Evaluation", Pull, Arrow)
+Held = TypeVar("Held", Guess, "Evaluation", Pull, Arrow, Noise, Bundle, Prior)
+"""Arrays that begin with R."""
+Rows = npt.NDArray[np.intp]
 Normal = tuple[Array, Array]
 """Hessian (R, B, P, P) and gradient (R, B, P)."""
 
@@ -37,7 +40,8 @@ SETTLED = 2e-4
 
 @dataclass(frozen=True)
 class Problem:
-    """B images with segments, and what is believed of them."""
+    """B images with segments, and what is believed of them. Rows of guesses may have a problem of
+    their own each (``geocalib.lines.together``): then its arrays begin with R."""
 
     bundle: Bundle
     active: Flags
@@ -50,6 +54,25 @@ class Problem:
         """The images and their segments, as seen from guesses."""
         return View(guess, self.layout, self.bundle)
 
+    def rows(self, kept: Flags) -> Problem:
+        """For some rows (R,) of guesses."""
+        if self.active.ndim == 2:  # The same for all of them.
+            return self
+        layout = self.layout
+        return replace(
+            self,
+            bundle=_some(kept, self.bundle),
+            active=self.active[kept],
+            layout=replace(
+                layout,
+                size=layout.size[kept],
+                aspect=layout.aspect[kept],
+                low=layout.low[kept],
+                high=layout.high[kept],
+            ),
+            prior=_some(kept, self.prior),
+        )
+
     def upright(self) -> Problem:
         """With the vertical alone, for guesses without headings."""
         return replace(self, active=self.active[:, :1])
@@ -57,7 +80,7 @@ class Problem:
     def noise(self, sight: Sight, waywardness: float) -> Noise:
         """Of the segments that are seen so."""
         bundle = self.bundle
-        usable = self.active[:, :, None] & sight.valid & (bundle.length > 0)[:, None]
+        usable = self.active[..., None] & sight.valid & (bundle.length > 0)[..., None, :]
         return noise_model(bundle.length, sight.nearness, bundle.noise, usable, waywardness)
 
     def scene(self, view: View, waywardness: float) -> Scene:
@@ -165,10 +188,11 @@ class Step:
 def turned(headings: Array, before: Array, after: Array, turn: Array) -> Array:
     """Headings (..., Y, 3) level under gravity before (..., 3), carried to gravity after and turned
     by (..., Y) radians."""
+    if not headings.shape[-2]:
+        return headings
     before, after = before[..., None, :], after[..., None, :]
-    share = (headings * after).sum(-1, keepdims=True)
-    share = share / (1 + (before * after).sum(-1, keepdims=True))
-    level = headings - share * (before + after)
+    share = np.vecdot(headings, after) / (1 + np.vecdot(before, after))
+    level = headings - share[..., None] * (before + after)
     side = cross(after, level)
     return unit(np.cos(turn)[..., None] * level + np.sin(turn)[..., None] * side)
 
@@ -176,22 +200,22 @@ def turned(headings: Array, before: Array, after: Array, turn: Array) -> Array:
 def levelled(headings: Array, gravity: Array) -> Array:
     """Headings (..., Y, 3) made level under gravity (..., 3)."""
     gravity = gravity[..., None, :]
-    return unit(headings - (headings * gravity).sum(-1, keepdims=True) * gravity)
+    return unit(headings - np.vecdot(headings, gravity)[..., None] * gravity)
 
 
 def minimise(problem: Problem, view: View, waywardness: float, iterations: int) -> View:
     """The best guesses near first ones, under noise as it is seen from there."""
+    whole, ends = problem, list[tuple[Rows, Guess]]()
     scene = problem.scene(view, waywardness)
-    at, cost = problem.evaluate(scene), scene.cost
-    damping = np.full_like(cost, DAMPING_START)
-    done = np.zeros(len(view.guess), np.bool_)
+    at, noise, cost = problem.evaluate(scene), scene.noise, scene.cost
+    rows, damping = np.arange(len(cost)), np.full_like(cost, DAMPING_START)
     for left in reversed(range(iterations)):
         step = _step(problem.layout, at, damping)
         longest = step.longest()
         moved = problem.moved(view.guess, at.gravity, step.shortened(longest))
-        trial = problem.under(moved, scene.noise)
-        better = (trial.cost <= cost) & ~done
-        done = done | (better & (longest < SETTLED)) | (damping >= DAMPING_RANGE[1])
+        trial = problem.under(moved, noise)
+        better = trial.cost <= cost
+        done = (better & (longest < SETTLED)) | (damping >= DAMPING_RANGE[1])
         if better.all():
             view = moved
         elif better.any():
@@ -199,11 +223,21 @@ def minimise(problem: Problem, view: View, waywardness: float, iterations: int) 
         if done.all() or not left:
             break
         damping = np.where(better, damping / DAMPING_FACTOR, damping * DAMPING_FACTOR)
-        damping = damping.clip(*DAMPING_RANGE)
+        damping = np.minimum(np.maximum(damping, DAMPING_RANGE[0]), DAMPING_RANGE[1])
         if better.any():
             at = _chosen(better, problem.evaluate(trial), at)
             cost = np.where(better, trial.cost, cost)
-    return view
+        if done.any():
+            # Those that have settled are left behind.
+            ends.append((rows[done], view.guess[done]))
+            on = ~done
+            rows, cost, damping = rows[on], cost[on], damping[on]
+            problem, at, noise = problem.rows(on), _some(on, at), _some(on, noise)
+            view = problem.view(view.guess[on])
+    if not ends:
+        return view
+    order, guesses = zip(*ends, (rows, view.guess), strict=True)
+    return whole.view(Guess.concatenate(guesses)[np.concatenate(order).argsort()])
 
 
 def _step(layout: Layout, at: Evaluation, damping: Array) -> Step:
@@ -223,7 +257,7 @@ def _step(layout: Layout, at: Evaluation, damping: Array) -> Step:
     return Step(time, camera, turns.after(step))
 
 
-def _chosen(better: Flags, new: Rows, old: Rows) -> Rows:
+def _chosen(better: Flags, new: Held, old: Held) -> Held:
     """The new one in the rows (R,) where it is better."""
     if better.all():
         return new
@@ -236,3 +270,12 @@ def _chosen(better: Flags, new: Rows, old: Rows) -> Rows:
         return _chosen(better, a, b)
 
     return map_tensors(choose, new, old)
+
+
+def _some(kept: Flags, held: Held) -> Held:
+    """Some rows (R,)."""
+
+    def keep(value: Any) -> Any:
+        return value[kept] if isinstance(value, np.ndarray) else _some(kept, value)
+
+    return map_tensors(keep, held)

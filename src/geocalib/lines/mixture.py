@@ -43,11 +43,15 @@ def noise_model(
     direction; waywardness: radians in the picture by which lines miss their direction."""
     # Opposite noise of the ends turns a segment; common noise shifts it, which turns the
     # direction to a near vanishing point.
-    turn = 2 / (length * length).clip(min=1e-6)
-    variance = pixels[:, None, None] ** 2 * (turn[:, None] + 0.5 * nearness * nearness)
-    information = 1 / (variance + waywardness**2)
-    share = (1 - CLUTTER) / usable.any(-1).sum(-1)[..., None, None].clip(min=1)
-    ratio = usable * share * np.sqrt(0.5 * math.pi * information)
+    turn = 2 / np.maximum(length * length, 1e-6)
+    variance = 0.5 * nearness * nearness
+    variance += turn[..., None, :]
+    variance *= pixels[..., None, None] ** 2
+    variance += waywardness**2
+    information = 1 / variance
+    share = (1 - CLUTTER) / np.maximum(usable.any(-1).sum(-1)[..., None, None], 1)
+    ratio = np.sqrt(0.5 * math.pi * information)
+    ratio *= usable * share
     return Noise(information, ratio, np.asarray(usable.any(-2)))
 
 
@@ -68,11 +72,15 @@ def densities(residual: Array, noise: Noise) -> Array:
     exponent *= -0.5
     # Processors take many times as long for numbers that are nearly 0.
     np.maximum(exponent, LEAST_EXPONENT, out=exponent)
-    return np.asarray(noise.ratio * np.exp(exponent, out=exponent))
+    np.exp(exponent, out=exponent)
+    exponent *= noise.ratio
+    return np.asarray(exponent)
 
 
 def weigh(residual: Array, noise: Noise) -> Weighing:
     """The mixture's verdict on residuals (..., K, N)."""
     each = densities(residual, noise)
-    every = each.sum(-2) + CLUTTER
-    return Weighing(np.log(every), each / every[..., None, :])
+    every = each.sum(-2)
+    every += CLUTTER
+    each /= every[..., None, :]
+    return Weighing(np.log(every), each)

@@ -118,7 +118,7 @@ class Prior:
 
     def _slope(self, guess: Guess, layout: Layout, shrunk: Array) -> Array:
         """(R, Q, Q) how that changes with the intrinsics."""
-        rows, cameras, own = len(guess), len(layout.size), layout.intrinsics
+        rows, cameras, own = len(guess), layout.cameras, layout.intrinsics
         blocks = np.zeros((rows, cameras, own, own))
         blocks[:] = np.eye(own)
         for at, i in enumerate(layout.free.distortion, start=int(layout.free.focal)):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 
@@ -28,6 +29,7 @@ from geocalib.lines.plumb import firm, loose, straightened
 from geocalib.lines.prior import Prior, network_prior, sobered
 from geocalib.lines.search import survey
 from geocalib.lines.straightness import bendable, pinhole_again
+from geocalib.lines.together import Search, alone, together
 from geocalib.lines.unknowns import Array, Guess, Layout
 from geocalib.result.calibration import Calibration
 from geocalib.result.lines import CLUTTER, Lines, Traces, Verdict
@@ -58,27 +60,26 @@ def refine(
     of each by others than the network. Every answer says in ``lines`` what became of them.
     """
     coupling = couple(len(calibrations), groups, rig)
-    answers = list(calibrations)
+    order, searches = list[int](), list[Search[list[Calibration]]]()
     for component in range(coupling.components):
         part, images, _, _ = coupling.select(np.arange(coupling.components) == component)
         rows = images.tolist()
         own = [0.0 if told is None else told[i] for i in rows]
-        refined = _refined([answers[i] for i in rows], [segments[i] for i in rows], part, own)
-        for row, answer in zip(rows, refined, strict=True):
-            answers[row] = answer
-    return answers
+        photos = [calibrations[i] for i in rows], [segments[i] for i in rows]
+        searches.append(_refined(*photos, part, own))
+        order += rows
+    answers = dict(zip(order, chain.from_iterable(together(searches)), strict=True))
+    return [answers[row] for row in range(len(calibrations))]
 
 
 def refined_from(calibration: Calibration, segments: Segments, starts: Guess) -> Calibration | None:
     """The calibration of one image refined from given starts, without a network to agree with; None
     if the lines tell nothing."""
-    alone = couple(1, None, None)
-    told = straightened([bendable(calibration)], [segments.curves], alone)
-    problem = _problem(told, [segments], alone)
+    single = couple(1, None, None)
+    told = straightened([bendable(calibration)], [segments.curves], single)
+    problem = _problem(told, [segments], single)
     bent = np.repeat(problem.prior.mean.distortion, len(starts), 0)
-    modes = modes_from(problem, replace(starts, distortion=bent))
-    problem, view, modes = supported_minimum(problem, modes)
-    found = explanations(problem, view, modes, problem.prior)
+    found = alone(_explained(problem, replace(starts, distortion=bent)))
     if not found or found[0].support < LEAST_TOGETHER:
         return None
     shares = probabilities(found)
@@ -91,7 +92,7 @@ def _refined(
     segments: list[Segments],
     coupling: Coupling,
     sure: Sequence[float],
-) -> list[Calibration]:
+) -> Search[list[Calibration]]:
     """Of images that form one component."""
     curves = [part.curves for part in segments]
     if not {ALONG_PITCH, LOG_F} & set(calibrations[0].parameters):
@@ -107,14 +108,28 @@ def _refined(
         survey(*own, problem.bundle[i : i + 1], REPEATS)
         for i, own in enumerate(_priors_alone(problem, firmly))
     ]
-    modes = modes_from(problem, starts_of(problem, landscapes))
-    problem, view, modes = supported_minimum(problem, modes)
-    honest = replace(problem, prior=network_prior(believed, coupling)[0])
+    starts = starts_of(problem, landscapes)
+    honest = network_prior(believed, coupling)[0]
     open_to = network_prior([loose(each) for each in believed], coupling)[0]
-    found = explanations(honest, view, modes, open_to)
+    found = yield from _explained(problem, starts, honest, open_to)
     if not found:
         return _left_alone(calibrations, told, segments, Verdict.NO_DIRECTION)
     return _weighed(calibrations, told, segments, found, probabilities(found))
+
+
+def _explained(
+    problem: Problem, starts: Guess, honest: Prior | None = None, network: Prior | None = None
+) -> Search[list[Explanation]]:
+    """What the segments of a problem may show.
+
+    honest: its prior, where that of the descents is firmer than it should be; network: what answers
+    should agree with. Else its prior is both.
+    """
+    modes = yield from modes_from(problem, starts)
+    problem, view, modes = yield from supported_minimum(problem, modes)
+    honest = honest or problem.prior
+    found = explanations(replace(problem, prior=honest), view, modes, network or honest)
+    return (yield from found)
 
 
 def _problem(
@@ -123,15 +138,18 @@ def _problem(
     """With the vertical and two headings at a right angle."""
     prior, layout = network_prior(calibrations, coupling)
     crossed = np.ones((len(calibrations), 3), np.bool_)
-    return Problem(Bundle.create(segments), crossed, layout, prior, REPEATS)
+    bundle = Bundle.create(segments)
+    # An image by itself may be looked at beside others.
+    bundle = bundle.rounded() if len(bundle) == 1 else bundle
+    return Problem(bundle, crossed, layout, prior, REPEATS)
 
 
 def _priors_alone(problem: Problem, calibrations: list[Calibration]) -> list[tuple[Prior, Layout]]:
     """Of every image by itself."""
     if len(calibrations) == 1 and problem.layout.rotation is None:
         return [(problem.prior, problem.layout)]
-    alone = couple(1, None, None)
-    return [network_prior([calibration], alone) for calibration in calibrations]
+    single = couple(1, None, None)
+    return [network_prior([calibration], single) for calibration in calibrations]
 
 
 def _left_alone(

@@ -60,9 +60,11 @@ class Optics:
         focal, sides = images.focal[..., None], bundle.sides
         off = bundle.middle - images.c[..., None]
         m = off / focal
-        s = (m * m).sum(-2)
+        x, y = m[..., 0, :], m[..., 1, :]
+        s = x * x + y * y
         jet, q = _depth(images, s)
-        reach = (sides * off[..., None, :, :]).sum(-2)
+        reach = sides[..., 0, :] * off[..., None, 0, :]
+        reach += sides[..., 1, :] * off[..., None, 1, :]
         vectors = np.empty((*reach.shape[:-1], 3, reach.shape[-1]))
         vectors[..., 2, :] = reach
         flat = vectors[..., :2, :]
@@ -75,9 +77,11 @@ class Optics:
         """At unit directions (..., K, 3)."""
         seen = directions[..., None, :, :] @ self.vectors
         across, along = seen[..., 0, :, :], seen[..., 1, :, :]
-        length = np.sqrt(np.maximum(across * across + along * along, NOTHING))
+        squared = across * across
+        squared += along * along
+        length = np.sqrt(np.maximum(squared, NOTHING, out=squared), out=squared)
         # That of an undirected line.
-        residual = np.copysign(1.0, along) * across / length
+        residual = across / np.copysign(length, along)
         return Sight(residual, length, seen, directions, self)
 
 
@@ -136,12 +140,14 @@ class Sight:
         scale = np.abs(along) / (self.length * self.length * self.length)
         one, other = along * scale, across * scale
         vectors = self.optics.vectors
-        turn = one[..., None, :] * vectors[..., 0, None, :, :]
+        every = np.empty((*one.shape[:-1], 3 + free.intrinsics, one.shape[-1]))
+        turn = every[..., :3, :]
+        np.multiply(one[..., None, :], vectors[..., 0, None, :, :], out=turn)
         turn -= other[..., None, :] * vectors[..., 1, None, :, :]
-        if not free.intrinsics:
-            return turn
-        bent = self._bent(one, other, turn[..., 2, :], free)
-        return np.concatenate([turn, *(each[..., None, :] for each in bent)], -2)
+        if free.intrinsics:
+            for i, bent in enumerate(self._bent(one, other, turn[..., 2, :], free), start=3):
+                every[..., i, :] = bent
+        return every
 
     def _bent(self, one: Array, other: Array, reach: Array, free: Free) -> Iterator[Array]:
         """(..., K, N) each: derivatives in the free ones of log f, distortion and principal point.
@@ -152,16 +158,20 @@ class Sight:
         """
         optics, jet, aside = self.optics, self.optics.jet, self.aside
         focal, sides = optics.focal, optics.sides
-        s, q, slope, curve = map(_for_all, (optics.s, optics.q, jet.d_s, jet.d_ss))
+        s, q, slope = map(_for_all, (optics.s, optics.q, jet.d_s))
         # -dq/ds.
-        stiff = slope + 2 * s * curve
+        curve, stiff = np.zeros(1), slope
+        if jet.d_ss is not None:
+            curve = _for_all(jet.d_ss)
+            stiff = slope + 2 * s * curve
         flat = (self.directions[..., :2] * focal[..., None, :])[..., None, :, :] @ sides
         flat = one * flat[..., 0, :, :] - other * flat[..., 1, :, :]
+        bulk = aside * reach
         if free.focal:
-            yield 2 * stiff * aside * reach - (q + 2 * s * stiff) * flat
+            yield 2 * stiff * bulk - (q + 2 * s * stiff) * flat
         for i in free.distortion:
             d_slope = _for_all(jet.d_ks[i])
-            yield -2 * d_slope * aside * reach - (_for_all(jet.d_k[i]) - 2 * s * d_slope) * flat
+            yield -2 * d_slope * bulk - (_for_all(jet.d_k[i]) - 2 * s * d_slope) * flat
         if free.principal_point:
             for axis in (0, 1):
                 side = sides[..., axis, None, :]
@@ -187,7 +197,8 @@ def directions_of(gravity: Array, headings: Array) -> Array:
     every = np.empty((*gravity.shape[:-1], 1 + 2 * headings.shape[-2], 3))
     every[..., 0, :] = gravity
     every[..., 1::2, :] = headings
-    every[..., 2::2, :] = cross(gravity[..., None, :], headings)
+    if headings.shape[-2]:
+        every[..., 2::2, :] = cross(gravity[..., None, :], headings)
     return every
 
 
@@ -201,7 +212,8 @@ def moves_of(directions: Array, basis: Array, intrinsics: int) -> Array:
     moves = np.zeros((*directions.shape[:-1], 3 + intrinsics, shared + headings))
     moves[..., 0, :3, :a] = basis
     moves[..., 1:, :3, :a] = -gravity[..., None] * (level @ basis)[..., None, :]
-    moves[..., 3:, a:shared] = np.eye(intrinsics)
+    for i in range(intrinsics):
+        moves[..., 3 + i, a + i] = 1
     for y in range(headings):
         at = 2 * y + 1
         moves[..., at, :3, shared + y] = directions[..., at + 1, :]

@@ -107,7 +107,7 @@ def reduced(
     # A heading that no segment follows stays where it is.
     own = damped(hessian[..., shared:, shared:], factor[:, None])
     right = np.concatenate([hessian[..., shared:, :shared], -gradient[..., shared:, None]], -1)
-    both = np.linalg.solve(own, right)
+    both = right / own if own.shape[-1] == 1 else np.linalg.solve(own, right)
     slope, first = both[..., :-1], both[..., -1]
     across = hessian[..., :shared, shared:]
     return (

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache, cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -50,7 +51,7 @@ class Guess:
         """(R, T, 3, 2) tangent directions of gravity."""
         return np.asarray(tangent_basis(self.gravity))
 
-    def __getitem__(self, index: slice | list[int] | npt.NDArray[np.int64]) -> Guess:
+    def __getitem__(self, index: slice | list[int] | npt.NDArray[Any]) -> Guess:
         """Some of them."""
         return map_tensors(lambda value: value[index], self)
 
@@ -87,7 +88,8 @@ class Images:
 
 @dataclass(frozen=True)
 class Layout:
-    """Which unknowns B images have, and how far these may go."""
+    """Which unknowns B images have, and how far these may go. What belongs to cameras may differ
+    from guess to guess: then it begins with R."""
 
     model: CameraModel
     free: Free
@@ -124,6 +126,11 @@ class Layout:
     def tangents(self) -> int:
         """Free directions of each gravity."""
         return 2 * int(self.free.gravity)
+
+    @property
+    def cameras(self) -> int:
+        """C."""
+        return self.size.shape[-2]
 
     @property
     def intrinsics(self) -> int:
@@ -228,20 +235,27 @@ def level_frame(gravity: Array) -> Array:
     return np.stack([right, gravity, cross(right, gravity)], -2)
 
 
+CROSS = np.zeros((3, 9))
+"""What vectors are multiplied by to give the matrices, row by row, that multiply by them."""
+CROSS[2, 1], CROSS[1, 2], CROSS[2, 3], CROSS[0, 5], CROSS[1, 6], CROSS[0, 7] = -1, 1, 1, -1, -1, 1
+
+
 def cross(a: Array, b: Array) -> Array:
     """(..., 3) of vectors (..., 3)."""
-    product = np.empty(np.broadcast_shapes(a.shape, b.shape))
-    for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
-        product[..., i] = a[..., j] * b[..., k] - a[..., k] * b[..., j]
-    return product
+    # As products of matrices: three times fewer operations.
+    turn = (a @ CROSS).reshape(*a.shape, 3)
+    return times(turn, b)
 
 
 def unit(vector: Array) -> Array:
     """Of length 1."""
-    return np.asarray(vector / np.sqrt((vector * vector).sum(-1, keepdims=True)))
+    return np.asarray(vector / np.sqrt(np.vecdot(vector, vector))[..., None])
 
 
+@cache
 def compass(count: int) -> Array:
     """(count, 3) headings over half a turn, in a level frame."""
     angle = np.pi / count * np.arange(count)
-    return np.stack([np.cos(angle), np.zeros(count), np.sin(angle)], -1)
+    found = np.stack([np.cos(angle), np.zeros(count), np.sin(angle)], -1)
+    found.flags.writeable = False
+    return found

@@ -1,0 +1,77 @@
+"""Photos side by side: nothing that is found depends on who is searched for beside it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from problems import Street, street
+from streets import camera_of, gravity_of, headings_of, prior_of, segments_along
+
+from geocalib.lines.descent import LAST_ROUNDS, modes_from
+from geocalib.lines.refine import refine
+from geocalib.lines.together import ABREAST, Descent, alone, side_by_side, together
+from geocalib.lines.unknowns import Guess
+
+
+def places() -> list[Street]:
+    every = [street(log_f_off=0.3), street(degrees=(30.0,), each=100), street(each=40, noise=1.0)]
+    return [
+        replace(p, problem=replace(p.problem, bundle=p.problem.bundle.rounded())) for p in every
+    ]
+
+
+def equal(one: Guess, other: Guess) -> bool:
+    return all(
+        np.array_equal(getattr(one, name), getattr(other, name))
+        for name in ("gravity", "log_f", "distortion", "c", "headings")
+    )
+
+
+def test_searches_end_where_each_ends_alone() -> None:
+    every = places()
+    found = together([modes_from(place.problem, place.truth) for place in every])
+    for place, modes in zip(every, found, strict=True):
+        assert equal(modes.guesses, alone(modes_from(place.problem, place.truth)).guesses)
+
+
+def test_rows_of_one_problem_see_what_each_problem_sees() -> None:
+    every = places()
+    rows = [1, 2, 3]
+    guesses = [
+        Guess.concatenate([place.truth] * count) for place, count in zip(every, rows, strict=True)
+    ]
+    problem = side_by_side([place.problem for place in every], rows)
+    scene = problem.scene(problem.view(Guess.concatenate(guesses)), 0.01)
+    apart = [
+        place.problem.scene(place.problem.view(guess), 0.01).cost
+        for place, guess in zip(every, guesses, strict=True)
+    ]
+    assert np.array_equal(scene.cost, np.concatenate(apart))
+
+
+def test_descents_of_one_kind_have_as_many_segments_and_directions() -> None:
+    place = places()[0]
+    first = Descent(place.problem, place.truth, LAST_ROUNDS)
+    upright = Descent(place.problem.upright(), place.truth.upright(), LAST_ROUNDS)
+    few = replace(first, problem=replace(place.problem, bundle=place.problem.bundle.longest(140)))
+    assert first.kind == replace(first, guess=place.truth[[0, 0]]).kind
+    assert len({each.kind for each in (first, upright, few)}) == 3
+    assert sorted([upright, first, few], key=lambda each: each.turn) == [few, first, upright]
+
+
+def test_more_photos_than_go_abreast_get_the_answers_that_each_gets_alone() -> None:
+    """To the last bit, whatever their lenses and however many segments they have."""
+    priors, segments = [], []
+    for number in range(ABREAST + 2):
+        gravity = gravity_of(2.0 * number - 8, 3.0 * number - 12)
+        camera = camera_of("simple_radial" if number % 3 == 2 else "pinhole")
+        directions = np.concatenate([gravity[None], headings_of(gravity, [20.0, 110.0])])
+        each, clutter = 10 + 14 * number, 150 * (number % 2)
+        segments.append(segments_along(camera, directions[: 1 + number % 3], each, clutter, 0.5))
+        priors.append(prior_of(camera, gravity, log_f_off=0.05 * number))
+    for i, answer in enumerate(refine(priors, segments)):
+        (single,) = refine([priors[i]], [segments[i]])
+        assert np.array_equal(answer.gravity, single.gravity)
+        assert np.array_equal(answer.camera.f, single.camera.f)
+        assert np.array_equal(answer.covariance, single.covariance)
