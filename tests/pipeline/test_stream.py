@@ -78,6 +78,16 @@ class TestStream:
                 assert isinstance(one, Calibration)
                 assert one.camera.model is here.camera.model
 
+    def test_photos_of_other_sizes_change_no_bit(self, calibrator: Calibrator) -> None:
+        photos = [np.asarray(picture(128 + i % 2 * 16, 96, seed=i)) for i in range(12)]
+        together = calibrator.calibrate(photos, lines="off")
+        for photo, beside in zip(photos, together, strict=True):
+            alone = calibrator.calibrate(photo, lines="off")
+            assert isinstance(alone, Calibration)
+            assert isinstance(beside, Calibration)
+            np.testing.assert_array_equal(beside.gravity, alone.gravity)
+            np.testing.assert_array_equal(beside.covariance, alone.covariance)
+
     def test_stages_apart_give_the_same(
         self, calibrator: Calibrator, sources: list[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:

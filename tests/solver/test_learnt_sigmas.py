@@ -62,6 +62,14 @@ def test_each_photo_has_factors_of_its_own_and_keeps_its_correlations() -> None:
     np.testing.assert_array_equal(changed.gravity, fit.gravity)
 
 
+def test_factors_do_not_depend_on_other_photos() -> None:
+    random = np.random.default_rng(4)
+    one = LearntSigmas(np.full(6, -9.0), np.full(6, 9.0), *random.normal(size=(2, 7)))
+    values = random.normal(size=(32, 6))
+    alone = np.concatenate([one.factors(row[None]) for row in values])
+    np.testing.assert_array_equal(one.factors(values), alone)
+
+
 def _correlation(covariance: np.ndarray) -> np.ndarray:
     sigma = np.sqrt(np.diag(covariance))
     return np.asarray(covariance / sigma / sigma[:, None])

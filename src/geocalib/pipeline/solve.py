@@ -45,6 +45,11 @@ class Task:
     """What is to be said of every answer."""
     keep_fields: KeepFields = False
 
+    @property
+    def coupled(self) -> bool:
+        """Whether some images share a camera or a rig."""
+        return self.rig is not None or len(set(self.camera.tolist())) < len(self.camera)
+
     def __getitem__(self, index: Sequence[int]) -> Task:
         """A part of it."""
         rows = list(index)
@@ -90,7 +95,7 @@ def _solve_seen(task: Task, sights: Sequence[Seen]) -> list[Outcome]:
         files,
         cameras,
         [(*task.warnings, *sight.notes) for sight in sights],
-        together=task.rig is not None or len(set(cameras)) < len(cameras),
+        together=task.coupled,
     )
 
 
@@ -149,6 +154,17 @@ def _kept(sight: Seen, keep_fields: KeepFields) -> Fields | None:
 
 def _fit(task: Task, sights: Sequence[Seen], given: Given) -> FitResult:
     """Cameras, in pixels of the fields, and gravity, with calibrated sigmas."""
+    if task.coupled:
+        return _fit_together(task, sights, given)
+    # Beside larger fields the last bits of an answer would be others.
+    runs = groupby(range(len(sights)), lambda row: sights[row].fields.size)
+    sizes = [list(rows) for _, rows in runs]
+    return FitResult.concatenate(
+        [_fit_together(task[rows], [sights[row] for row in rows], given[rows]) for rows in sizes]
+    )
+
+
+def _fit_together(task: Task, sights: Sequence[Seen], given: Given) -> FitResult:
     fields = [sight.fields for sight in sights]
     sizes = [sight.file.size for sight in sights]
     mapping = Mapping.create([sight.view for sight in sights], [part.size for part in fields])
@@ -184,8 +200,7 @@ def _fit(task: Task, sights: Sequence[Seen], given: Given) -> FitResult:
 
 def _alone(task: Task, given: Given) -> bool:
     """Whether every image has unknowns of its own, of which nobody tells anything."""
-    known = (task.rig, given.focal, given.gravity)
-    return len(set(task.camera.tolist())) == len(task.camera) and all(k is None for k in known)
+    return not task.coupled and given.focal is None and given.gravity is None
 
 
 def _check_sizes(files: Sequence[File], cameras: Sequence[int], given: Given, rig: bool) -> None:

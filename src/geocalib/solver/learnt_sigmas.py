@@ -57,7 +57,9 @@ class LearntSigmas:
         """(B, 2) of gravity and log f, given traits (B, 6)."""
         seen = np.clip(values, self.low, self.high)
         lines = np.stack([self.gravity, self.focal], 1)
-        return np.maximum(np.exp(lines[0] + seen @ lines[1:]), LEAST_FACTOR)
+        # No matrix product: its last bits depend on how many rows there are.
+        raised = lines[0] + (seen[:, :, None] * lines[1:]).sum(1)
+        return np.maximum(np.exp(raised), LEAST_FACTOR)
 
     def to_dict(self) -> dict[str, list[float]]:
         """Plain lists by name."""

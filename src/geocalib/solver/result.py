@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+
+import numpy as np
 
 from geocalib.arrays import Array, as_array, degrees, to_numpy
 from geocalib.cameras.camera import Camera
@@ -37,6 +40,30 @@ class FitResult:
 
     def __len__(self) -> int:
         return len(self.gravity)
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[FitResult]) -> FitResult:
+        """Of fits, in NumPy, with the same model and free parameters."""
+        if len(parts) == 1:
+            return parts[0]
+        cameras = [part.camera for part in parts]
+        return replace(
+            parts[0],
+            camera=replace(
+                cameras[0],
+                f=np.concatenate([camera.f for camera in cameras]),
+                c=np.concatenate([camera.c for camera in cameras]),
+                distortion=np.concatenate([camera.distortion for camera in cameras]),
+                size=np.concatenate([camera.size for camera in cameras]),
+                aspect=np.concatenate([camera.aspect for camera in cameras]),
+            ),
+            gravity=np.concatenate([part.gravity for part in parts]),
+            covariance=np.concatenate([part.covariance for part in parts]),
+            status=[status for part in parts for status in part.status],
+            cost=np.concatenate([part.cost for part in parts]),
+            confidence_scale=np.concatenate([part.confidence_scale for part in parts]),
+            iterations=np.concatenate([part.iterations for part in parts]),
+        )
 
     def in_numpy(self) -> FitResult:
         """The same in NumPy, wherever it was found."""
