@@ -128,7 +128,7 @@ class TestEval:
         table = Path("site/benchmarks/tables/town-methods.md").read_text()
         assert table.startswith("| method")
         assert table in page
-        assert "| s / photo |" in table
+        assert "| CPU s / photo |" in table
         overview = Path("site/benchmarks/tables/methods.md").read_text()
         assert "| lines alone  | 0.00 / 0.00 / 2.00 " in overview
         assert overview in index

@@ -311,7 +311,7 @@ def _methods_study(asked: _Asked, name: str, samples: Sequence[Sample], plan: Pl
         tuple(rows.items()),
         kinds=kinds,
         quoted=quoted(name),
-        beside={"s / photo": seconds},
+        beside={"CPU s / photo": seconds},
         notes=notes,
     )
 

@@ -77,7 +77,8 @@ class Report:
     a point on average, and these for the answer k1 = 0 (k1_of_none, ...). Infinite: no answer;
     NaN: no truth."""
     seconds: float | None = None
-    """Per photograph that was asked about; None where all answers were known already."""
+    """Of processor time, per photograph that was asked about; None where all answers were known
+    already."""
 
     @classmethod
     def create(

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from time import perf_counter
+from time import process_time
 from typing import Literal, Protocol, TypeVar, Unpack
 
 import numpy as np
@@ -124,9 +124,9 @@ def evaluate(
         journal.forget(names)
     with nullcontext() if journal is None else journal.appending(names) as keep:
         for chunk in _parts(todo, size):
-            started = perf_counter()
+            started = process_time()
             answers = _ask(calibrator, chunk, camera_model, setting)
-            spent += perf_counter() - started
+            spent += process_time() - started
             for sample, outcome in zip(chunk, answers, strict=True):
                 found[str(sample.image)] = outcome
                 if keep is not None and isinstance(outcome, Calibration):
