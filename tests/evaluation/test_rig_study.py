@@ -142,6 +142,12 @@ def test_curves() -> None:
     assert {len(axes.lines) for axes in (vfov, gravity)} == {4}
 
 
+def test_there_is_no_curve_of_what_is_not_known() -> None:
+    samples = [sample(f"{i}.png", roll_deg=None, pitch_deg=None) for i in range(2)]
+    (vfov,) = draw_curves(joint_study("photos", samples, [1, 2], better_together)).axes
+    assert vfov.get_ylabel().startswith("vFoV")
+
+
 def test_files_of_curves(tmp_path: Path) -> None:
     samples = [sample(f"{i}.png") for i in range(2)]
     curves = joint_study("town", samples, [1, 2], better_together)

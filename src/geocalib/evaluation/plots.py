@@ -87,13 +87,16 @@ def save_curves(studies: Iterable[Study], name: str, folder: Path) -> dict[str, 
 
 
 def draw_curves(study: Study) -> Figure:
-    """Median errors of field of view and gravity against the number of images; ours, which come
-    first, in colours."""
+    """Median errors of field of view and gravity, as far as these are known, against the number of
+    images; ours, which come first, in colours."""
     from matplotlib.ticker import LogLocator, NullLocator
 
-    figure = _figure(11, 4.2)
+    every = [report for reports in study.curves.values() for report in reports.values()]
+    kinds = [kind for kind in ("vfov", "gravity") if any(len(r.known(kind)) for r in every)]
+    figure = _figure(4 + 3.5 * len(kinds), 4.2)
     styles = ((BLUE, "-"), (BLUE, "--"), (ORANGE, "-"), (ORANGE, "--"))
-    for axes, kind in zip(figure.subplots(1, 2), ("vfov", "gravity"), strict=True):
+    panels = figure.subplots(1, len(kinds), squeeze=False)[0]
+    for axes, kind in zip(panels, kinds, strict=True):
         for i, (label, reports) in enumerate(study.curves.items()):
             errors = [r.summary().get(f"{kind}_median", np.nan) for r in reports.values()]
             colour, line = styles[i] if i < len(styles) else (f"{0.3 + 0.05 * i:.2f}", ":")
