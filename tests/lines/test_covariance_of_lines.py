@@ -31,8 +31,8 @@ def test_more_segments_are_surer_and_repeats_less_so() -> None:
     sigmas = []
     for place, repeats in ((few, 4.0), (many, 4.0), (many, 16.0)):
         problem = replace(place.problem, repeats=repeats)
-        view = alone(settled(problem, place.truth))
-        sigmas.append(np.sqrt(np.diagonal(covariance(problem, problem.scene(view, WIDTH))[0])))
+        end = alone(settled(problem, place.truth))
+        sigmas.append(np.sqrt(np.diagonal(covariance(problem, end)[0])))
     # The focal length is as unsure as the principal point, however many there are.
     assert sigmas[1][0] < 0.7 * sigmas[0][0]
     assert (sigmas[1] < sigmas[2]).all()
@@ -53,19 +53,19 @@ def test_a_centre_that_is_off_moves_the_answer_by_its_sigma(
     """What one sigma of the principal point adds is how far the minimum moves with it."""
     place = street("simple_radial", each=150, clutter=0, noise=0.1)
     problem = place.problem
-    end = alone(settled(problem, alone(settled(problem, place.truth)).guess))
-    with_centre = covariance(problem, problem.scene(end, WIDTH))[0]
+    end = alone(settled(problem, alone(settled(problem, place.truth)).view.guess))
+    with_centre = covariance(problem, end)[0]
     monkeypatch.setattr(module, "CENTRE", 0.0)
-    added = with_centre - covariance(problem, problem.scene(end, WIDTH))[0]
+    added = with_centre - covariance(problem, end)[0]
     shift = CENTRE * problem.layout.size.max()
     moved = []
     for axis in (0, 1):
-        c = end.guess.c.copy()
+        c = end.view.guess.c.copy()
         c[..., axis] += shift
         there = replace(
             problem, prior=replace(problem.prior, mean=replace(problem.prior.mean, c=c))
         )
-        start = replace(end.guess, c=c)
-        other = alone(settled(there, alone(settled(there, start)).guess)).guess
-        moved.append(float(other.log_f[0, 0] - end.guess.log_f[0, 0]))
+        start = replace(end.view.guess, c=c)
+        other = alone(settled(there, alone(settled(there, start)).view.guess)).view.guess
+        moved.append(float(other.log_f[0, 0] - end.view.guess.log_f[0, 0]))
     assert math.sqrt(added[2, 2]) == pytest.approx(math.hypot(*moved), rel=0.3)

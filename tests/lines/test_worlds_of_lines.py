@@ -27,7 +27,7 @@ def test_unlocked_headings_begin_where_the_crossed_ones_are() -> None:
 def test_unlocked_headings_find_an_angle_that_is_not_right() -> None:
     place = street(degrees=(30.0, 113.0), log_f_off=0.0)
     problem, guess = unlocked(place.problem, place.problem.view(place.truth))
-    end = alone(settled(problem, guess)).guess
+    end = alone(settled(problem, guess)).view.guess
     first, second = end.headings[0, 0]
     angle = math.degrees(math.acos(abs(float(first @ second))))
     assert angle == pytest.approx(83.0, abs=1.5)

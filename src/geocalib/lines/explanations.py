@@ -15,8 +15,8 @@ from dataclasses import replace
 import numpy as np
 
 from geocalib.lines.covariance import covariance, information
-from geocalib.lines.descent import CAUTION, REPEATS, WAYWARDNESS, Modes, afresh, settled, support_of
-from geocalib.lines.minimise import Problem, Scene, View
+from geocalib.lines.descent import CAUTION, REPEATS, Modes, afresh, settled, support_of
+from geocalib.lines.minimise import Problem, Scene
 from geocalib.lines.prior import Prior
 from geocalib.lines.system import Arrow
 from geocalib.lines.together import Search
@@ -63,15 +63,16 @@ class Explanation:
 
 
 def explanations(
-    problem: Problem, view: View, modes: Modes, network: Prior
+    problem: Problem, scene: Scene, modes: Modes, network: Prior
 ) -> Search[list[Explanation]]:
-    """Worlds that segments may show, given the minimum of the one with right angles.
+    """Worlds that segments may show, given the minimum of the one with right angles, which may have
+    been found with a firmer prior.
 
     network: what they should agree with.
     """
     if not problem.active.any():
         return []
-    scene = problem.scene(view, WAYWARDNESS)
+    scene = problem.costs(scene.view, scene.noise, scene.weighing)
     crossed = _judged(Verdict.CROSSED, problem, scene, modes, network)
     found = [crossed]
     if not problem.active[:, 1:].any():
@@ -79,10 +80,10 @@ def explanations(
     turned = with_extra(problem, scene, support_of(scene))
     square = bool(problem.active[:, 1:].all(1).any())
     if turned is None and square:
-        turned = unlocked(problem, view)
+        turned = unlocked(problem, scene.view)
     if turned is not None:
         free, start = turned
-        end = free.scene((yield from settled(free, start)), WAYWARDNESS)
+        end = yield from settled(free, start)
         loose = _judged(Verdict.TURNED, free, end, modes, network)
         if square:
             odds = crossed.log_odds - TURNED + PER_GAIN * _gain(problem, scene, free, end)
@@ -90,8 +91,7 @@ def explanations(
         found.append(loose)
     if problem.active[:, 0].any():
         upright = problem.upright()
-        view, modes = yield from afresh(upright, view.guess.upright())
-        scene = upright.scene(view, WAYWARDNESS)
+        scene, modes = yield from afresh(upright, scene.view.guess.upright())
         found.append(_judged(Verdict.UPRIGHT, upright, scene, modes, network))
     return found
 

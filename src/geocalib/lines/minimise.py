@@ -6,7 +6,7 @@ The cost is twice the prior's and the segments' negative log likelihood, the lat
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import is_dataclass, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -23,8 +23,8 @@ from geocalib.lines.system import Arrow, assembled, damped, reduced
 from geocalib.lines.unknowns import Array, Flags, Guess, Images, Layout, cross, times, unit
 from geocalib.records import dataclass
 
-Held = TypeVar("Held", Guess, "Evaluation", Pull, Arrow, Noise, Bundle, Prior)
-"""Arrays that begin with R."""
+Held = TypeVar("Held")
+"""A record whose arrays begin with R."""
 Rows = npt.NDArray[np.intp]
 Normal = tuple[Array, Array]
 """Hessian (R, B, P, P) and gradient (R, B, P)."""
@@ -89,7 +89,10 @@ class Problem:
 
     def under(self, view: View, noise: Noise) -> Scene:
         """A view under noise as it was seen from somewhere."""
-        weighing = weigh(view.sight.residual, noise)
+        return self.costs(view, noise, weigh(view.sight.residual, noise))
+
+    def costs(self, view: View, noise: Noise, weighing: Weighing) -> Scene:
+        """A view that has been weighed."""
         forces = self.prior.forces(view.guess, self.layout)
         segments = -2 / self.repeats * (weighing.gain * noise.there).sum((-1, -2))
         return Scene(view, noise, weighing, forces, segments + forces.cost)
@@ -142,6 +145,12 @@ class View:
         directions = directions_of(self.images.gravity, self.guess.headings)
         return look(self.images, self.bundle, directions)
 
+    def rows(self, index: slice, problem: Problem) -> View:
+        """Some of the guesses, which belong to a problem of their own, and what was found out."""
+        view = problem.view(self.guess[index])
+        view.__dict__.update(images=_some(index, self.images), sight=_some(index, self.sight))
+        return view
+
 
 @dataclass(frozen=True)
 class Scene:
@@ -153,6 +162,16 @@ class Scene:
     forces: Forces
     cost: Array
     """(R,) with that of the prior."""
+
+    def rows(self, index: slice, problem: Problem) -> Scene:
+        """Some of the guesses, which belong to a problem of their own."""
+        return Scene(
+            self.view.rows(index, problem),
+            _some(index, self.noise),
+            _some(index, self.weighing),
+            _some(index, self.forces),
+            self.cost[index],
+        )
 
 
 @dataclass(frozen=True)
@@ -272,10 +291,15 @@ def _chosen(better: Flags, new: Held, old: Held) -> Held:
     return map_tensors(choose, new, old)
 
 
-def _some(kept: Flags, held: Held) -> Held:
+def _some(kept: Flags | slice, held: Held) -> Held:
     """Some rows (R,)."""
 
     def keep(value: Any) -> Any:
-        return value[kept] if isinstance(value, np.ndarray) else _some(kept, value)
+        match value:
+            case np.ndarray():
+                return value[kept]
+            case tuple():
+                return tuple(map(keep, value))
+        return _some(kept, value) if is_dataclass(value) else value
 
     return map_tensors(keep, held)

@@ -126,9 +126,9 @@ def _explained(
     should agree with. Else its prior is both.
     """
     modes = yield from modes_from(problem, starts)
-    problem, view, modes = yield from supported_minimum(problem, modes)
+    problem, end, modes = yield from supported_minimum(problem, modes)
     honest = honest or problem.prior
-    found = explanations(replace(problem, prior=honest), view, modes, network or honest)
+    found = explanations(replace(problem, prior=honest), end, modes, network or honest)
     return (yield from found)
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from geocalib.arrays import Array
 from geocalib.geometry.tensors import map_tensors
-from geocalib.lines.minimise import Problem, View, minimise
+from geocalib.lines.minimise import Problem, Scene, minimise
 from geocalib.lines.prior import Prior
 from geocalib.lines.unknowns import Guess
 from geocalib.records import dataclass
@@ -60,8 +60,8 @@ class Descent:
         return -self.problem.active.shape[-1], self.problem.bundle.length.shape[-1]
 
 
-Search = Generator[Descent, View, Result]
-"""Asks for descents, and is sent what is seen where each ended."""
+Search = Generator[Descent, Scene, Result]
+"""Asks for descents, and is sent what is seen where each ended, under the last width."""
 
 
 def together(searches: Sequence[Search[Result]]) -> list[Result]:
@@ -82,12 +82,12 @@ def _abreast(searches: Sequence[Search[Result]]) -> list[Result]:
     found: dict[int, Result] = {}
     asked: dict[int, Descent] = {}
 
-    def go_on(number: int, view: View | None) -> None:
+    def go_on(number: int, end: Scene | None) -> None:
         try:
             # The first thing that a generator is sent is nothing.
-            asked[number] = searches[number].send(view)  # type: ignore[arg-type]
-        except StopIteration as end:
-            found[number] = end.value
+            asked[number] = searches[number].send(end)  # type: ignore[arg-type]
+        except StopIteration as last:
+            found[number] = last.value
 
     for number in range(len(searches)):
         go_on(number, None)
@@ -97,12 +97,12 @@ def _abreast(searches: Sequence[Search[Result]]) -> list[Result]:
             kinds[descent.kind].append(number)
         chosen = min(kinds.values(), key=lambda numbers: asked[numbers[0]].turn)
         ends = _descended([asked.pop(number) for number in chosen])
-        for number, view in zip(chosen, ends, strict=True):
-            go_on(number, view)
+        for number, end in zip(chosen, ends, strict=True):
+            go_on(number, end)
     return [found[number] for number in range(len(searches))]
 
 
-def _descended(descents: Sequence[Descent]) -> list[View]:
+def _descended(descents: Sequence[Descent]) -> list[Scene]:
     """Where descents of one kind end."""
     first = descents[0]
     if len(descents) == 1:
@@ -110,19 +110,19 @@ def _descended(descents: Sequence[Descent]) -> list[View]:
     rows = [len(descent.guess) for descent in descents]
     guess = Guess.concatenate([descent.guess for descent in descents])
     problem = side_by_side([descent.problem for descent in descents], rows)
-    end = _end(replace(first, problem=problem, guess=guess)).guess
+    end = _end(replace(first, problem=problem, guess=guess))
     limits = pairwise(np.cumsum([0, *rows]).tolist())
     return [
-        descent.problem.view(end[slice(*own)])
+        end.rows(slice(*own), descent.problem)
         for descent, own in zip(descents, limits, strict=True)
     ]
 
 
-def _end(descent: Descent) -> View:
-    view = descent.problem.view(descent.guess)
+def _end(descent: Descent) -> Scene:
+    problem, view = descent.problem, descent.problem.view(descent.guess)
     for width, iterations in descent.rounds:
-        view = minimise(descent.problem, view, width, iterations)
-    return view
+        view = minimise(problem, view, width, iterations)
+    return problem.scene(view, descent.rounds[-1][0])
 
 
 def side_by_side(problems: Sequence[Problem], rows: Sequence[int]) -> Problem:
