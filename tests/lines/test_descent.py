@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from problems import REPEATS, heading, street
+from problems import heading, street
 
 from geocalib.lines.descent import (
     LEAST_SUPPORT,
@@ -25,7 +25,7 @@ from geocalib.lines.together import alone
 def test_the_best_of_several_starts_ends_at_the_truth() -> None:
     place = street(log_f_off=0.3)
     problem = place.problem
-    scape = survey(problem.prior, problem.layout, problem.bundle, REPEATS)
+    scape = alone(survey(problem))
     modes = alone(modes_from(problem, starts_of(problem, [scape])))
     assert modes.weights.sum() == pytest.approx(1)
     assert modes.weights[0] == modes.weights.max()
@@ -41,7 +41,7 @@ def test_a_heading_that_no_segment_follows_is_dropped() -> None:
     modes = alone(modes_from(place.problem, place.truth))
     problem, end, _ = alone(supported_minimum(place.problem, modes))
     assert problem.active.tolist() == [[True, True, False]]
-    support = support_of(end)
+    support = support_of(end)[0]
     assert (support[problem.active] >= LEAST_SUPPORT).all()
 
 

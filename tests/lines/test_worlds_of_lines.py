@@ -36,7 +36,7 @@ def test_unlocked_headings_find_an_angle_that_is_not_right() -> None:
 def test_a_third_heading_is_found() -> None:
     place = street(degrees=(30.0, 120.0, 75.0), each=100)
     scene = place.problem.scene(place.problem.view(place.truth), WIDTH)
-    found = with_extra(place.problem, scene, support_of(scene))
+    found = with_extra(place.problem, scene, support_of(scene)[0])
     assert found is not None
     problem, guess = found
     assert problem.active[0, THIRD]
@@ -47,4 +47,4 @@ def test_a_third_heading_is_found() -> None:
 def test_right_angles_alone_have_no_third_heading() -> None:
     place = street(each=100)
     scene = place.problem.scene(place.problem.view(place.truth), WIDTH)
-    assert with_extra(place.problem, scene, support_of(scene)) is None
+    assert with_extra(place.problem, scene, support_of(scene)[0]) is None

@@ -107,7 +107,7 @@ def supported_minimum(problem: Problem, modes: Modes) -> Search[tuple[Problem, S
     several modes, and the modes of what is left."""
     end = yield Descent(problem, modes.best, LAST_ROUNDS)
     for _ in range(2):
-        found = support_of(end)
+        found = support_of(end)[0]
         active = problem.active & (found >= LEAST_SUPPORT)
         if (active == problem.active).all():
             break
@@ -139,5 +139,5 @@ def settled(problem: Problem, guess: Guess) -> Search[Scene]:
 
 
 def support_of(scene: Scene) -> Array:
-    """(B, K) of each direction, by one guess."""
-    return np.asarray(support(scene.view.sight.residual, scene.noise, REPEATS)[0])
+    """(R, B, K) of each direction."""
+    return support(scene.view.sight.residual, scene.noise, REPEATS)

@@ -6,6 +6,8 @@ The cost is twice the prior's and the segments' negative log likelihood, the lat
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from dataclasses import is_dataclass, replace
 from functools import cached_property
 from typing import Any, TypeVar
@@ -19,7 +21,7 @@ from geocalib.lines.bundle import Bundle
 from geocalib.lines.mixture import Noise, Weighing, noise_model, weigh
 from geocalib.lines.prior import Forces, Prior, Pull
 from geocalib.lines.residuals import Sight, directions_of, look, moves_of
-from geocalib.lines.system import Arrow, assembled, damped, reduced
+from geocalib.lines.system import assembled, damped, reduced
 from geocalib.lines.unknowns import Array, Flags, Guess, Images, Layout, cross, times, unit
 from geocalib.records import dataclass
 
@@ -173,6 +175,21 @@ class Scene:
             self.cost[index],
         )
 
+    @classmethod
+    def concatenate(cls, scenes: Sequence[Scene], problem: Problem) -> Scene:
+        """Those of several problems as one of a problem that they are rows of."""
+        views = [scene.view for scene in scenes]
+        view = problem.view(Guess.concatenate([view.guess for view in views]))
+        images, sight = [view.images for view in views], [view.sight for view in views]
+        view.__dict__.update(images=_joined(*images), sight=_joined(*sight))
+        return cls(
+            view,
+            _joined(*(scene.noise for scene in scenes)),
+            _joined(*(scene.weighing for scene in scenes)),
+            _joined(*(scene.forces for scene in scenes)),
+            np.concatenate([scene.cost for scene in scenes]),
+        )
+
 
 @dataclass(frozen=True)
 class Evaluation:
@@ -303,3 +320,17 @@ def _some(kept: Flags | slice, held: Held) -> Held:
         return _some(kept, value) if is_dataclass(value) else value
 
     return map_tensors(keep, held)
+
+
+def _joined(*parts: Held) -> Held:
+    """Rows of several records, one after the other."""
+
+    def join(*values: Any) -> Any:
+        match values[0]:
+            case np.ndarray():
+                return np.concatenate(values)
+            case tuple():
+                return tuple(itertools.starmap(join, zip(*values, strict=True)))
+        return _joined(*values) if is_dataclass(values[0]) else values[0]
+
+    return map_tensors(join, *parts)

@@ -20,6 +20,7 @@ import numpy as np
 from geocalib.arrays import diagonal, double, min_rows, tiny
 from geocalib.geometry.fields import ALONG_PITCH, CX, LOG_F, Free
 from geocalib.geometry.gravity import tangent_basis
+from geocalib.geometry.tensors import map_tensors
 from geocalib.lines.system import Arrow
 from geocalib.lines.unknowns import Array, Guess, Layout, powers, times
 from geocalib.records import dataclass
@@ -53,6 +54,19 @@ class Prior:
     """(T, 3, a) tangent directions at the mean."""
     stiffness: Arrow
     """Inverse covariance of the deviations."""
+
+    @classmethod
+    def stack(cls, priors: Sequence[Prior], rows: Sequence[int]) -> Prior:
+        """One for guesses of which so many rows belong to each prior."""
+
+        def repeated(*column: Array) -> Array:
+            return np.repeat(np.concatenate(column), rows, 0)
+
+        return cls(
+            map_tensors(repeated, *(prior.mean for prior in priors)),
+            np.repeat(np.stack([prior.basis for prior in priors]), rows, 0),
+            map_tensors(repeated, *(prior.stiffness for prior in priors)),
+        )
 
     def distance(self, guess: Guess, layout: Layout) -> Array:
         """(R,) how far guesses are from the mean, in sigmas."""

@@ -20,7 +20,6 @@ from geocalib.lines.descent import (
     REPEATS,
     modes_from,
     starts_of,
-    support_of,
     supported_minimum,
 )
 from geocalib.lines.explanations import Explanation, explanations, probabilities
@@ -30,7 +29,7 @@ from geocalib.lines.prior import Prior, network_prior, sobered
 from geocalib.lines.search import survey
 from geocalib.lines.straightness import bendable, pinhole_again
 from geocalib.lines.together import Search, alone, together
-from geocalib.lines.unknowns import Array, Guess, Layout
+from geocalib.lines.unknowns import Array, Guess
 from geocalib.result.calibration import Calibration
 from geocalib.result.lines import CLUTTER, Lines, Traces, Verdict
 from geocalib.solver.coupling import Coupling, Rig, couple
@@ -104,10 +103,9 @@ def _refined(
     believed = list(map(sobered, told, sure))
     firmly = [firm(each) for each in believed] if any(map(len, curves)) else believed
     problem = _problem(firmly, segments, coupling)
-    landscapes = [
-        survey(*own, problem.bundle[i : i + 1], REPEATS)
-        for i, own in enumerate(_priors_alone(problem, firmly))
-    ]
+    landscapes = []
+    for each in _alone(problem, firmly):
+        landscapes.append((yield from survey(each)))
     starts = starts_of(problem, landscapes)
     honest = network_prior(believed, coupling)[0]
     open_to = network_prior([loose(each) for each in believed], coupling)[0]
@@ -144,12 +142,16 @@ def _problem(
     return Problem(bundle, crossed, layout, prior, REPEATS)
 
 
-def _priors_alone(problem: Problem, calibrations: list[Calibration]) -> list[tuple[Prior, Layout]]:
-    """Of every image by itself."""
+def _alone(problem: Problem, calibrations: list[Calibration]) -> list[Problem]:
+    """Every image by itself."""
     if len(calibrations) == 1 and problem.layout.rotation is None:
-        return [(problem.prior, problem.layout)]
-    single = couple(1, None, None)
-    return [network_prior([calibration], single) for calibration in calibrations]
+        return [problem]
+    single, parts = couple(1, None, None), []
+    for i, calibration in enumerate(calibrations):
+        prior, layout = network_prior([calibration], single)
+        own, active = problem.bundle[i : i + 1], problem.active[i : i + 1]
+        parts.append(Problem(own, active, layout, prior, problem.repeats))
+    return parts
 
 
 def _left_alone(
@@ -256,7 +258,6 @@ def _traces(explanation: Explanation, segments: list[Segments]) -> list[Traces]:
     """Which segments of each image follow which direction."""
     problem, scene = explanation.problem, explanation.scene
     sight, shares = scene.view.sight, scene.weighing.share[0]
-    gains = support_of(scene)
     traces = []
     for i, part in enumerate(segments):
         kept = np.flatnonzero(problem.active[i])
@@ -265,6 +266,6 @@ def _traces(explanation: Explanation, segments: list[Segments]) -> list[Traces]:
             continue
         share = shares[i, kept, : len(part)]
         kind = np.where(share.max(0) > 0.5, share.argmax(0), CLUTTER)
-        parts = kind, sight.directions[0, i, kept], kept == 0, gains[i, kept]
+        parts = kind, sight.directions[0, i, kept], kept == 0, explanation.gains[i, kept]
         traces.append(Traces(part, *parts))
     return traces
