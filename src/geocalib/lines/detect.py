@@ -13,6 +13,7 @@ from geocalib.imaging.read import Photo
 from geocalib.lines.curves import trace
 from geocalib.lines.edges import along_their_edges, profiles
 from geocalib.lines.opencv import opencv
+from geocalib.pipeline.threads import threads
 
 Ends = npt.NDArray[np.float64]
 """(N, 2, 2) pixels: both ends, x and y."""
@@ -74,9 +75,14 @@ def _detect(grey: npt.NDArray[Any]) -> Ends:
     if seam < 2 * OVERLAP:
         return _detect_alone(grey)
     parts = np.split(grey, [seam + OVERLAP], axis)[0], np.split(grey, [seam - OVERLAP], axis)[1]
-    with ThreadPoolExecutor(1) as pool:
-        later = pool.submit(_detect_alone, np.ascontiguousarray(parts[1]))
-        first, second = _detect_alone(np.ascontiguousarray(parts[0])), later.result()
+    one, other = map(np.ascontiguousarray, parts)
+    if threads() > 1:
+        with ThreadPoolExecutor(1) as pool:
+            later = pool.submit(_detect_alone, other)
+            first, second = _detect_alone(one), later.result()
+    else:
+        # A thread would have to ask for its memory afresh.
+        first, second = _detect_alone(one), _detect_alone(other)
     second[..., 1 - axis] += seam - OVERLAP
     return joined(first, second, float(seam), 1 - axis)
 

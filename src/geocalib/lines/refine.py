@@ -25,11 +25,11 @@ from geocalib.lines.descent import (
 from geocalib.lines.explanations import Explanation, explanations, probabilities
 from geocalib.lines.minimise import Problem
 from geocalib.lines.plumb import firm, loose, straightened
-from geocalib.lines.prior import Prior, network_prior, sobered
+from geocalib.lines.prior import Prior, network_prior, network_priors, sobered
 from geocalib.lines.search import survey
 from geocalib.lines.straightness import bendable, pinhole_again
 from geocalib.lines.together import Search, alone, together
-from geocalib.lines.unknowns import Array, Guess
+from geocalib.lines.unknowns import Array, Guess, Layout
 from geocalib.result.calibration import Calibration
 from geocalib.result.lines import CLUTTER, Lines, Traces, Verdict
 from geocalib.solver.coupling import Coupling, Rig, couple
@@ -76,7 +76,7 @@ def refined_from(calibration: Calibration, segments: Segments, starts: Guess) ->
     if the lines tell nothing."""
     single = couple(1, None, None)
     told = straightened([bendable(calibration)], [segments.curves], single)
-    problem = _problem(told, [segments], single)
+    problem = _problem(*network_prior(told, single), [segments])
     bent = np.repeat(problem.prior.mean.distortion, len(starts), 0)
     found = alone(_explained(problem, replace(starts, distortion=bent)))
     if not found or found[0].support < LEAST_TOGETHER:
@@ -102,13 +102,14 @@ def _refined(
         return _left_alone(calibrations, told, segments, Verdict.TOO_FEW)
     believed = list(map(sobered, told, sure))
     firmly = [firm(each) for each in believed] if any(map(len, curves)) else believed
-    problem = _problem(firmly, segments, coupling)
+    # As sure of the distortion as descents are, as it should be, and hardly.
+    beliefs = [firmly, believed, [loose(each) for each in believed]]
+    (firmest, honest, open_to), layout = network_priors(beliefs, coupling)
+    problem = _problem(firmest, layout, segments)
     landscapes = []
     for each in _alone(problem, firmly):
         landscapes.append((yield from survey(each)))
     starts = starts_of(problem, landscapes)
-    honest = network_prior(believed, coupling)[0]
-    open_to = network_prior([loose(each) for each in believed], coupling)[0]
     found = yield from _explained(problem, starts, honest, open_to)
     if not found:
         return _left_alone(calibrations, told, segments, Verdict.NO_DIRECTION)
@@ -130,12 +131,9 @@ def _explained(
     return (yield from found)
 
 
-def _problem(
-    calibrations: list[Calibration], segments: list[Segments], coupling: Coupling
-) -> Problem:
+def _problem(prior: Prior, layout: Layout, segments: list[Segments]) -> Problem:
     """With the vertical and two headings at a right angle."""
-    prior, layout = network_prior(calibrations, coupling)
-    crossed = np.ones((len(calibrations), 3), np.bool_)
+    crossed = np.ones((len(segments), 3), np.bool_)
     bundle = Bundle.create(segments)
     # An image by itself may be looked at beside others.
     bundle = bundle.rounded() if len(bundle) == 1 else bundle
