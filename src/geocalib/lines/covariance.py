@@ -97,9 +97,12 @@ def _neglected(problem: Problem, scene: Scene) -> tuple[Normal, list[Array]]:
     others = range(first, first + len(sigmas))
     known = np.array([i for i in range(hessian.shape[-1]) if i not in others])
     pulls = [
-        -hessian[..., known, i] * sigma[..., None] for i, sigma in zip(others, sigmas, strict=True)
+        np.ascontiguousarray(-hessian[..., known, i] * sigma[..., None])
+        for i, sigma in zip(others, sigmas, strict=True)
     ]
-    return (hessian[..., known[:, None], known], gradient[..., known]), pulls
+    # How an indexed array lies in memory depends on its rows, and on that the bits of products.
+    kept = np.ascontiguousarray(hessian[..., known[:, None], known])
+    return (kept, np.ascontiguousarray(gradient[..., known])), pulls
 
 
 def _blocks(layout: Layout, gravities: Array, side: Array, cameras: Array) -> Array:
