@@ -7,11 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from problems import REPEATS, heading, street
+from problems import heading, street
 
 from geocalib.lines.descent import (
     LEAST_SUPPORT,
-    WAYWARDNESS,
     afresh,
     modes_from,
     settled,
@@ -26,13 +25,13 @@ from geocalib.lines.together import alone
 def test_the_best_of_several_starts_ends_at_the_truth() -> None:
     place = street(log_f_off=0.3)
     problem = place.problem
-    scape = survey(problem.prior, problem.layout, problem.bundle, REPEATS)
+    scape = alone(survey(problem))
     modes = alone(modes_from(problem, starts_of(problem, [scape])))
     assert modes.weights.sum() == pytest.approx(1)
     assert modes.weights[0] == modes.weights.max()
-    problem, view, _ = alone(supported_minimum(problem, modes))
+    problem, end, _ = alone(supported_minimum(problem, modes))
     assert problem.active.all()
-    angle, focal = place.off(view.guess)
+    angle, focal = place.off(end.view.guess)
     assert angle < 0.2
     assert focal < 0.02
 
@@ -40,9 +39,9 @@ def test_the_best_of_several_starts_ends_at_the_truth() -> None:
 def test_a_heading_that_no_segment_follows_is_dropped() -> None:
     place = street(degrees=(30.0,), each=100)
     modes = alone(modes_from(place.problem, place.truth))
-    problem, view, _ = alone(supported_minimum(place.problem, modes))
+    problem, end, _ = alone(supported_minimum(place.problem, modes))
     assert problem.active.tolist() == [[True, True, False]]
-    support = support_of(problem.scene(view, WAYWARDNESS))
+    support = support_of(end)[0]
     assert (support[problem.active] >= LEAST_SUPPORT).all()
 
 
@@ -58,20 +57,18 @@ def test_what_nothing_tells_any_more_goes_back_to_the_prior() -> None:
     place = street(log_f_off=0.1)
     upright = replace(place.problem, active=np.array([[True, False, False]]))
     far = replace(place.truth, log_f=place.truth.log_f - 1.5)
-    view, modes = alone(afresh(upright, far))
+    end, modes = alone(afresh(upright, far))
     mean = upright.prior.mean
     assert len(modes.guesses) == 2
-    assert abs(view.guess.log_f - mean.log_f)[0, 0] < 0.3
-    ends = view, alone(settled(upright, far))
-    near, stuck = (upright.scene(end, WAYWARDNESS).cost for end in ends)
-    assert near <= stuck
+    assert abs(end.view.guess.log_f - mean.log_f)[0, 0] < 0.3
+    assert end.cost <= alone(settled(upright, far)).cost
 
 
 def test_a_world_without_headings_is_one_whose_headings_nothing_follows() -> None:
     place = street()
     masked = replace(place.problem, active=np.array([[True, False, False]]))
-    some = alone(settled(masked, place.truth)).guess
-    none = alone(settled(masked.upright(), place.truth.upright())).guess
+    some = alone(settled(masked, place.truth)).view.guess
+    none = alone(settled(masked.upright(), place.truth.upright())).view.guess
     assert np.allclose(none.gravity, some.gravity, atol=1e-12)
     assert np.allclose(none.log_f, some.log_f, atol=1e-10)
 
@@ -89,6 +86,6 @@ def test_spread_is_that_of_the_other_modes() -> None:
 def test_the_turned_heading_settles() -> None:
     place = street()
     off = replace(place.truth, headings=heading(30.4)[None, None, None])
-    end = alone(settled(place.problem, off)).guess
+    end = alone(settled(place.problem, off)).view.guess
     cosine = abs(float(end.headings[0, 0, 0] @ heading(30.0)))
     assert cosine > math.cos(math.radians(0.2))

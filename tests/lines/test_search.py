@@ -10,12 +10,13 @@ from problems import GRAVITY, REPEATS, heading, street
 
 from geocalib.lines.residuals import directions_of, look
 from geocalib.lines.search import COARSE, likelihood_ratios, peaks, survey
+from geocalib.lines.together import alone
 
 
 def test_the_peak_of_the_landscape_is_near_the_truth() -> None:
     place = street(log_f_off=0.25)
     problem = place.problem
-    scape = survey(problem.prior, problem.layout, problem.bundle, REPEATS)
+    scape = alone(survey(problem))
     best = int((scape.crossed.max(1) / REPEATS - scape.penalty).argmax())
     spacing = np.diff(scape.guess.log_f[:, 0])[0]
     assert abs(scape.guess.log_f[best, 0] - place.truth.log_f[0, 0]) < 1.5 * spacing
@@ -28,7 +29,7 @@ def test_verticals_mend_gravity_before_headings_are_tried() -> None:
     """The prior is nearly 2 degrees off."""
     place = street(clutter=0, log_f_off=0.0)
     problem = place.problem
-    scape = survey(problem.prior, problem.layout, problem.bundle, REPEATS)
+    scape = alone(survey(problem))
     middle = len(scape.guess) // 2
     before, _ = place.off(problem.prior.mean)
     after, _ = place.off(scape.guess[[middle]])
@@ -42,7 +43,7 @@ def test_ratios_are_those_of_the_residuals() -> None:
     images = problem.layout.images(truth)
     directions = directions_of(images.gravity, truth.headings)
     sight = look(images, problem.bundle, directions)
-    ratio = likelihood_ratios(images, problem.bundle, directions[0])
+    ratio = likelihood_ratios(sight.optics.vectors, problem.bundle, directions[0])
     pixels, length = problem.bundle.noise[0], problem.bundle.length[0]
     nearness = np.abs(directions[0, ..., 2:]) / sight.length[0, 0]
     variance = pixels**2 * (2 / length**2 + 0.5 * nearness**2) + COARSE**2

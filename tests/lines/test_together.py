@@ -8,7 +8,8 @@ import numpy as np
 from problems import Street, street
 from streets import camera_of, gravity_of, headings_of, prior_of, segments_along
 
-from geocalib.lines.descent import LAST_ROUNDS, modes_from
+from geocalib.lines.descent import LAST_ROUNDS, modes_from, settled
+from geocalib.lines.explanations import Judgement
 from geocalib.lines.refine import refine
 from geocalib.lines.together import ABREAST, Descent, alone, side_by_side, together
 from geocalib.lines.unknowns import Guess
@@ -48,6 +49,20 @@ def test_rows_of_one_problem_see_what_each_problem_sees() -> None:
         for place, guess in zip(every, guesses, strict=True)
     ]
     assert np.array_equal(scene.cost, np.concatenate(apart))
+
+
+def test_guesses_are_judged_together_as_each_alone() -> None:
+    """Those of scenes that were seen apart as well."""
+    every = places()
+    ends = [alone(settled(place.problem, place.truth)) for place in every]
+    asked = [
+        Judgement(place.problem, end, place.problem.prior)
+        for place, end in zip(every, ends, strict=True)
+    ]
+    assert len({each.kind for each in asked}) == 1
+    for each, found in zip(asked, Judgement.answered(asked), strict=True):
+        (single,) = Judgement.answered([each])
+        assert all(np.array_equal(*pair) for pair in zip(found, single, strict=True))
 
 
 def test_descents_of_one_kind_have_as_many_segments_and_directions() -> None:

@@ -27,7 +27,7 @@ def test_unlocked_headings_begin_where_the_crossed_ones_are() -> None:
 def test_unlocked_headings_find_an_angle_that_is_not_right() -> None:
     place = street(degrees=(30.0, 113.0), log_f_off=0.0)
     problem, guess = unlocked(place.problem, place.problem.view(place.truth))
-    end = alone(settled(problem, guess)).guess
+    end = alone(settled(problem, guess)).view.guess
     first, second = end.headings[0, 0]
     angle = math.degrees(math.acos(abs(float(first @ second))))
     assert angle == pytest.approx(83.0, abs=1.5)
@@ -36,7 +36,7 @@ def test_unlocked_headings_find_an_angle_that_is_not_right() -> None:
 def test_a_third_heading_is_found() -> None:
     place = street(degrees=(30.0, 120.0, 75.0), each=100)
     scene = place.problem.scene(place.problem.view(place.truth), WIDTH)
-    found = with_extra(place.problem, scene, support_of(scene))
+    found = with_extra(place.problem, scene, support_of(scene)[0])
     assert found is not None
     problem, guess = found
     assert problem.active[0, THIRD]
@@ -47,4 +47,4 @@ def test_a_third_heading_is_found() -> None:
 def test_right_angles_alone_have_no_third_heading() -> None:
     place = street(each=100)
     scene = place.problem.scene(place.problem.view(place.truth), WIDTH)
-    assert with_extra(place.problem, scene, support_of(scene)) is None
+    assert with_extra(place.problem, scene, support_of(scene)[0]) is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import fields
+from functools import cache
 from typing import TypeVar
 
 from geocalib.arrays import Array
@@ -14,10 +15,16 @@ Held = TypeVar("Held")
 
 def named_tensors(held: object) -> dict[str, Array]:
     """The arrays of a dataclass by their names, in order."""
-    return {field.name: getattr(held, field.name) for field in fields(held)}  # type: ignore[arg-type]
+    return {name: getattr(held, name) for name in _names(type(held))}  # type: ignore[arg-type]  # types are hashable
+
+
+@cache
+def _names(kind: type) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind))
 
 
 def map_tensors(change: Callable[..., Array], first: Held, *others: Held) -> Held:
     """With every array of the first changed, given those of the same name in the others."""
-    every = list(map(named_tensors, (first, *others)))
-    return type(first)(**{name: change(*(one[name] for one in every)) for name in every[0]})
+    every = first, *others
+    names = _names(type(first))  # type: ignore[arg-type]
+    return type(first)(*[change(*[getattr(one, name) for one in every]) for name in names])

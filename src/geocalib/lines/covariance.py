@@ -17,6 +17,7 @@ from geocalib.lines.minimise import Normal, Problem, Scene
 from geocalib.lines.residuals import look
 from geocalib.lines.system import Arrow, assembled, reduced
 from geocalib.lines.unknowns import Array, Layout
+from geocalib.records import dataclass
 
 CENTRE = 0.003
 """One sigma of the principal point, of the image's longer side, where it is held fixed."""
@@ -25,72 +26,92 @@ DISTORTION = 0.03
 taken for pinholes."""
 
 
-def covariance(problem: Problem, scene: Scene) -> Array:
-    """(B, P, P) of each image's gravity, in its own tangent basis, and intrinsics, at one guess."""
+@dataclass(frozen=True)
+class Told:
+    """What lines alone tell around guesses."""
+
+    arrow: Arrow
+    """Their information, the headings eliminated."""
+    pulls: list[tuple[Array, Array]]
+    """(R, T, a) and (R, Q) each: how hard one sigma of what is neglected pulls at the answer."""
+
+    def divided(self, repeats: float) -> Told:
+        """By segments that say as many times less."""
+        arrow, share = self.arrow, 1 / repeats
+        pulls = [(time * share, camera * share) for time, camera in self.pulls]
+        return Told(Arrow(arrow.A * share, arrow.B * share, arrow.C * share), pulls)
+
+
+def told_by_lines(problem: Problem, scene: Scene) -> Told:
+    """That of the segments of a scene."""
+    layout = problem.layout
+    shared = layout.tangents + layout.intrinsics
+    (hessian, gradient), forces = _neglected(problem, scene)
+    lines, gradient, _ = reduced(hessian, gradient, shared)
+    pulls = [assembled(lines, reduced(hessian, force, shared)[1], layout)[1] for force in forces]
+    return Told(assembled(lines, gradient, layout)[0], pulls)
+
+
+def covariance(problem: Problem, scene: Scene, told: Told) -> Array:
+    """(R, B, P, P) of each image's gravity, in its own tangent basis, and intrinsics, at guesses
+    around which lines tell so much."""
     layout, view = problem.layout, scene.view
     a, own = layout.tangents, layout.intrinsics
-    (hessian, gradient), forces = _neglected(problem, scene)
-    lines, gradient, _ = reduced(hessian, gradient, a + own)
     pull = problem.prior.pull(view.guess, layout, scene.forces)
-    rest = (assembled(lines, gradient, layout)[0] + pull.arrow).eliminate()
-    cameras = np.linalg.inv(rest.S)[0]
-    AB = rest.AB[0]
-    gravities = rest.A_inverse[0] + AB @ cameras @ AB.mT
-    blocks = _blocks(layout, gravities, -AB @ cameras, cameras)
-    for force in forces:
-        _, force, _ = reduced(hessian, force, a + own)
-        time, camera = rest.solve(*assembled(lines, force, layout)[1])
-        camera = camera.reshape(len(layout.size), own)
-        moved = np.concatenate([time[0, layout.time], camera[layout.camera]], 1)
-        blocks = blocks + moved[:, :, None] * moved[:, None]
+    rest = (told.arrow + pull.arrow).eliminate()
+    cameras = np.asarray(np.linalg.inv(rest.S), np.float64)
+    AB, inner = rest.AB, cameras[:, None]
+    gravities = rest.A_inverse + AB @ inner @ AB.mT
+    blocks = _blocks(layout, gravities, -AB @ inner, cameras)
+    for force in told.pulls:
+        time, camera = rest.solve(*force)
+        camera = camera.reshape(len(camera), layout.cameras, own)
+        moved = np.concatenate([time[:, layout.time], camera[:, layout.camera]], 2)
+        blocks = blocks + moved[..., :, None] * moved[..., None, :]
     if a:
-        turn = np.tile(np.eye(a + own), (len(blocks), 1, 1))
-        basis = tangent_basis(view.images.gravity[0])
-        turn[:, :a, :a] = basis.mT @ view.images.basis[0]
+        turn = np.tile(np.eye(a + own), (*blocks.shape[:2], 1, 1))
+        turn[..., :a, :a] = tangent_basis(view.images.gravity).mT @ view.images.basis
         blocks = turn @ blocks @ turn.mT
     return np.asarray(0.5 * (blocks + blocks.mT))
 
 
-def information(problem: Problem, scene: Scene) -> Arrow:
-    """What lines alone tell around one guess, the headings eliminated."""
-    layout = problem.layout
-    hessian, gradient = problem.normal(scene)
-    hessian, gradient, _ = reduced(hessian, gradient, layout.tangents + layout.intrinsics)
-    return assembled(hessian, gradient, layout)[0]
-
-
 def _neglected(problem: Problem, scene: Scene) -> tuple[Normal, list[Array]]:
-    """The normal equations, and (1, B, P) each: how hard one sigma of what is neglected pulls at
+    """The normal equations, and (R, B, P) each: how hard one sigma of what is neglected pulls at
     the answer: of the principal point along each axis where it is held, and of distortion where
     the model has none."""
     layout, images, sight = problem.layout, scene.view.images, scene.view.sight
     free, held = layout.free, not layout.free.principal_point
-    size = layout.size[layout.camera]
+    size = layout.size[..., layout.camera, :]
     sigmas = []
     if not layout.model.parameters:
         images = images.bent(get_model("division"))
         sight = look(images, problem.bundle, sight.directions)
         free = replace(free, distortion=(0,))
-        sigmas.append(DISTORTION * (images.focal[0, :, 1] / size[:, 1]) ** 2)
+        sigmas.append(DISTORTION * (images.focal[..., 1] / size[..., 1]) ** 2)
     if held:
         free = replace(free, principal_point=True)
-        sigmas += [CENTRE * size.max(1)] * 2
+        sigmas += [CENTRE * size.max(-1)] * 2
     hessian, gradient = problem.normal(scene, sight, free)
     # What is neglected is among the intrinsics: distortion before the principal point.
     first = layout.tangents + layout.intrinsics - 2 * int(not held)
     others = range(first, first + len(sigmas))
     known = np.array([i for i in range(hessian.shape[-1]) if i not in others])
     pulls = [
-        -hessian[..., known, i] * sigma[:, None] for i, sigma in zip(others, sigmas, strict=True)
+        np.ascontiguousarray(-hessian[..., known, i] * sigma[..., None])
+        for i, sigma in zip(others, sigmas, strict=True)
     ]
-    return (hessian[..., known[:, None], known], gradient[..., known]), pulls
+    # How an indexed array lies in memory depends on its rows, and on that the bits of products.
+    kept = np.ascontiguousarray(hessian[..., known[:, None], known])
+    return (kept, np.ascontiguousarray(gradient[..., known])), pulls
 
 
 def _blocks(layout: Layout, gravities: Array, side: Array, cameras: Array) -> Array:
-    """(B, P, P) from the covariances of gravities (T, a, a), of these with cameras (T, a, Q), and
-    of cameras (Q, Q)."""
-    count, own = len(layout.size), layout.intrinsics
-    split = cameras.reshape(count, own, count, own)[layout.camera, :, layout.camera]
-    sides = side.reshape(*side.shape[:-1], count, own)[layout.time, :, layout.camera]
-    top = np.concatenate([gravities[layout.time], sides], 2)
-    return np.concatenate([top, np.concatenate([np.swapaxes(sides, 1, 2), split], 2)], 1)
+    """(R, B, P, P) from the covariances of gravities (R, T, a, a), of these with cameras
+    (R, T, a, Q), and of cameras (R, Q, Q)."""
+    count, own = layout.cameras, layout.intrinsics
+    # Indices apart put their axis first.
+    split = cameras.reshape(-1, count, own, count, own)[:, layout.camera, :, layout.camera]
+    sides = side.reshape(*side.shape[:-1], count, own)[:, layout.time, :, layout.camera]
+    split, sides = split.swapaxes(0, 1), sides.swapaxes(0, 1)
+    top = np.concatenate([gravities[:, layout.time], sides], -1)
+    return np.concatenate([top, np.concatenate([sides.mT, split], -1)], -2)

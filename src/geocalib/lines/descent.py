@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from geocalib.lines.evidence import support
-from geocalib.lines.minimise import Problem, Scene, View, levelled
+from geocalib.lines.minimise import Problem, Scene, levelled
 from geocalib.lines.search import MOST, Landscape, peaks
 from geocalib.lines.together import Descent, Search
 from geocalib.lines.unknowns import Array, Guess, Layout
@@ -61,11 +61,11 @@ class Modes:
 def modes_from(problem: Problem, starts: Guess) -> Search[Modes]:
     """Where a few iterations lead."""
     few = replace(problem, bundle=problem.bundle.longest(MOST))
-    view = yield Descent(few, starts, ROUNDS)
-    cost = few.scene(view, ROUNDS[-1][0]).cost
+    end = yield Descent(few, starts, ROUNDS)
+    cost = end.cost
     order = cost.argsort(kind="stable")
     weights = np.exp(-0.5 / CAUTION * (cost[order] - cost.min()))
-    return Modes(view.guess[order], weights / weights.sum())
+    return Modes(end.view.guess[order], weights / weights.sum())
 
 
 def starts_of(problem: Problem, landscapes: list[Landscape]) -> Guess:
@@ -102,12 +102,12 @@ def _start(problem: Problem, landscapes: list[Landscape], focals: Sequence[int])
     return replace(guess, headings=levelled(headings, layout.images(guess).gravity))
 
 
-def supported_minimum(problem: Problem, modes: Modes) -> Search[tuple[Problem, View, Modes]]:
+def supported_minimum(problem: Problem, modes: Modes) -> Search[tuple[Problem, Scene, Modes]]:
     """With the directions that the data support, which may be none, the minimum near the best of
     several modes, and the modes of what is left."""
-    view = yield Descent(problem, modes.best, LAST_ROUNDS)
+    end = yield Descent(problem, modes.best, LAST_ROUNDS)
     for _ in range(2):
-        found = support_of(problem.scene(view, WAYWARDNESS))
+        found = support_of(end)[0]
         active = problem.active & (found >= LEAST_SUPPORT)
         if (active == problem.active).all():
             break
@@ -116,11 +116,11 @@ def supported_minimum(problem: Problem, modes: Modes) -> Search[tuple[Problem, V
             break
         if not active[:, 1:].any():
             problem, guesses = problem.upright(), guesses.upright()
-        view, modes = yield from afresh(problem, guesses)
-    return problem, view, modes
+        end, modes = yield from afresh(problem, guesses)
+    return problem, end, modes
 
 
-def afresh(problem: Problem, guesses: Guess) -> Search[tuple[View, Modes]]:
+def afresh(problem: Problem, guesses: Guess) -> Search[tuple[Scene, Modes]]:
     """The minimum, and the modes, of a world that has fewer directions than the one of guesses.
 
     What told the focal length may be gone: so a descent starts where the prior is, as well.
@@ -129,15 +129,15 @@ def afresh(problem: Problem, guesses: Guess) -> Search[tuple[View, Modes]]:
     headings = levelled(guesses.headings[:1], problem.layout.images(mean).gravity)
     starts = Guess.concatenate([guesses, replace(mean, headings=headings)])
     modes = yield from modes_from(problem, starts)
-    view = yield Descent(problem, modes.best, LAST_ROUNDS)
-    return view, modes
+    end = yield Descent(problem, modes.best, LAST_ROUNDS)
+    return end, modes
 
 
-def settled(problem: Problem, guess: Guess) -> Search[View]:
+def settled(problem: Problem, guess: Guess) -> Search[Scene]:
     """The minimum near a guess that is nearly there."""
     return (yield Descent(problem, guess, LAST_ROUNDS[-1:]))
 
 
 def support_of(scene: Scene) -> Array:
-    """(B, K) of each direction, by one guess."""
-    return np.asarray(support(scene.view.sight.residual, scene.noise, REPEATS)[0])
+    """(R, B, K) of each direction."""
+    return support(scene.view.sight.residual, scene.noise, REPEATS)

@@ -44,8 +44,9 @@ SAME_EDGE = 1.0
 """Pixels by which two segments of one edge may miss each other there."""
 
 
-def detect(photo: Photo) -> Segments:
-    """The longest straight segments of a photo, in pixels of the original."""
+def detect(photo: Photo, threads: int = 2) -> Segments:
+    """The longest straight segments of a photo, in pixels of the original, by so many threads, of
+    which two have something to do."""
     cv2 = opencv()
     left, top, right, bottom = photo.shown
     per_pixel = photo.size[0] / (right - left), photo.size[1] / (bottom - top)
@@ -57,7 +58,7 @@ def detect(photo: Photo) -> Segments:
         grey = cv2.resize(grey, size, interpolation=cv2.INTER_AREA)
     else:
         scale = np.ones(2)
-    chords = _detect(grey)
+    chords = _detect(grey, threads)
     found = along_their_edges(grey, straight_pieces(grey, chords))
     unit = scale * per_pixel
     curves = trace(grey, chords, unit, np.array([left, top]) / scale)
@@ -67,16 +68,22 @@ def detect(photo: Photo) -> Segments:
     return Segments(ends[length >= least], NOISE * float(unit.mean()), curves).longest(MOST)
 
 
-def _detect(grey: npt.NDArray[Any]) -> Ends:
-    """(N, 2, 2) ends of the segments of a grey picture, whose halves are looked at side by side."""
+def _detect(grey: npt.NDArray[Any], threads: int) -> Ends:
+    """(N, 2, 2) ends of the segments of a grey picture, whose halves are looked at side by side, or
+    one after the other where there is one thread."""
     axis = int(grey.shape[1] >= grey.shape[0])
     seam = grey.shape[axis] // 2 // WHOLE * WHOLE
     if seam < 2 * OVERLAP:
         return _detect_alone(grey)
     parts = np.split(grey, [seam + OVERLAP], axis)[0], np.split(grey, [seam - OVERLAP], axis)[1]
-    with ThreadPoolExecutor(1) as pool:
-        later = pool.submit(_detect_alone, np.ascontiguousarray(parts[1]))
-        first, second = _detect_alone(np.ascontiguousarray(parts[0])), later.result()
+    one, other = map(np.ascontiguousarray, parts)
+    if threads > 1:
+        with ThreadPoolExecutor(1) as pool:
+            later = pool.submit(_detect_alone, other)
+            first, second = _detect_alone(one), later.result()
+    else:
+        # A thread would have to ask for its memory afresh.
+        first, second = _detect_alone(one), _detect_alone(other)
     second[..., 1 - axis] += seam - OVERLAP
     return joined(first, second, float(seam), 1 - axis)
 

@@ -10,17 +10,19 @@ be anything. How much each counts was measured (``docs/lines.md``).
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Self
 
 import numpy as np
 
-from geocalib.lines.covariance import covariance, information
-from geocalib.lines.descent import CAUTION, REPEATS, WAYWARDNESS, Modes, afresh, settled, support_of
-from geocalib.lines.minimise import Problem, Scene, View
+from geocalib.lines.covariance import covariance, told_by_lines
+from geocalib.lines.descent import CAUTION, REPEATS, Modes, afresh, settled, support_of
+from geocalib.lines.minimise import Problem, Scene
 from geocalib.lines.prior import Prior
 from geocalib.lines.system import Arrow
-from geocalib.lines.together import Search
-from geocalib.lines.unknowns import Array, Layout
+from geocalib.lines.together import Request, Search, side_by_side
+from geocalib.lines.unknowns import Array, Guess, Layout
 from geocalib.lines.worlds import THIRD, unlocked, with_extra
 from geocalib.records import dataclass
 from geocalib.result.lines import Verdict
@@ -56,6 +58,8 @@ class Explanation:
     scene: Scene
     blocks: Array
     """(B, P, P) covariance."""
+    gains: Array
+    """(B, K) support of each direction."""
     support: float
     """Of all directions of an image, on average."""
     log_odds: float
@@ -63,36 +67,36 @@ class Explanation:
 
 
 def explanations(
-    problem: Problem, view: View, modes: Modes, network: Prior
+    problem: Problem, scene: Scene, modes: Modes, network: Prior
 ) -> Search[list[Explanation]]:
-    """Worlds that segments may show, given the minimum of the one with right angles.
+    """Worlds that segments may show, given the minimum of the one with right angles, which may have
+    been found with a firmer prior.
 
     network: what they should agree with.
     """
     if not problem.active.any():
         return []
-    scene = problem.scene(view, WAYWARDNESS)
-    crossed = _judged(Verdict.CROSSED, problem, scene, modes, network)
+    scene = problem.costs(scene.view, scene.noise, scene.weighing)
+    crossed = yield from _judged(Verdict.CROSSED, problem, scene, modes, network)
     found = [crossed]
     if not problem.active[:, 1:].any():
         return found
-    turned = with_extra(problem, scene, support_of(scene))
+    turned = with_extra(problem, scene, crossed.gains)
     square = bool(problem.active[:, 1:].all(1).any())
     if turned is None and square:
-        turned = unlocked(problem, view)
+        turned = unlocked(problem, scene.view)
     if turned is not None:
         free, start = turned
-        end = free.scene((yield from settled(free, start)), WAYWARDNESS)
-        loose = _judged(Verdict.TURNED, free, end, modes, network)
+        end = yield from settled(free, start)
+        loose = yield from _judged(Verdict.TURNED, free, end, modes, network)
         if square:
-            odds = crossed.log_odds - TURNED + PER_GAIN * _gain(problem, scene, free, end)
+            odds = crossed.log_odds - TURNED + PER_GAIN * _gain(crossed, loose)
             loose = replace(loose, support=crossed.support, log_odds=odds)
         found.append(loose)
     if problem.active[:, 0].any():
         upright = problem.upright()
-        view, modes = yield from afresh(upright, view.guess.upright())
-        scene = upright.scene(view, WAYWARDNESS)
-        found.append(_judged(Verdict.UPRIGHT, upright, scene, modes, network))
+        scene, modes = yield from afresh(upright, scene.view.guess.upright())
+        found.append((yield from _judged(Verdict.UPRIGHT, upright, scene, modes, network)))
     return found
 
 
@@ -105,56 +109,80 @@ def probabilities(found: list[Explanation]) -> Array:
 
 def _judged(
     verdict: Verdict, problem: Problem, scene: Scene, modes: Modes, network: Prior
-) -> Explanation:
+) -> Search[Explanation]:
+    gains, agreement, blocks = yield Judgement(problem, scene, network)
     # Of images that share something, by what one of them says on average.
     images = max(1, int(problem.active.any(1).sum()))
-    support = float((support_of(scene) * problem.active).sum()) / images
-    agreement = _agreement(replace(problem, prior=network), scene) / images
+    support = float((gains * problem.active).sum()) / images
+    agreement /= images
     log_odds = (
         USUAL[verdict]
         + PER_SUPPORT * math.log(max(support, 1.0) / USUAL_SUPPORT)
         + PER_AGREEMENT * (agreement - USUAL_AGREEMENT)
         - (0.0 if problem.active[:, 0].any() else NO_VERTICAL)
     )
-    blocks = covariance(replace(problem, repeats=CAUTION * REPEATS), scene)
     blocks = blocks + modes.spread(problem.layout)
-    return Explanation(verdict, problem, scene, blocks, support, log_odds)
+    return Explanation(verdict, problem, scene, blocks, gains, support, log_odds)
 
 
-def _gain(problem: Problem, scene: Scene, free: Problem, end: Scene) -> float:
+@dataclass(frozen=True)
+class Judgement(Request):
+    """What speaks for one guess, and how sure it is: (B, K) the support of each direction, the
+    agreement with the network, and the covariance (B, P, P)."""
+
+    scene: Scene
+    network: Prior
+
+    @classmethod
+    def answered(cls, requests: Sequence[Self]) -> list[tuple[Array, float, Array]]:
+        first = requests[0]
+        problem, scene, network = first.problem, first.scene, first.network
+        if len(requests) > 1:
+            each = [1] * len(requests)
+            problem = side_by_side([request.problem for request in requests], each)
+            scene = Scene.concatenate([request.scene for request in requests], problem)
+            network = Prior.stack([request.network for request in requests], each)
+        told = told_by_lines(replace(problem, repeats=1.0), scene)
+        gains = support_of(scene)
+        agreement = _agreement(
+            network, problem.layout, scene.view.guess, told.divided(AGREEMENT_REPEATS).arrow
+        )
+        blocks = covariance(problem, scene, told.divided(CAUTION * REPEATS))
+        return list(zip(gains, agreement.tolist(), blocks, strict=True))
+
+
+def _gain(crossed: Explanation, loose: Explanation) -> float:
     """Log likelihood that the world of turning headings wins over that of right angles."""
-    gain = 0.5 * float(scene.cost[0] - end.cost[0])
-    if free.active.shape[1] > THIRD and problem.active[:, 1:].all(1).any():
+    gain = 0.5 * float(crossed.scene.cost[0] - loose.scene.cost[0])
+    if loose.gains.shape[1] > THIRD and crossed.problem.active[:, 1:].all(1).any():
         # A third heading explains more segments in any case, which says nothing of right angles.
-        gain -= float(support_of(end)[:, THIRD].sum())
+        gain -= float(loose.gains[:, THIRD].sum())
     return gain
 
 
-def _agreement(problem: Problem, scene: Scene) -> float:
-    """By how much likelier the answer of lines is around the network's than anywhere: the log of
-    the ratio of both evidences, by Laplace's approximation."""
-    guess = scene.view.guess
-    lines = information(replace(problem, repeats=AGREEMENT_REPEATS), scene)
-    network = problem.prior.stiffness_at(guess, problem.layout)
-    pull = float(problem.prior.cost(guess, problem.layout)[0])
+def _agreement(prior: Prior, layout: Layout, guess: Guess, lines: Arrow) -> Array:
+    """(R,) by how much likelier the answer of lines is around the network's than anywhere: the log
+    of the ratio of both evidences, by Laplace's approximation."""
+    network = prior.stiffness_at(guess, layout)
     narrow, wide = (
-        _log_determinant(prior) - _log_determinant(lines + prior)
-        for prior in (network, _anything(network, problem.layout))
+        _log_determinant(believed) - _log_determinant(lines + believed)
+        for believed in (network, _anything(network, layout))
     )
-    return 0.5 * (narrow - wide - pull)
+    return np.asarray(0.5 * (narrow - wide - prior.cost(guess, layout)))
 
 
 def _anything(network: Arrow, layout: Layout) -> Arrow:
     """The network's stiffness, made as soft as an answer that could be anything."""
-    A, B, C = network.A[0], network.B[0], network.C[0]
-    time = _softening(np.diagonal(A, axis1=-2, axis2=-1), ANY_GRAVITY)
-    camera = np.ones(len(C))
+    time = _softening(np.diagonal(network.A, axis1=-2, axis2=-1), ANY_GRAVITY)
+    camera = np.ones(network.C.shape[:2])
     if layout.free.focal:
         own = slice(None, None, layout.intrinsics)
-        camera[own] = _softening(np.diagonal(C)[own], ANY_LOG_F)
-    A = time[..., :, None] * A * time[..., None, :]
+        stiffness = np.diagonal(network.C, axis1=-2, axis2=-1)[:, own]
+        camera[:, own] = _softening(stiffness, ANY_LOG_F)
     return Arrow(
-        A[None], (time[..., :, None] * B * camera)[None], (camera[:, None] * C * camera)[None]
+        time[..., :, None] * network.A * time[..., None, :],
+        time[..., :, None] * network.B * camera[:, None, None, :],
+        camera[:, :, None] * network.C * camera[:, None, :],
     )
 
 
@@ -163,6 +191,7 @@ def _softening(stiffness: Array, sigma: float) -> Array:
     return np.minimum(1.0, 1 / (sigma * np.sqrt(stiffness)))
 
 
-def _log_determinant(arrow: Arrow) -> float:
-    parts = arrow.A[0], arrow.eliminate().S
-    return float(sum(np.linalg.slogdet(part)[1].sum() for part in parts if part.size))
+def _log_determinant(arrow: Arrow) -> Array:
+    """(R,)."""
+    times = np.linalg.slogdet(arrow.A)[1].sum(1)
+    return np.asarray(times + np.linalg.slogdet(arrow.eliminate().S)[1])

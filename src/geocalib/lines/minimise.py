@@ -6,7 +6,9 @@ The cost is twice the prior's and the segments' negative log likelihood, the lat
 
 from __future__ import annotations
 
-from dataclasses import replace
+import itertools
+from collections.abc import Sequence
+from dataclasses import is_dataclass, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -19,12 +21,12 @@ from geocalib.lines.bundle import Bundle
 from geocalib.lines.mixture import Noise, Weighing, noise_model, weigh
 from geocalib.lines.prior import Forces, Prior, Pull
 from geocalib.lines.residuals import Sight, directions_of, look, moves_of
-from geocalib.lines.system import Arrow, assembled, damped, reduced
+from geocalib.lines.system import assembled, damped, reduced
 from geocalib.lines.unknowns import Array, Flags, Guess, Images, Layout, cross, times, unit
 from geocalib.records import dataclass
 
-Held = TypeVar("Held", Guess, "Evaluation", Pull, Arrow, Noise, Bundle, Prior)
-"""Arrays that begin with R."""
+Held = TypeVar("Held")
+"""A record whose arrays begin with R."""
 Rows = npt.NDArray[np.intp]
 Normal = tuple[Array, Array]
 """Hessian (R, B, P, P) and gradient (R, B, P)."""
@@ -89,7 +91,10 @@ class Problem:
 
     def under(self, view: View, noise: Noise) -> Scene:
         """A view under noise as it was seen from somewhere."""
-        weighing = weigh(view.sight.residual, noise)
+        return self.costs(view, noise, weigh(view.sight.residual, noise))
+
+    def costs(self, view: View, noise: Noise, weighing: Weighing) -> Scene:
+        """A view that has been weighed."""
         forces = self.prior.forces(view.guess, self.layout)
         segments = -2 / self.repeats * (weighing.gain * noise.there).sum((-1, -2))
         return Scene(view, noise, weighing, forces, segments + forces.cost)
@@ -142,6 +147,12 @@ class View:
         directions = directions_of(self.images.gravity, self.guess.headings)
         return look(self.images, self.bundle, directions)
 
+    def rows(self, index: slice, problem: Problem) -> View:
+        """Some of the guesses, which belong to a problem of their own, and what was found out."""
+        view = problem.view(self.guess[index])
+        view.__dict__.update(images=_some(index, self.images), sight=_some(index, self.sight))
+        return view
+
 
 @dataclass(frozen=True)
 class Scene:
@@ -153,6 +164,31 @@ class Scene:
     forces: Forces
     cost: Array
     """(R,) with that of the prior."""
+
+    def rows(self, index: slice, problem: Problem) -> Scene:
+        """Some of the guesses, which belong to a problem of their own."""
+        return Scene(
+            self.view.rows(index, problem),
+            _some(index, self.noise),
+            _some(index, self.weighing),
+            _some(index, self.forces),
+            self.cost[index],
+        )
+
+    @classmethod
+    def concatenate(cls, scenes: Sequence[Scene], problem: Problem) -> Scene:
+        """Those of several problems as one of a problem that they are rows of."""
+        views = [scene.view for scene in scenes]
+        view = problem.view(Guess.concatenate([view.guess for view in views]))
+        images, sight = [view.images for view in views], [view.sight for view in views]
+        view.__dict__.update(images=_joined(*images), sight=_joined(*sight))
+        return cls(
+            view,
+            _joined(*(scene.noise for scene in scenes)),
+            _joined(*(scene.weighing for scene in scenes)),
+            _joined(*(scene.forces for scene in scenes)),
+            np.concatenate([scene.cost for scene in scenes]),
+        )
 
 
 @dataclass(frozen=True)
@@ -272,10 +308,29 @@ def _chosen(better: Flags, new: Held, old: Held) -> Held:
     return map_tensors(choose, new, old)
 
 
-def _some(kept: Flags, held: Held) -> Held:
+def _some(kept: Flags | slice, held: Held) -> Held:
     """Some rows (R,)."""
 
     def keep(value: Any) -> Any:
-        return value[kept] if isinstance(value, np.ndarray) else _some(kept, value)
+        match value:
+            case np.ndarray():
+                return value[kept]
+            case tuple():
+                return tuple(map(keep, value))
+        return _some(kept, value) if is_dataclass(value) else value
 
     return map_tensors(keep, held)
+
+
+def _joined(*parts: Held) -> Held:
+    """Rows of several records, one after the other."""
+
+    def join(*values: Any) -> Any:
+        match values[0]:
+            case np.ndarray():
+                return np.concatenate(values)
+            case tuple():
+                return tuple(itertools.starmap(join, zip(*values, strict=True)))
+        return _joined(*values) if is_dataclass(values[0]) else values[0]
+
+    return map_tensors(join, *parts)

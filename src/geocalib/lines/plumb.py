@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -172,9 +173,7 @@ def _weight(sagitta: Array, curves: Curves, height: float) -> Array:
 
 def _along(camera: Camera, step: Array, curves: Curves, free: Free) -> tuple[float, float]:
     """Mean and variance of how many steps (D,), one sigma of the prior each, to go."""
-    angles = math.pi * (np.arange(NODES) + 0.5) / NODES
-    nodes, unit = np.cos(angles), np.linspace(-1, 1, FINE)
-    between = _chebyshev(nodes, unit)
+    nodes, unit, between = _interpolation()
     crooked = camera.size[0, 1] * np.array(CROOKED)
     scale = np.sqrt(curves.sigma**2 + crooked[:, None] ** 2)
     sane = np.linspace(-REACH, REACH, COARSE)
@@ -215,6 +214,17 @@ def _bulge(camera: Camera) -> Array:
     s = (0.5 * camera.size[:, 1] / camera.f) ** 2
     depth, _ = camera.model.depth(s, unstack(camera.distortion))
     return depth - 1
+
+
+@cache
+def _interpolation() -> tuple[Array, Array, Array]:
+    """(N,) Chebyshev's nodes, (P,) finer places, and (P, N) what values there are made of."""
+    nodes = np.cos(math.pi * (np.arange(NODES) + 0.5) / NODES)
+    places = np.linspace(-1, 1, FINE)
+    found = nodes, places, _chebyshev(nodes, places)
+    for each in found:
+        each.flags.writeable = False
+    return found
 
 
 def _chebyshev(nodes: Array, places: Array) -> Array:

@@ -20,6 +20,7 @@ import numpy as np
 from geocalib.arrays import diagonal, double, min_rows, tiny
 from geocalib.geometry.fields import ALONG_PITCH, CX, LOG_F, Free
 from geocalib.geometry.gravity import tangent_basis
+from geocalib.geometry.tensors import map_tensors
 from geocalib.lines.system import Arrow
 from geocalib.lines.unknowns import Array, Guess, Layout, powers, times
 from geocalib.records import dataclass
@@ -53,6 +54,19 @@ class Prior:
     """(T, 3, a) tangent directions at the mean."""
     stiffness: Arrow
     """Inverse covariance of the deviations."""
+
+    @classmethod
+    def stack(cls, priors: Sequence[Prior], rows: Sequence[int]) -> Prior:
+        """One for guesses of which so many rows belong to each prior."""
+
+        def repeated(*column: Array) -> Array:
+            return np.repeat(np.concatenate(column), rows, 0)
+
+        return cls(
+            map_tensors(repeated, *(prior.mean for prior in priors)),
+            np.repeat(np.stack([prior.basis for prior in priors]), rows, 0),
+            map_tensors(repeated, *(prior.stiffness for prior in priors)),
+        )
 
     def distance(self, guess: Guess, layout: Layout) -> Array:
         """(R,) how far guesses are from the mean, in sigmas."""
@@ -218,18 +232,21 @@ def _shared_error(variance: float, told: float) -> float:
 
 def network_prior(calibrations: Sequence[Calibration], coupling: Coupling) -> tuple[Prior, Layout]:
     """The prior of B images that form one component from their calibrations, whose free parameters
-    must be the same.
+    must be the same."""
+    (prior,), layout = network_priors([calibrations], coupling)
+    return prior, layout
 
-    Where an image is the only one of its time, the joint covariance of its gravity and its camera
-    is kept; gravity that several images share keeps its own covariance only.
-    """
+
+def network_priors(
+    beliefs: Sequence[Sequence[Calibration]], coupling: Coupling
+) -> tuple[list[Prior], Layout]:
+    """Those of several beliefs in the same answers, which differ in their covariances alone."""
+    calibrations = beliefs[0]
     cameras, moments = len(coupling.camera_component), len(coupling.time_component)
     first_of_camera = _first(coupling.camera, cameras)
     first_of_time = _first(coupling.time, moments)
     gravity = np.stack([c.gravity for c in calibrations])
     basis = tangent_basis(gravity)
-    covariance = np.stack([(bend := _bend(c)) @ c.covariance @ bend.T for c in calibrations])
-    a = 2 if free_of(calibrations[0]).gravity else 0
     if coupling.rotation is not None:
         back = double(coupling.rotation).mT
         gravity, basis = times(back, gravity), back @ basis
@@ -247,9 +264,26 @@ def network_prior(calibrations: Sequence[Calibration], coupling: Coupling) -> tu
     shapes = [(camera.size, camera.aspect) for camera in own]
     size, aspect = (np.concatenate(part) for part in zip(*shapes, strict=True))
     frame = Frame.create(own[0].model, size, aspect, free_of(calibrations[0]))
+    layout = Layout.create(frame, coupling)
+    a = layout.tangents
     # From each image's tangent basis to that of its time.
-    turn = mean_basis[coupling.time].mT @ basis
-    turn = turn[:, :a, :a]
+    turn = (mean_basis[coupling.time].mT @ basis)[:, :a, :a]
+    around = mean, mean_basis[..., :a]
+    return [Prior(*around, _stiffness(each, coupling, turn)) for each in beliefs], layout
+
+
+def _stiffness(calibrations: Sequence[Calibration], coupling: Coupling, turn: Array) -> Arrow:
+    """That of gravities and cameras, given what turns (B, a, a) the gravity of each image to that
+    of its time.
+
+    Where an image is the only one of its time, the joint covariance of its gravity and its camera
+    is kept; gravity that several images share keeps its own covariance only.
+    """
+    cameras, moments = len(coupling.camera_component), len(coupling.time_component)
+    first_of_camera = _first(coupling.camera, cameras)
+    first_of_time = _first(coupling.time, moments)
+    a = turn.shape[-1]
+    covariance = np.stack([(bend := _bend(c)) @ c.covariance @ bend.T for c in calibrations])
     top = turn @ covariance[:, :a, :a] @ turn.mT
     side = turn @ covariance[:, :a, a:]
     own_information = _inverse(covariance[first_of_camera][:, a:, a:])
@@ -258,7 +292,7 @@ def network_prior(calibrations: Sequence[Calibration], coupling: Coupling) -> tu
     slope = side @ _inverse(covariance[:, a:, a:]) * alone[:, None, None]
     tight = _inverse(top - slope @ side.mT)
     # Several images of one time say the same thing: it counts once.
-    first = np.zeros(len(gravity), np.bool_)
+    first = np.zeros(len(turn), np.bool_)
     first[first_of_time] = True
     tight = tight * first[:, None, None]
     across = -tight @ slope
@@ -266,10 +300,9 @@ def network_prior(calibrations: Sequence[Calibration], coupling: Coupling) -> tu
     matrix[first_of_camera, a:, a:] += own_information
     laid = solver.Arrow.assemble(matrix, coupling, a)
     # Other components may have more cameras, and leave room for them here.
-    used = cameras * frame.intrinsics
+    used = cameras * (covariance.shape[-1] - a)
     A, B, C = laid.A, laid.B[..., :used], laid.C[0, :used, :used]
-    stiffness = Arrow(*(part[None] for part in (A, B, C)))
-    return Prior(mean, mean_basis[..., :a], stiffness), Layout.create(frame, coupling)
+    return Arrow(*(part[None] for part in (A, B, C)))
 
 
 def _bend(calibration: Calibration) -> Array:

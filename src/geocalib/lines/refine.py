@@ -20,13 +20,12 @@ from geocalib.lines.descent import (
     REPEATS,
     modes_from,
     starts_of,
-    support_of,
     supported_minimum,
 )
 from geocalib.lines.explanations import Explanation, explanations, probabilities
 from geocalib.lines.minimise import Problem
 from geocalib.lines.plumb import firm, loose, straightened
-from geocalib.lines.prior import Prior, network_prior, sobered
+from geocalib.lines.prior import Prior, network_prior, network_priors, sobered
 from geocalib.lines.search import survey
 from geocalib.lines.straightness import bendable, pinhole_again
 from geocalib.lines.together import Search, alone, together
@@ -77,7 +76,7 @@ def refined_from(calibration: Calibration, segments: Segments, starts: Guess) ->
     if the lines tell nothing."""
     single = couple(1, None, None)
     told = straightened([bendable(calibration)], [segments.curves], single)
-    problem = _problem(told, [segments], single)
+    problem = _problem(*network_prior(told, single), [segments])
     bent = np.repeat(problem.prior.mean.distortion, len(starts), 0)
     found = alone(_explained(problem, replace(starts, distortion=bent)))
     if not found or found[0].support < LEAST_TOGETHER:
@@ -103,14 +102,14 @@ def _refined(
         return _left_alone(calibrations, told, segments, Verdict.TOO_FEW)
     believed = list(map(sobered, told, sure))
     firmly = [firm(each) for each in believed] if any(map(len, curves)) else believed
-    problem = _problem(firmly, segments, coupling)
-    landscapes = [
-        survey(*own, problem.bundle[i : i + 1], REPEATS)
-        for i, own in enumerate(_priors_alone(problem, firmly))
-    ]
+    # As sure of the distortion as descents are, as it should be, and hardly.
+    beliefs = [firmly, believed, [loose(each) for each in believed]]
+    (firmest, honest, open_to), layout = network_priors(beliefs, coupling)
+    problem = _problem(firmest, layout, segments)
+    landscapes = []
+    for each in _alone(problem, firmly):
+        landscapes.append((yield from survey(each)))
     starts = starts_of(problem, landscapes)
-    honest = network_prior(believed, coupling)[0]
-    open_to = network_prior([loose(each) for each in believed], coupling)[0]
     found = yield from _explained(problem, starts, honest, open_to)
     if not found:
         return _left_alone(calibrations, told, segments, Verdict.NO_DIRECTION)
@@ -126,30 +125,31 @@ def _explained(
     should agree with. Else its prior is both.
     """
     modes = yield from modes_from(problem, starts)
-    problem, view, modes = yield from supported_minimum(problem, modes)
+    problem, end, modes = yield from supported_minimum(problem, modes)
     honest = honest or problem.prior
-    found = explanations(replace(problem, prior=honest), view, modes, network or honest)
+    found = explanations(replace(problem, prior=honest), end, modes, network or honest)
     return (yield from found)
 
 
-def _problem(
-    calibrations: list[Calibration], segments: list[Segments], coupling: Coupling
-) -> Problem:
+def _problem(prior: Prior, layout: Layout, segments: list[Segments]) -> Problem:
     """With the vertical and two headings at a right angle."""
-    prior, layout = network_prior(calibrations, coupling)
-    crossed = np.ones((len(calibrations), 3), np.bool_)
+    crossed = np.ones((len(segments), 3), np.bool_)
     bundle = Bundle.create(segments)
     # An image by itself may be looked at beside others.
     bundle = bundle.rounded() if len(bundle) == 1 else bundle
     return Problem(bundle, crossed, layout, prior, REPEATS)
 
 
-def _priors_alone(problem: Problem, calibrations: list[Calibration]) -> list[tuple[Prior, Layout]]:
-    """Of every image by itself."""
+def _alone(problem: Problem, calibrations: list[Calibration]) -> list[Problem]:
+    """Every image by itself."""
     if len(calibrations) == 1 and problem.layout.rotation is None:
-        return [(problem.prior, problem.layout)]
-    single = couple(1, None, None)
-    return [network_prior([calibration], single) for calibration in calibrations]
+        return [problem]
+    single, parts = couple(1, None, None), []
+    for i, calibration in enumerate(calibrations):
+        prior, layout = network_prior([calibration], single)
+        own, active = problem.bundle[i : i + 1], problem.active[i : i + 1]
+        parts.append(Problem(own, active, layout, prior, problem.repeats))
+    return parts
 
 
 def _left_alone(
@@ -256,7 +256,6 @@ def _traces(explanation: Explanation, segments: list[Segments]) -> list[Traces]:
     """Which segments of each image follow which direction."""
     problem, scene = explanation.problem, explanation.scene
     sight, shares = scene.view.sight, scene.weighing.share[0]
-    gains = support_of(scene)
     traces = []
     for i, part in enumerate(segments):
         kept = np.flatnonzero(problem.active[i])
@@ -265,6 +264,6 @@ def _traces(explanation: Explanation, segments: list[Segments]) -> list[Traces]:
             continue
         share = shares[i, kept, : len(part)]
         kind = np.where(share.max(0) > 0.5, share.argmax(0), CLUTTER)
-        parts = kind, sight.directions[0, i, kept], kept == 0, gains[i, kept]
+        parts = kind, sight.directions[0, i, kept], kept == 0, explanation.gains[i, kept]
         traces.append(Traces(part, *parts))
     return traces

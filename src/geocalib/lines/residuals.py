@@ -71,7 +71,7 @@ class Optics:
         np.multiply((-q[..., None, :] * focal)[..., None, :, :], sides, out=flat)
         if jet.d_s is not None:
             flat -= ((2 * jet.d_s)[..., None, :] * reach)[..., None, :] * m[..., None, :, :]
-        return cls(m, s, jet, q, images.focal, sides, vectors)
+        return cls(m, s, jet, q, images.focal, np.broadcast_to(sides, flat.shape), vectors)
 
     def look(self, directions: Array) -> Sight:
         """At unit directions (..., K, 3)."""

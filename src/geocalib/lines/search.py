@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -11,10 +14,12 @@ import numpy.typing as npt
 from geocalib.geometry.fields import Free
 from geocalib.geometry.gravity import move, tangent_basis
 from geocalib.lines.bundle import Bundle
+from geocalib.lines.minimise import Problem
 from geocalib.lines.mixture import CLUTTER, LEAST_EXPONENT, noise_model, weigh
-from geocalib.lines.prior import Prior, given_log_f, log_f_sigma, student_cost, student_weight
+from geocalib.lines.prior import given_log_f, log_f_sigma, student_cost, student_weight
 from geocalib.lines.residuals import Optics
-from geocalib.lines.unknowns import Array, Guess, Images, Layout, compass, level_frame
+from geocalib.lines.together import Request, Search, side_by_side
+from geocalib.lines.unknowns import Array, Guess, Images, compass, level_frame
 from geocalib.records import dataclass
 
 FOCALS = 15
@@ -33,6 +38,8 @@ PLUMB_WIDTHS = (3 * COARSE,) * 3 + (COARSE,) * 2
 """By how much verticals may miss gravity in each of the steps that seek it."""
 LONGEST_STEP = 0.2
 """Radians."""
+AT_ONCE = 3
+"""Focal lengths whose headings are looked at: what they need fits into a processor's cache."""
 
 
 @dataclass(frozen=True)
@@ -55,53 +62,64 @@ class Landscape:
         return np.asarray(compass(2 * HEADINGS)[best] @ self.level[focal])
 
 
-def survey(prior: Prior, layout: Layout, bundle: Bundle, repeats: float) -> Landscape:
-    """The landscape of one image, whose prior and segments these are."""
-    log_f = _focals(prior, layout)
-    guess = given_log_f(prior, log_f, layout)
-    bundle = bundle.longest(MOST)
-    penalty = np.zeros_like(log_f)
-    if layout.free.focal:
-        squared = ((log_f - prior.mean.log_f[0]) / log_f_sigma(prior)) ** 2
-        penalty = 0.5 * student_cost(squared)
-    images = layout.images(guess)
-    if layout.free.gravity:
-        gravity = _plumb(prior.stiffness.A[0], images, bundle, repeats)
-        guess, images = replace(guess, gravity=gravity), replace(images, gravity=gravity)
-    level = level_frame(images.gravity[:, 0])
-    directions = np.concatenate([images.gravity, compass(2 * HEADINGS) @ level], 1)
-    ratio = likelihood_ratios(images, bundle, directions)
-    every = ratio[:, 1 : 1 + HEADINGS] + ratio[:, 1 + HEADINGS :]
-    every += ratio[:, :1]
-    every *= (1 - CLUTTER) / 3
-    every += CLUTTER
-    return Landscape(guess, level, np.log(every, out=every).sum(-1), penalty)
+def survey(problem: Problem) -> Search[Landscape]:
+    """The landscape of one image, whose problem this is."""
+    return (yield Survey(replace(problem, bundle=problem.bundle.longest(MOST))))
 
 
-def _focals(prior: Prior, layout: Layout) -> Array:
-    """(F,) log focal lengths to try."""
-    mean = prior.mean.log_f[0, :1]
-    if not layout.free.focal:
-        return mean
-    reach = SPREAD * log_f_sigma(prior)
-    low = np.maximum(mean - reach, np.minimum(mean, layout.low[:1] + BORDER))
-    high = np.minimum(mean + reach, np.maximum(mean, layout.high[:1] - BORDER))
-    return np.linspace(low[0], high[0], FOCALS)
+@dataclass(frozen=True)
+class Survey(Request):
+    """The landscape of one image with few segments."""
+
+    @classmethod
+    def answered(cls, requests: Sequence[Self]) -> list[Landscape]:
+        problem, tried = requests[0].problem, [request.tried() for request in requests]
+        rows = [len(guess) for guess, _ in tried]
+        if len(requests) > 1:
+            problem = side_by_side([request.problem for request in requests], rows)
+        guess = Guess.concatenate([guess for guess, _ in tried])
+        images = problem.layout.images(guess)
+        optics = Optics.create(images, problem.bundle)
+        if problem.layout.free.gravity:
+            gravity = _plumb(problem, images, optics)
+            guess, images = replace(guess, gravity=gravity), replace(images, gravity=gravity)
+        level = level_frame(images.gravity[:, 0])
+        directions = np.concatenate([images.gravity, compass(2 * HEADINGS) @ level], 1)
+        crossed = _crossed(optics, problem.bundle, directions)
+        limits = pairwise(np.cumsum([0, *rows]).tolist())
+        return [
+            Landscape(guess[low:high], level[low:high], crossed[low:high], penalty)
+            for (low, high), (_, penalty) in zip(limits, tried, strict=True)
+        ]
+
+    def tried(self) -> tuple[Guess, Array]:
+        """The likeliest guesses for F focal lengths, and (F,) half the cost of the prior there."""
+        prior, layout = self.problem.prior, self.problem.layout
+        mean = prior.mean.log_f[0, :1]
+        if not layout.free.focal:
+            return given_log_f(prior, mean, layout), np.zeros(1)
+        sigma = log_f_sigma(prior)
+        reach = SPREAD * sigma
+        low = np.maximum(mean - reach, np.minimum(mean, layout.low[:1] + BORDER))
+        high = np.minimum(mean + reach, np.maximum(mean, layout.high[:1] - BORDER))
+        log_f = np.linspace(low[0], high[0], FOCALS)
+        squared = ((log_f - prior.mean.log_f[0]) / sigma) ** 2
+        return given_log_f(prior, log_f, layout), 0.5 * student_cost(squared)
 
 
-def _plumb(stiffness: Array, images: Images, bundle: Bundle, repeats: float) -> Array:
-    """(F, 1, 3) where the vertical segments say that gravity is, which a stiffness (1, 2, 2) holds
-    near its mean."""
-    optics, gravity = Optics.create(images, bundle), images.gravity
-    home = images.basis.mT
-    usable = (bundle.length > 0)[:, None]
+def _plumb(problem: Problem, images: Images, optics: Optics) -> Array:
+    """(R, 1, 3) where the vertical segments say that gravity is, which its prior holds near the
+    mean."""
+    bundle, gravity = problem.bundle, images.gravity
+    stiffness, home = problem.prior.stiffness.A, images.basis.mT
+    usable = (bundle.length > 0)[..., None, :]
     for width in PLUMB_WIDTHS:
         sight = optics.look(gravity[..., None, :])
         noise = noise_model(
             bundle.length, sight.nearness, bundle.noise, usable & sight.valid, width
         )
         basis = tangent_basis(gravity)
-        weight = weigh(sight.residual, noise).share * noise.information / repeats
+        weight = weigh(sight.residual, noise).share * noise.information / problem.repeats
         jacobian = basis.mT @ sight.jacobian(Free(True, False))[..., 0, :, :]
         weighted = jacobian * weight
         off, turn = home @ gravity[..., None], home @ basis
@@ -112,15 +130,30 @@ def _plumb(stiffness: Array, images: Images, bundle: Bundle, repeats: float) -> 
         force = weighted @ sight.residual.mT + pull @ held
         step = -np.linalg.solve(matrix, force)[..., 0]
         longest = np.linalg.norm(step, axis=-1, keepdims=True).clip(min=LONGEST_STEP)
-        gravity = move(gravity, step * (LONGEST_STEP / longest))
+        gravity = move(gravity, step * (LONGEST_STEP / longest), basis)
     return gravity
 
 
-def likelihood_ratios(images: Images, bundle: Bundle, directions: Array) -> npt.NDArray[np.float32]:
-    """(F, K, N) likelihood ratio of the segments of one image against many directions (F, K, 3), in
-    single precision: it only says where to start."""
-    optics = Optics.create(images, bundle)
-    across, along = (optics.vectors[:, 0, side].astype(np.float32) for side in (0, 1))
+def _crossed(optics: Optics, bundle: Bundle, directions: Array) -> Array:
+    """(R, H) log likelihood of the vertical and each pair of headings, which directions
+    (R, 1 + 2 H, 3) are."""
+    found = np.empty((len(directions), HEADINGS))
+    for start in range(0, len(directions), AT_ONCE):
+        own = slice(start, start + AT_ONCE)
+        few = bundle[own] if bundle.length.ndim == 3 else bundle
+        ratio = likelihood_ratios(optics.vectors[own], few, directions[own])
+        every = ratio[:, 1 : 1 + HEADINGS] + ratio[:, 1 + HEADINGS :]
+        every += ratio[:, :1]
+        every *= (1 - CLUTTER) / 3
+        every += CLUTTER
+        found[own] = np.log(every, out=every).sum(-1)
+    return found
+
+
+def likelihood_ratios(vectors: Array, bundle: Bundle, directions: Array) -> npt.NDArray[np.float32]:
+    """(F, K, N) likelihood ratio of the segments of one image, whose optics have these vectors,
+    against many directions (F, K, 3), in single precision: it only says where to start."""
+    across, along = (vectors[:, 0, side].astype(np.float32) for side in (0, 1))
     found = directions.astype(np.float32)
     squared = np.square(found @ across)
     length = np.square(found @ along)
@@ -128,17 +161,19 @@ def likelihood_ratios(images: Images, bundle: Bundle, directions: Array) -> npt.
     np.maximum(length, np.float32(1e-12), out=length)
     # The common noise of the ends counts where the vanishing point is near: h / length.
     # Everything times -2, which the exponent wants.
-    shift = (-((bundle.noise[0] * found[..., 2:]) ** 2)).astype(np.float32)
-    turn = 2 * (bundle.noise[:, None] / bundle.length.clip(min=1)) ** 2 + COARSE**2
+    pixels, long = bundle.noise[..., None], bundle.length
+    shift = (-((pixels * found[..., 2:]) ** 2)).astype(np.float32)
+    turn = 2 * (pixels / np.maximum(long, 1)) ** 2 + COARSE**2
     variance = (-2 * turn).astype(np.float32) * length
     variance += shift
-    ratio = squared / variance
+    ratio = np.divide(squared, variance, out=squared)
     np.maximum(ratio, np.float32(LEAST_EXPONENT), out=ratio)
     np.exp(ratio, out=ratio)
     length /= variance
     length *= -math.pi
     ratio *= np.sqrt(length, out=length)
-    ratio[..., ~(bundle.length[0] > 0)] = 0
+    if not (long > 0).all():
+        ratio *= (long > 0).astype(np.float32)
     return np.asarray(ratio)
 
 

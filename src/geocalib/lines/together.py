@@ -1,9 +1,9 @@
-"""Searches of several photos side by side: their descents are rows of one problem.
+"""Searches of several photos side by side: what they ask for are rows of one problem.
 
 A step of a descent is hundreds of small operations, which take hardly longer for several photos
-than for one. So a search is a generator: it asks for descents, and goes on when it is told where
-they ended. No row depends on the others, to the last bit: photos are put together where they have
-as many segments, and these are padded (``Bundle.rounded``) so that many have.
+than for one. So a search is a generator: it asks for descents and the like, and goes on when it is
+told what came of them. No row depends on the others, to the last bit: photos are put together where
+they have as many segments, and these are padded (``Bundle.rounded``) so that many have.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from collections import defaultdict
 from collections.abc import Generator, Hashable, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
 from geocalib.arrays import Array
 from geocalib.geometry.tensors import map_tensors
-from geocalib.lines.minimise import Problem, View, minimise
+from geocalib.lines.minimise import Problem, Scene, minimise
 from geocalib.lines.prior import Prior
 from geocalib.lines.unknowns import Guess
 from geocalib.records import dataclass
@@ -35,13 +35,15 @@ until all places are exact: the last bits of one depend on the others."""
 
 
 @dataclass(frozen=True)
-class Descent:
-    """From guesses to the minima near them."""
+class Request:
+    """Something that a search wants to know of a problem."""
 
     problem: Problem
-    guess: Guess
-    rounds: tuple[tuple[float, int], ...]
-    """Widths and iterations, one after the other."""
+
+    @classmethod
+    def answered(cls, requests: Sequence[Self]) -> Sequence[Any]:
+        """Those of one kind."""
+        raise NotImplementedError
 
     @property
     def kind(self) -> Hashable:
@@ -51,7 +53,7 @@ class Descent:
         if several or layout.model.name not in DIRECT:
             return id(self)
         shapes = problem.active.shape, problem.bundle.length.shape
-        return shapes, self.rounds, problem.repeats, layout.model.name, layout.free
+        return type(self), shapes, problem.repeats, layout.model.name, layout.free
 
     @property
     def turn(self) -> tuple[int, int]:
@@ -60,8 +62,43 @@ class Descent:
         return -self.problem.active.shape[-1], self.problem.bundle.length.shape[-1]
 
 
-Search = Generator[Descent, View, Result]
-"""Asks for descents, and is sent what is seen where each ended."""
+@dataclass(frozen=True)
+class Descent(Request):
+    """From guesses to the minima near them: what is seen there, under the last width."""
+
+    guess: Guess
+    rounds: tuple[tuple[float, int], ...]
+    """Widths and iterations, one after the other."""
+
+    @property
+    def kind(self) -> Hashable:
+        return super().kind, self.rounds
+
+    @classmethod
+    def answered(cls, requests: Sequence[Self]) -> list[Scene]:
+        first = requests[0]
+        if len(requests) == 1:
+            return [first.end()]
+        rows = [len(descent.guess) for descent in requests]
+        guess = Guess.concatenate([descent.guess for descent in requests])
+        problem = side_by_side([descent.problem for descent in requests], rows)
+        end = replace(first, problem=problem, guess=guess).end()
+        limits = pairwise(np.cumsum([0, *rows]).tolist())
+        return [
+            end.rows(slice(*own), descent.problem)
+            for descent, own in zip(requests, limits, strict=True)
+        ]
+
+    def end(self) -> Scene:
+        """Of all rows."""
+        problem, view = self.problem, self.problem.view(self.guess)
+        for width, iterations in self.rounds:
+            view = minimise(problem, view, width, iterations)
+        return problem.scene(view, self.rounds[-1][0])
+
+
+Search = Generator[Request, Any, Result]
+"""Makes requests, and is sent the answer to each."""
 
 
 def together(searches: Sequence[Search[Result]]) -> list[Result]:
@@ -80,49 +117,25 @@ def alone(search: Search[Result]) -> Result:
 
 def _abreast(searches: Sequence[Search[Result]]) -> list[Result]:
     found: dict[int, Result] = {}
-    asked: dict[int, Descent] = {}
+    asked: dict[int, Request] = {}
 
-    def go_on(number: int, view: View | None) -> None:
+    def go_on(number: int, answer: Any) -> None:
         try:
-            # The first thing that a generator is sent is nothing.
-            asked[number] = searches[number].send(view)  # type: ignore[arg-type]
+            asked[number] = searches[number].send(answer)
         except StopIteration as end:
             found[number] = end.value
 
     for number in range(len(searches)):
-        go_on(number, None)
+        go_on(number, None)  # The first thing that a generator is sent is nothing.
     while asked:
         kinds: dict[Hashable, list[int]] = defaultdict(list)
-        for number, descent in asked.items():
-            kinds[descent.kind].append(number)
+        for number, request in asked.items():
+            kinds[request.kind].append(number)
         chosen = min(kinds.values(), key=lambda numbers: asked[numbers[0]].turn)
-        ends = _descended([asked.pop(number) for number in chosen])
-        for number, view in zip(chosen, ends, strict=True):
-            go_on(number, view)
+        requests = [asked.pop(number) for number in chosen]
+        for number, answer in zip(chosen, type(requests[0]).answered(requests), strict=True):
+            go_on(number, answer)
     return [found[number] for number in range(len(searches))]
-
-
-def _descended(descents: Sequence[Descent]) -> list[View]:
-    """Where descents of one kind end."""
-    first = descents[0]
-    if len(descents) == 1:
-        return [_end(first)]
-    rows = [len(descent.guess) for descent in descents]
-    guess = Guess.concatenate([descent.guess for descent in descents])
-    problem = side_by_side([descent.problem for descent in descents], rows)
-    end = _end(replace(first, problem=problem, guess=guess)).guess
-    limits = pairwise(np.cumsum([0, *rows]).tolist())
-    return [
-        descent.problem.view(end[slice(*own)])
-        for descent, own in zip(descents, limits, strict=True)
-    ]
-
-
-def _end(descent: Descent) -> View:
-    view = descent.problem.view(descent.guess)
-    for width, iterations in descent.rounds:
-        view = minimise(descent.problem, view, width, iterations)
-    return view
 
 
 def side_by_side(problems: Sequence[Problem], rows: Sequence[int]) -> Problem:
@@ -132,11 +145,7 @@ def side_by_side(problems: Sequence[Problem], rows: Sequence[int]) -> Problem:
         """(R, ...) from what each problem has once."""
         return np.repeat(np.stack(column), rows, 0)
 
-    def first(*column: Array) -> Array:
-        """(R, ...) from what each has as a row already."""
-        return np.repeat(np.concatenate(column), rows, 0)
-
-    layouts, priors = [p.layout for p in problems], [p.prior for p in problems]
+    layouts = [problem.layout for problem in problems]
     layout = replace(
         layouts[0],
         size=own(*(layout.size for layout in layouts)),
@@ -144,11 +153,7 @@ def side_by_side(problems: Sequence[Problem], rows: Sequence[int]) -> Problem:
         low=own(*(layout.low for layout in layouts)),
         high=own(*(layout.high for layout in layouts)),
     )
-    prior = Prior(
-        map_tensors(first, *(prior.mean for prior in priors)),
-        own(*(prior.basis for prior in priors)),
-        map_tensors(first, *(prior.stiffness for prior in priors)),
-    )
+    prior = Prior.stack([problem.prior for problem in problems], rows)
     bundle = map_tensors(own, *(problem.bundle for problem in problems))
     active = own(*(problem.active for problem in problems))
     return Problem(bundle, active, layout, prior, problems[0].repeats)

@@ -19,6 +19,7 @@ from geocalib.geometry.segments import Segments
 from geocalib.lines.bundle import Bundle
 from geocalib.lines.mixture import CLUTTER
 from geocalib.lines.refine import FEWEST, refined_from
+from geocalib.lines.residuals import Optics
 from geocalib.lines.search import likelihood_ratios
 from geocalib.lines.unknowns import Array, Guess, Images, cross, unit
 from geocalib.result.calibration import Calibration
@@ -100,7 +101,7 @@ def _sample(segments: Segments, camera: Camera) -> Guess | None:
         axes[:, :1],
         np.zeros((*tried, 3, 0)),
     )
-    ratio = likelihood_ratios(images, bundle, axes)
+    ratio = likelihood_ratios(Optics.create(images, bundle).vectors, bundle, axes)
     score = np.log(CLUTTER + (1 - CLUTTER) / 3 * ratio.sum(1)).sum(-1)
     best = (-score).argsort(kind="stable")[:STARTS]
     # The most upright axis is the vertical.

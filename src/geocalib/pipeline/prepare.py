@@ -16,6 +16,7 @@ from geocalib.geometry.view import View
 from geocalib.imaging import ImageSource, InputSpec, is_blank, read_photo
 from geocalib.imaging import prepare as prepare_photo
 from geocalib.lines.detect import SHORT_SIDE, detect
+from geocalib.pipeline.threads import threads
 from geocalib.priors.enabled import File
 from geocalib.records import dataclass
 from geocalib.result.calibration import Failure
@@ -60,7 +61,7 @@ def prepare(source: ImageSource, spec: InputSpec, with_lines: bool) -> Prepared 
         given.aspect,
         (*photo.notes, *given.notes),
         is_blank(photo.pixels),
-        detect(photo) if with_lines else None,
+        detect(photo, threads()) if with_lines else None,
     )
 
 
