@@ -8,6 +8,7 @@ they have as many segments, and these are padded (``Bundle.rounded``) so that ma
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Generator, Hashable, Sequence
 from dataclasses import replace
@@ -31,19 +32,20 @@ ABREAST = 8
 
 DIRECT = ("pinhole", "division", "ucm", "eucm", "double_sphere")
 """Models whose depth is a formula. That of others is found by Newton's method, whose steps go on
-until all places are exact: the last bits of one depend on the others."""
+until all places are exact: the last bits of one depend on the others. Photos of a model that is not
+named here go one by one, which is always right."""
 
 
 @dataclass(frozen=True)
-class Request:
+class Request(ABC):
     """Something that a search wants to know of a problem."""
 
     problem: Problem
 
     @classmethod
+    @abstractmethod
     def answered(cls, requests: Sequence[Self]) -> Sequence[Any]:
-        """Those of one kind."""
-        raise NotImplementedError
+        """The answers to those of one kind."""
 
     @property
     def kind(self) -> Hashable:

@@ -165,6 +165,7 @@ def _fit(task: Task, sights: Sequence[Seen], given: Given) -> FitResult:
 
 
 def _fit_together(task: Task, sights: Sequence[Seen], given: Given) -> FitResult:
+    """The same as one batch."""
     fields = [sight.fields for sight in sights]
     sizes = [sight.file.size for sight in sights]
     mapping = Mapping.create([sight.view for sight in sights], [part.size for part in fields])
