@@ -189,6 +189,7 @@ class TestRoundTrip:
         assert card.sha256 is not None
         assert len(card.sha256) == 64
         config = {"encoder": "little", "widths": [4, 6, 32], "blocks": 1}
+        config |= {"ranks": [], "expansion": 4}
         assert card == dataclasses.replace(CARD, config=config, sha256=card.sha256)
 
     def test_the_file_holds_the_network_as_trained(self, tmp_path: Path) -> None:

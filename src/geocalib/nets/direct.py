@@ -77,7 +77,7 @@ class DeepCalib(nn.Module):
         self.config = config
         width = config.widths[-1]
         self.encoder = Encoder(config.encoder)
-        self.context = Context(self.encoder, width, config.blocks)
+        self.context = Context(self.encoder, width, config.blocks, config.expansion)
         self.classify = nn.Linear(width, len(PARAMETERS) * BINS)
 
     def forward(self, image: Tensor) -> Binned:

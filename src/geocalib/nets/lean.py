@@ -23,8 +23,6 @@ from geocalib.nets.prediction import Prediction
 CONTEXT_STRIDE = 16
 HEAD_WIDTH = 32
 """Channels of an attention head."""
-EXPANSION = 4
-"""Hidden channels per channel in the MLPs."""
 BANDS = 4
 """Octaves of the position code."""
 SHORTEST_UP = 1e-3
@@ -40,10 +38,18 @@ class LeanConfig:
     """Channels of the decoder at strides 4, 8 and 16."""
     blocks: int = 3
     """Layers of global attention."""
+    ranks: tuple[int, ...] = ()
+    """Channels in the middle of the decoder's 3x3 convolutions at strides 4 and 8, which are then
+    products of a 3x3 and a 1x1 one; none: they are in one piece."""
+    expansion: int = 4
+    """Hidden channels per channel in the MLPs of the attention."""
 
     def __post_init__(self) -> None:
         # A list, as JSON gives it, is as good.
         object.__setattr__(self, "widths", tuple(self.widths))
+        object.__setattr__(self, "ranks", tuple(self.ranks))
+        if self.ranks and (len(self.ranks) != 2 or min(self.ranks) < 1):
+            raise ConfigError(f"ranks must be two, or none, got {self.ranks}")
         if len(self.widths) != 3 or self.widths[-1] % HEAD_WIDTH or min(self.widths) < 1:
             raise ConfigError(
                 f"widths must be three, the last a multiple of {HEAD_WIDTH}, got {self.widths}"
@@ -61,9 +67,10 @@ class LeanNetwork(nn.Module):
         self.config = config
         fine, middle, coarse = config.widths
         self.encoder = Encoder(config.encoder)
-        self.context = Context(self.encoder, coarse, config.blocks)
-        self.fuse8 = Fuse(coarse, self.encoder.widths[1], middle)
-        self.fuse4 = Fuse(middle, self.encoder.widths[0], fine)
+        self.context = Context(self.encoder, coarse, config.blocks, config.expansion)
+        rank4, rank8 = config.ranks or (None, None)
+        self.fuse8 = Fuse(coarse, self.encoder.widths[1], middle, rank8)
+        self.fuse4 = Fuse(middle, self.encoder.widths[0], fine, rank4)
         self.heads = Heads(fine)
 
     def forward(self, image: Tensor) -> Prediction:
@@ -121,12 +128,12 @@ def _waves(x: Tensor) -> Tensor:
 class Context(nn.Module):
     """The encoder's coarse levels, brought together at stride 16, attending to each other."""
 
-    def __init__(self, encoder: Encoder, width: int, blocks: int) -> None:
+    def __init__(self, encoder: Encoder, width: int, blocks: int, expansion: int) -> None:
         super().__init__()
         self.scales = [stride // CONTEXT_STRIDE for stride in encoder.strides[2:]]
         self.enter = nn.ModuleList(_project(before, width) for before in encoder.widths[2:])
         self.place = Place(width)
-        self.blocks = nn.Sequential(*(AttentionBlock(width) for _ in range(blocks)))
+        self.blocks = nn.Sequential(*(AttentionBlock(width, expansion) for _ in range(blocks)))
         self.norm = nn.LayerNorm(width)
 
     def forward(self, levels: tuple[Tensor, ...]) -> Tensor:
@@ -141,7 +148,7 @@ class Context(nn.Module):
 class AttentionBlock(nn.Module):
     """Every token attends to all; (B, N, C) to the same shape."""
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, width: int, expansion: int) -> None:
         super().__init__()
         self.heads = width // HEAD_WIDTH
         self.norm = nn.LayerNorm(width)
@@ -149,9 +156,9 @@ class AttentionBlock(nn.Module):
         self.leave = nn.Linear(width, width)
         self.mlp = nn.Sequential(
             nn.LayerNorm(width),
-            nn.Linear(width, EXPANSION * width),
+            nn.Linear(width, expansion * width),
             nn.GELU(),
-            nn.Linear(EXPANSION * width, width),
+            nn.Linear(expansion * width, width),
         )
         for layer in self.modules():
             if isinstance(layer, nn.Linear):
@@ -171,16 +178,16 @@ class AttentionBlock(nn.Module):
 class Fuse(nn.Module):
     """A coarser map enlarged twofold, joined with a level of the encoder, and refined."""
 
-    def __init__(self, coarse: int, level: int, width: int) -> None:
+    def __init__(self, coarse: int, level: int, width: int, rank: int | None) -> None:
         super().__init__()
         self.narrow = nn.Conv2d(coarse, width, kernel_size=1)
         self.enter = _project(level, width)
         self.place = Place(width)
         self.refine = nn.Sequential(
-            _conv3(width),
+            *_conv3(width, rank),
             nn.BatchNorm2d(width),
             nn.ReLU(inplace=True),
-            _conv3(width),
+            *_conv3(width, rank),
             nn.BatchNorm2d(width),
         )
 
@@ -194,10 +201,14 @@ def _project(before: int, after: int) -> nn.Sequential:
     return nn.Sequential(nn.Conv2d(before, after, 1, bias=False), nn.BatchNorm2d(after))
 
 
-def _conv3(width: int) -> nn.Conv2d:
-    conv = nn.Conv2d(width, width, kernel_size=3, padding=1, bias=False)
-    nn.init.kaiming_normal_(conv.weight, mode="fan_out", nonlinearity="relu")
-    return conv
+def _conv3(width: int, rank: int | None) -> list[nn.Conv2d]:
+    """A 3x3 convolution; with a rank, of so many channels, which a 1x1 one makes width again."""
+    parts = [nn.Conv2d(width, rank or width, kernel_size=3, padding=1, bias=False)]
+    if rank is not None:
+        parts.append(nn.Conv2d(rank, width, kernel_size=1, bias=False))
+    for part in parts:
+        nn.init.kaiming_normal_(part.weight, mode="fan_out", nonlinearity="relu")
+    return parts
 
 
 def _enlarge(x: Tensor, scale: int) -> Tensor:

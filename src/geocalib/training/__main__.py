@@ -30,6 +30,7 @@ from geocalib.training.owners import among
 from geocalib.training.photos import Album, read_album
 from geocalib.training.processes import Process, join
 from geocalib.training.teaching import read_teacher
+from geocalib.training.thin import thinned
 from geocalib.training.trainer import Trainer
 from geocalib.training.widen import widened
 from geocalib.training.worlds import panoramas
@@ -119,7 +120,8 @@ def _run(options: argparse.Namespace, start: float) -> None:
             # A network that tells may go on from one that only sees.
             told = isinstance(network, TellingNetwork) and "classify.weight" not in given
             begun = network.get_submodule("fields") if told else network
-            begun.load_state_dict(widened(given, begun.state_dict(), generator))
+            wanted = begun.state_dict()
+            begun.load_state_dict(widened(thinned(given, wanted), wanted, generator))
         if options.levels is not None:
             bank = level_bank(bank, options.levels, network.to(process.device), config)
         rendered = worlds.result()
