@@ -222,7 +222,8 @@ def _enlarged(fields: Fields, size: torch.Size) -> Fields:
 
 
 def time_engines(photo: Path, repeat: int) -> dict[str, Spent]:
-    """The network, a glance, and the Calibrator's answer, by engine, in turns."""
+    """The network, how a picture stands without its fields, and the Calibrator's answer, by
+    engine, in turns."""
     engines = {name: load_engine("lean", name, "cpu", compile=False) for name in ENGINES}
     calibrators = {name: Calibrator(device="cpu", engine=name) for name in ENGINES}
     spec = engines["torch"].spec
@@ -231,9 +232,9 @@ def time_engines(photo: Path, repeat: int) -> dict[str, Spent]:
     for _ in range(WARM_UP + repeat):
         for name in ENGINES:
             with clock.timed(f"{name} network"):
-                engines[name].predict(image)
-            with clock.timed(f"{name} glance"):
-                engines[name].glance(image)
+                engines[name].look(image)
+            with clock.timed(f"{name} standing"):
+                engines[name].standing(image)
             with clock.timed(f"{name} calibrate"):
                 calibrators[name].calibrate(photo, lines="off")
     return clock.spent()
@@ -289,11 +290,11 @@ def image_table(photos: dict[str, Path], threads: list[int], repeat: int) -> Non
 
 def engine_table(photo: Path, threads: list[int], repeat: int) -> None:
     print(f"\nOne JPEG of {SMALL}, lean by both engines, wall / CPU in ms, median of {repeat}")
-    header("threads", "engine", "network", "glance", "calibrate, no lines")
+    header("threads", "engine", "network", "another turn", "calibrate, no lines")
     for count in threads:
         spent = _alone(count, time_engines, photo, repeat)
         steps = {
-            name: [spent[f"{name} {step}"] for step in ("network", "glance", "calibrate")]
+            name: [spent[f"{name} {step}"] for step in ("network", "standing", "calibrate")]
             for name in ENGINES
         }
         for name in ENGINES:

@@ -34,8 +34,7 @@ def jobs(calibrator: Calibrator, photo: Path) -> dict[str, Callable[[], object]]
     return {
         "prepare": lambda: calibrator.prepare(photo, lines=False),
         "prepare, with lines": lambda: calibrator.prepare(photo),
-        "glance": lambda: engine.glance(image),
-        "network": lambda: engine.predict(image),
+        "network": lambda: engine.look(image),
         "fit": lambda: calibrator.fit([alone], exif=False),
         "fit, with lines": lambda: calibrator.fit([seen], exif=False),
         "all": lambda: calibrator.calibrate(photo, lines="off", exif=False),

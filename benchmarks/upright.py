@@ -11,13 +11,12 @@ import argparse
 from collections import Counter
 from pathlib import Path
 
-import torch
+import numpy as np
 
 from geocalib.cli.inputs import find_images
-from geocalib.imaging import InputSpec, prepare, read_photo
-from geocalib.nets.glance import TURNS
-from geocalib.nets.upright import find_upright
-from geocalib.nets.weights import load_network
+from geocalib.imaging import prepare, read_photo
+from geocalib.nets.standing import TURNS
+from geocalib.pipeline.onnx_engine import OnnxEngine
 from geocalib.pipeline.rotation import judge
 
 
@@ -26,6 +25,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", nargs="+", type=Path)
     names = (
+        "upright, suspected",
         "upright, turned",
         "upright, warned",
         "turned, found",
@@ -39,29 +39,29 @@ def main() -> None:
         found = measure(photos)
         turned = (len(TURNS) - 1) * len(photos)
         counts = [
-            f"{found[name]} of {turned if k > 1 else len(photos)}" for k, name in enumerate(names)
+            f"{found[name]} of {turned if k > 2 else len(photos)}" for k, name in enumerate(names)
         ]
         right = f"{found['right']} of {len(TURNS) * len(photos)}"
         print(f"| {len(photos)} in {folder.name} |", " | ".join((*counts, right)), "|", flush=True)
 
 
-@torch.inference_mode()
 def measure(photos: tuple[str, ...]) -> Counter[str]:
     """How often each thing happened."""
-    loaded = load_network("lean")
-    upright, card = find_upright(loaded), loaded.card
-    assert upright is not None, "fit the classifier first: python -m geocalib.training.upright"
-    spec = InputSpec(card.short_side, loaded.network.multiple, card.largest_aspect, card.detail)
+    engine = OnnxEngine("lean", "cpu")
+    assert engine.knows_upright, "fit the classifier: python -m geocalib.training.upright"
     found: Counter[str] = Counter()
     for photo in photos:
-        given = prepare(read_photo(photo, spec.short_side), spec)
-        image = torch.from_numpy(given.image)[None]
+        image = prepare(read_photo(photo, engine.spec.short_side), engine.spec).image[None]
+        told = [engine.standing(np.rot90(image, turns, (-2, -1))) for turns in TURNS]
         for turns in TURNS:
-            turned = torch.rot90(image, turns, (-2, -1))
-            (stands,), (notes,) = judge(turned, upright.glance, certain=True)
-            (likeliest,), _ = judge(turned, upright.glance, certain=False)
-            found["right"] += likeliest == turns
+            first, *more = told[turns:] + told[:turns]
+            others = iter(more)
+            (stands,), (notes,) = judge(image, first, lambda _, told=others: next(told), True)
             kind = "turned" if turns else "upright"
+            found[f"{kind}, suspected"] += not list(others)
+            others = iter(more)
+            (likeliest,), _ = judge(image, first, lambda _, told=others: next(told), False)
+            found["right"] += likeliest == turns
             if turns and stands == turns:
                 found["turned, found"] += 1
             elif stands:

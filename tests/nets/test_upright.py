@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from geocalib.errors import WeightsError
-from geocalib.nets.glance import Floats, standing
 from geocalib.nets.lean import LeanConfig, LeanNetwork
+from geocalib.nets.standing import Floats, seen_all_ways
 from geocalib.nets.upright import Upright, features, find_upright, read_upright
 from geocalib.nets.weights import load_network
 
@@ -23,15 +23,17 @@ def network() -> LeanNetwork:
 
 
 @torch.no_grad()
-def test_a_glance(network: LeanNetwork) -> None:
+def test_one_run_tells_all(network: LeanNetwork) -> None:
     images = torch.rand(2, 3, 128, 192, generator=torch.Generator().manual_seed(0))
     seen = features(network, images)
     assert seen.shape[0] == 2
     upright = Upright(network, torch.randn(4, seen.shape[1]), torch.zeros(4))
-    chance = upright.glance(images)
+    fields, chance = upright(images)
+    torch.testing.assert_close(fields, network(images), rtol=0, atol=0)
+    torch.testing.assert_close(upright.standing(images), chance, rtol=0, atol=0)
     assert chance.shape == (2, 4)
     torch.testing.assert_close(chance.exp().sum(1), torch.ones(2))
-    # Sides that are not twice a multiple are rounded; upright and lying give as many features.
+    # Upright and lying give as many features.
     assert features(network, torch.rand(1, 3, 160, 96)).shape[1] == seen.shape[1]
 
 
@@ -42,7 +44,7 @@ def test_all_looks_say_the_same(turns: int) -> None:
     upright[..., :4, :4] = 1
     wrong = iter((True, False, False, False))
 
-    def glance(images: Floats) -> Floats:
+    def standing(images: Floats) -> Floats:
         corners = images[0, 0, [0, 7, 7, 0], [0, 0, 7, 7]]  # Counter-clockwise.
         chance = np.full((1, 4), 0.1, np.float32)
         # One of four looks is misled.
@@ -50,7 +52,7 @@ def test_all_looks_say_the_same(turns: int) -> None:
         return np.log(chance)
 
     image = np.rot90(upright, turns, (-2, -1))
-    chance = standing(image, glance(image), glance)
+    chance = seen_all_ways(image, standing(image), standing)
     assert chance.argmax().item() == turns
     assert np.exp(chance).sum().item() == pytest.approx(1)
 

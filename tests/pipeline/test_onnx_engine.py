@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from importlib.resources import as_file
@@ -84,10 +85,26 @@ def test_confidences_near_zero_agree(engine: OnnxEngine, in_torch: TorchEngine) 
 
 
 @pytest.mark.parametrize("size", [(96, 64), (320, 256)])
-def test_glances_agree(engine: OnnxEngine, in_torch: TorchEngine, size: tuple[int, int]) -> None:
+def test_how_pictures_stand_agrees(
+    engine: OnnxEngine, in_torch: TorchEngine, size: tuple[int, int]
+) -> None:
     assert engine.knows_upright
     images = np.rot90(towns(*size), 1, (-2, -1))
-    np.testing.assert_allclose(engine.glance(images), in_torch.glance(images), rtol=0, atol=1e-3)
+    told = [each(images) for one in (engine, in_torch) for each in (one.standing, _told(one))]
+    for other in told[1:]:
+        np.testing.assert_allclose(other, told[0], rtol=0, atol=1e-3)
+
+
+def _told(engine: OnnxEngine | TorchEngine) -> Callable[[Floats], Floats]:
+    """How pictures stand, by a look at all of them."""
+    return lambda images: engine.look(images)[1]
+
+
+def test_a_look_sees_the_same_fields(engine: OnnxEngine, in_torch: TorchEngine) -> None:
+    for one in (engine, in_torch):
+        alone, (fields, _) = one.predict(towns(96, 64)), one.look(towns(96, 64))
+        for name, value in vars(alone).items():
+            np.testing.assert_array_equal(getattr(fields, name), value, err_msg=name)
 
 
 def test_opinions_agree() -> None:
@@ -193,7 +210,7 @@ class TestDevices:
 def test_what_a_file_is_read_with_needs_no_torch() -> None:
     script = (
         "import sys\n"
-        "from geocalib.nets import card, catalogue, glance, onnx_names\n"
+        "from geocalib.nets import card, catalogue, onnx_names, standing\n"
         "print(*{'torch'} & set(sys.modules))"
     )
     done = subprocess.run(

@@ -128,6 +128,9 @@ def test_a_second_opinion_is_on_the_original_as_it_stands(
     assert isinstance(photos[2], Path)
     lying = np.rot90(np.asarray(Image.open(photos[2])))
     monkeypatch.setattr(TorchEngine, "knows_upright", True)
+    monkeypatch.setattr(
+        TorchEngine, "look", lambda self, images: (self.predict(images), np.zeros((1, 4)))
+    )
     monkeypatch.setattr(rotation, "judge", lambda *_: ([1], [()]))
     (again,) = see(engine, [lying], False, "auto", with_opinions=True)
     assert isinstance(again, Seen)

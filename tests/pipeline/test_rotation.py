@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,10 +16,12 @@ from geocalib.cameras import Camera
 from geocalib.errors import ConfigError
 from geocalib.geometry.fields import Fields, perspective_field
 from geocalib.geometry.gravity import angle_between, from_roll_pitch, rotate90
+from geocalib.nets.onnx_names import FIELDS, STANDING
 from geocalib.pipeline.rotation import (
     LIES,
     MAY_LIE,
     UNSURE,
+    Look,
     look_all_ways,
     look_upright,
     mode_of,
@@ -91,26 +94,40 @@ def test_equally_sure_of_all_sides() -> None:
     assert look.notes == [(UNSURE,)]
 
 
-class Glance:
-    """Sees which side is bright, with a probability that it is up."""
+class Engine:
+    """Sees true fields, and which side is bright, with a probability that it is up."""
 
     def __init__(self, probability: float) -> None:
         self.probability = probability
-        self.looks = 0
+        self.looked: list[int] = []
+        """How many pictures, in each run of the whole network."""
+        self.asked: list[int] = []
+        """And where only how they stand was asked."""
 
-    def __call__(self, images: Array) -> Array:
-        self.looks += len(images)
+    def look(self, images: Array) -> tuple[Fields, Array]:
+        self.looked.append(len(images))
+        return Eye(0.5)(images), self._standing(images)
+
+    def standing(self, images: Array) -> Array:
+        self.asked.append(len(images))
+        return self._standing(images)
+
+    def _standing(self, images: Array) -> Array:
         chances = np.full((len(images), 4), (1 - self.probability) / 3)
         for row, one in enumerate(images):
             chances[row, brightest(one)] = self.probability
         return np.log(chances)
 
 
-class TestAtAGlance:
+def look_at(engine: Engine, images: Array, certain: bool) -> Look:
+    return look_upright(images, engine.look, engine.standing, certain)
+
+
+class TestOneLook:
     @pytest.mark.parametrize("certain", [True, False])
     @pytest.mark.parametrize("turns", range(4))
     def test_the_side_that_is_up(self, turns: int, certain: bool) -> None:
-        look = look_upright(np.stack([image(turns)] * 2), Eye(0.5), Glance(0.95), certain)
+        look = look_at(Engine(0.95), np.stack([image(turns)] * 2), certain)
         assert look.notes == 2 * [(LIES,) if turns and certain else ()]
         for row, down in enumerate(look.down):
             # Seen upright, and turned back.
@@ -121,30 +138,35 @@ class TestAtAGlance:
                 assert angle_between(down, rotate90(GRAVITY, turns)[0]).item() < 0.5
 
     def test_a_mixed_batch(self) -> None:
-        wide = np.stack([image(0), image(2), image(0)])
-        look = look_upright(wide, Eye(0.5), Glance(0.95), True)
+        engine = Engine(0.95)
+        look = look_at(engine, np.stack([image(0), image(2), image(0)]), True)
         assert look.notes == [(), (LIES,), ()]
         expected = Fields.concatenate([fields(0), fields(2), fields(0)])
         np.testing.assert_allclose(look.fields.latitude, expected.latitude)
+        # Only the one that lies on a side has cost more than one run.
+        assert (engine.looked, engine.asked) == ([3, 1], [1, 1, 1])
 
-    def test_upright_pictures_cost_one_glance(self) -> None:
-        glance = Glance(0.6)
-        look_upright(np.stack([image(0)] * 3), Eye(0.5), glance, True)
-        assert glance.looks == 3
+    def test_upright_pictures_cost_one_run(self) -> None:
+        engine = Engine(0.6)
+        look = look_at(engine, np.stack([image(0)] * 3), True)
+        assert (engine.looked, engine.asked) == ([3], [])
+        assert look.turns == [0, 0, 0]
 
     def test_a_suspicion_is_a_warning_and_changes_nothing(self) -> None:
-        look = look_upright(image(1)[None], Eye(0.5), Glance(0.65), True)
+        engine = Engine(0.72)
+        look = look_at(engine, image(1)[None], True)
         assert look.notes == [(MAY_LIE,)]
+        assert engine.looked == [1]
         assert look.down == [None]
         assert bool((look.fields.up_confidence == 0.5).all())
 
     def test_less_than_a_suspicion_is_not_told(self) -> None:
-        look = look_upright(image(1)[None], Eye(0.5), Glance(0.55), True)
+        look = look_at(Engine(0.55), image(1)[None], True)
         assert look.notes == [()]
         assert look.down == [None]
 
     def test_who_asks_gets_the_likeliest_side(self) -> None:
-        look = look_upright(image(1)[None], Eye(0.5), Glance(0.4), False)
+        look = look_at(Engine(0.4), image(1)[None], False)
         assert look.notes == [(UNSURE,)]
         np.testing.assert_allclose(look.fields.up, fields(1).up)
 
@@ -185,17 +207,33 @@ def test_a_photo_on_its_side_is_noticed_without_being_asked(
     assert not found.trusted
     believed = packaged.calibrate(lying, lines="off", any_rotation=False)
     assert abs(believed.roll_deg) < 45
+
+
+def test_an_upright_photo_costs_one_run_of_the_network(
+    packaged: Calibrator, lying: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> None:
     upright = np.ascontiguousarray(np.rot90(lying, -1))
-    off, auto = (
-        packaged.calibrate(upright, lines="off", any_rotation=mode) for mode in (False, "auto")
-    )
-    assert off == auto
+    believed = packaged.calibrate(upright, lines="off", any_rotation=False)
+    runs: list[tuple[str, ...]] = []
+    session = packaged._engine._session  # type: ignore[union-attr]
+
+    class Counting:
+        def run(self, names: Sequence[str], given: dict[str, Array]) -> list[Array]:
+            runs.append(tuple(names))
+            return session.run(names, given)
+
+        def get_outputs(self) -> object:
+            return session.get_outputs()
+
+    monkeypatch.setattr(packaged._engine, "_session", Counting())
+    assert packaged.calibrate(upright, lines="off") == believed
+    assert runs == [(*FIELDS, STANDING)]
 
 
 def test_who_knows_gravity_knows_which_side_is_up(
     packaged: Calibrator, lying: np.ndarray, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(packaged._engine, "glance", lambda *_: pytest.fail("it glanced"))
+    monkeypatch.setattr(packaged._engine, "look", lambda *_: pytest.fail("it was asked"))
     found = packaged.calibrate(lying, gravity=Prior([1.0, 0.0, 0.0], 0.1), lines="off")
     assert LIES not in found.warnings
 

@@ -20,7 +20,7 @@ from geocalib.arrays import Array
 from geocalib.errors import ConfigError, ImageError
 from geocalib.pipeline import stream
 from geocalib.pipeline.chunks import Chunk, apart, in_order
-from geocalib.pipeline.full_batches import FullBatches
+from geocalib.pipeline.full_batches import FEW, FullBatches
 from geocalib.pipeline.threads import POOLS, cores, environment, threads
 from geocalib.pipeline.workers import WorkerLostError, Workers
 from geocalib.result.calibration import Calibration, Failure, Outcome
@@ -256,29 +256,37 @@ def test_batches_are_filled_up(calibrator: Calibrator) -> None:
     sizes: list[int] = []
 
     class Noting:
-        batch = 4
+        batch = 16
         spec, confidence_scale, knows_upright = calibrator._engine.spec, None, True
         on_processor, has_opinion = False, True
 
         def predict(self, images: Array) -> Any:
-            means = self.glance(images)[:, None, None]
+            means = self.standing(images)[:, None, None]
             wide = np.broadcast_to(means, (len(images), 2, 2))
             up = np.broadcast_to(wide[:, None], (len(images), 2, 2, 2))
             return Fields(up, wide[:, None], wide, wide)
 
-        def glance(self, images: Array) -> Any:
+        def look(self, images: Array) -> Any:
+            return self.predict(images), images.sum((1, 2, 3))
+
+        def standing(self, images: Array) -> Any:
             sizes.append(len(images))
             return images.sum((1, 2, 3))
 
-        opinion = glance
+        opinion = standing
 
     images = np.arange(6.0).reshape(2, 3, 1, 1)
     full = FullBatches(Noting())  # type: ignore[arg-type]
-    assert full.glance(images).tolist() == [3.0, 12.0]
     assert full.predict(images).up_confidence[:, 0, 0].tolist() == [3.0, 12.0]
+    fields, stands = full.look(images)
+    assert fields.up_confidence[:, 0, 0].tolist() == stands.tolist() == [3.0, 12.0]
     assert full.has_opinion
     assert full.opinion(images).tolist() == [3.0, 12.0]
-    assert sizes == [4, 4, 4]
+    assert sizes == [16, 16, 16]
+    # Which side is up is asked of few.
+    sizes.clear()
+    assert full.standing(np.ones((FEW + 1, 3, 1, 1))).tolist() == [3.0] * (FEW + 1)
+    assert sizes == [FEW, FEW]
 
 
 def test_arrays_travel_as_they_are() -> None:

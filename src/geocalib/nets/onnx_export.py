@@ -31,7 +31,7 @@ from geocalib.nets.catalogue import PACKAGES, PUBLISHED, existing_file, weights_
 from geocalib.nets.direct import Binned
 from geocalib.nets.lean import LeanNetwork
 from geocalib.nets.onnx_names import FIELDS, IMAGE, LOGITS, MULTIPLE_KEY, STANDING, WANTED
-from geocalib.nets.upright import Upright, find_upright, summary
+from geocalib.nets.upright import find_upright
 from geocalib.nets.weights import is_direct, load_network, read_direct
 
 if TYPE_CHECKING:
@@ -102,8 +102,9 @@ def _given(weights: str | Path) -> _Given:
         loaded = load_network(weights)
         if loaded.card.sha256 is not None and isinstance(loaded.network, LeanNetwork):
             upright = find_upright(loaded)
-            outputs = (*FIELDS, *([STANDING] if upright is not None else []))
-            return _Given(_Whole(loaded.network, upright), outputs, loaded.card)
+            if upright is not None:
+                return _Given(upright, (*FIELDS, STANDING), loaded.card)
+            return _Given(loaded.network, FIELDS, loaded.card)
     raise WeightsError(f"{weights} cannot be exported; give lean, or a file of a lean network")
 
 
@@ -117,23 +118,6 @@ class _Answers(nn.Module):
     def forward(self, image: Tensor) -> Tensor:
         answer: Binned = self.network(image)
         return answer.logits
-
-
-class _Whole(nn.Module):
-    """The lean network, and how pictures stand."""
-
-    def __init__(self, network: LeanNetwork, upright: Upright | None) -> None:
-        super().__init__()
-        self.network = network
-        self.upright = upright
-
-    def forward(self, image: Tensor) -> tuple[Tensor, ...]:
-        levels = self.network.encoder(image)
-        context = self.network.context(levels)
-        fields = tuple(self.network.decode(levels, context))
-        if self.upright is None:
-            return fields
-        return *fields, self.upright.judge(summary(levels, context))
 
 
 def _traced(whole: nn.Module, outputs: Sequence[str]) -> ModelProto:
@@ -305,7 +289,8 @@ def _spell_out_sigmoid(graph: GraphProto) -> None:
 
 
 def _decode_on_demand(graph: GraphProto) -> None:
-    """All that only the fields need goes into a branch, which a glance does not take."""
+    """All that only the fields need goes into a branch, which is not taken where
+    only how pictures stand is asked."""
     from onnx import TensorProto, helper, numpy_helper
 
     first = _ancestors(graph, STANDING)

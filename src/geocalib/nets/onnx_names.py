@@ -19,8 +19,8 @@ WANTED = "fields"
 empty, and how the images stand is known sooner. Only where that is an output."""
 
 STANDING = "standing"
-"""(B, 4) log-probabilities that images of the size of a glance stand turned by 0 to 3 quarters.
-Only where a classifier was fitted to the weights."""
+"""(B, 4) log-probabilities that the images stand turned by 0 to 3 quarters. Only where a
+classifier was fitted to the weights."""
 
 LOGITS = "logits"
 """(B, 4, 256) of ``geocalib.nets.direct.Binned``: what a network answers that sees no fields."""

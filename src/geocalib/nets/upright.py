@@ -8,18 +8,17 @@ were trained (``geocalib.training.upright``), and speaks for no other.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from importlib.resources import as_file
 from pathlib import Path
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
 from geocalib.errors import WeightsError
 from geocalib.nets.catalogue import PACKAGES, is_here, packaged
-from geocalib.nets.glance import glance_size
 from geocalib.nets.lean import LeanNetwork
+from geocalib.nets.prediction import Prediction
 from geocalib.nets.weights import LoadedNetwork
 
 FILE = "upright.safetensors"
@@ -27,34 +26,41 @@ WEIGHTS_KEY = "weights"
 """In the file's metadata: the SHA-256 of the weights that it was fitted to."""
 
 
-@dataclass(frozen=True)
-class Upright:
-    """The classifier of a network."""
+class Upright(nn.Module):
+    """A network with its classifier."""
 
-    network: LeanNetwork
     weight: Tensor
-    """(4, F)."""
     bias: Tensor
-    """(4,)."""
 
-    def glance(self, images: Tensor) -> Tensor:
-        """(B, 4) log-probabilities that inputs (B, 3, H, W) stand turned by 0 to 3 quarters."""
-        return self.judge(features(self.network, images))
+    def __init__(self, network: LeanNetwork, weight: Tensor, bias: Tensor) -> None:
+        """weight: (4, F). bias: (4,)."""
+        super().__init__()
+        self.network = network
+        self.register_buffer("weight", weight)
+        self.register_buffer("bias", bias)
 
-    def judge(self, seen: Tensor) -> Tensor:
-        """(B, 4) log-probabilities, of features (B, F)."""
-        return functional.linear(seen, self.weight.to(seen), self.bias.to(seen)).log_softmax(1)
+    def forward(self, image: Tensor) -> tuple[Prediction, Tensor]:
+        """What the network makes of inputs (B, 3, H, W), and how they stand, as ``standing``."""
+        levels = self.network.encoder(image)
+        context = self.network.context(levels)
+        return self.network.decode(levels, context), self._judge(_summary(levels, context))
+
+    def standing(self, image: Tensor) -> Tensor:
+        """(B, 4) log-probabilities that inputs (B, 3, H, W) stand turned by 0 to 3 quarters.
+        Without fields, so it takes less than all of the network."""
+        return self._judge(features(self.network, image))
+
+    def _judge(self, seen: Tensor) -> Tensor:
+        return functional.linear(seen, self.weight, self.bias).log_softmax(1)
 
 
 def features(network: LeanNetwork, images: Tensor) -> Tensor:
-    """(B, F) of inputs (B, 3, H, W), looked at in a quarter of their area."""
-    size = glance_size(images.shape[-2], images.shape[-1], network.multiple)
-    small = functional.interpolate(images, size=size, mode="bilinear", antialias=True)
-    levels = network.encoder(small)
-    return summary(levels, network.context(levels))
+    """(B, F) of inputs (B, 3, H, W)."""
+    levels = network.encoder(images)
+    return _summary(levels, network.context(levels))
 
 
-def summary(levels: tuple[Tensor, ...], context: Tensor) -> Tensor:
+def _summary(levels: tuple[Tensor, ...], context: Tensor) -> Tensor:
     """(B, F) of what the encoder saw, and what that is together: means over quarters."""
     return torch.cat([_quarters(level).flatten(1) for level in (*levels[2:], context)], 1).float()
 

@@ -6,13 +6,17 @@ of a batch. With one size they depend on the photo alone, and not on how many ot
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import numpy as np
+import numpy.typing as npt
 
-from geocalib.arrays import Array, namespace, to_numpy
+from geocalib.arrays import to_numpy
 from geocalib.geometry.fields import Fields
 from geocalib.imaging import InputSpec
 from geocalib.pipeline.predict import Engine
+from geocalib.pipeline.rotation import Pictures
+
+FEW = 8
+"""Images of which is asked at once how they stand: a look at all tells it of most."""
 
 
 class FullBatches:
@@ -43,7 +47,7 @@ class FullBatches:
 
     @property
     def knows_upright(self) -> bool:
-        """Whether it can glance."""
+        """Whether it can tell how pictures stand."""
         return self._engine.knows_upright
 
     @property
@@ -51,22 +55,30 @@ class FullBatches:
         """Whether a second network tells the focal length."""
         return self._engine.has_opinion
 
-    def predict(self, images: Array) -> Fields:
+    def predict(self, images: Pictures) -> Fields:
         """The fields of (B, 3, H, W) images, in the memory of this process: moved there at once,
         which is much quicker than image by image."""
-        return self._filled_up(self._engine.predict, images).map(to_numpy)
+        fields = self._engine.predict(_filled_up(images, self.batch))
+        return fields[: len(images)].map(to_numpy)
 
-    def glance(self, images: Array) -> Array:
-        """(B, 4) log probability of each side to be up."""
-        return self._filled_up(self._engine.glance, images)
+    def look(self, images: Pictures) -> tuple[Fields, Pictures]:
+        """The fields likewise, and how the images stand."""
+        fields, stands = self._engine.look(_filled_up(images, self.batch))
+        return fields[: len(images)].map(to_numpy), stands[: len(images)]
 
-    def opinion(self, images: Array) -> Array:
+    def standing(self, images: Pictures) -> Pictures:
+        """(B, 4) log-probabilities that the images stand turned by 0 to 3 quarters, a few at a
+        time."""
+        pieces = [images[at : at + FEW] for at in range(0, len(images), FEW)]
+        return np.concatenate(
+            [self._engine.standing(_filled_up(piece, FEW))[: len(piece)] for piece in pieces]
+        )
+
+    def opinion(self, images: Pictures) -> npt.NDArray[np.float64]:
         """(B, 2) the logarithm of the focal length by the diagonal, and its sigma."""
-        return self._filled_up(self._engine.opinion, images)
+        return self._engine.opinion(_filled_up(images, self.batch))[: len(images)]
 
-    def _filled_up(self, see: Callable[[Any], Any], images: Array) -> Any:
-        count = len(images)
-        if count < self.batch:
-            again = [images[-1:]] * (self.batch - count)
-            images = namespace(images).concat([images, *again])
-        return see(images)[:count]
+
+def _filled_up(images: Pictures, count: int) -> Pictures:
+    """With the last one as often as makes them so many."""
+    return np.concatenate([images, *[images[-1:]] * (count - len(images))])

@@ -8,11 +8,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from PIL import Image
 
 from geocalib.geometry.fields import Fields
 from geocalib.imaging import InputSpec
-from geocalib.nets.glance import glance_size
 from geocalib.nets.onnx_names import FIELDS, IMAGE, LOGITS, STANDING, WANTED
 from geocalib.nets.opinion import as_it_sees, focal_of
 from geocalib.pipeline.onnx_session import Opened, open_networks, outputs
@@ -48,7 +46,7 @@ class OnnxEngine:
 
     @property
     def knows_upright(self) -> bool:
-        """Whether it can glance."""
+        """Whether it can tell how pictures stand."""
         return STANDING in outputs(self._session)
 
     @property
@@ -58,18 +56,17 @@ class OnnxEngine:
 
     def predict(self, images: Floats) -> Fields:
         """The fields of (B, 3, H, W) images."""
-        values = self._run(FIELDS, {IMAGE: _single(images)})
-        return Fields(**dict(zip(FIELDS, values, strict=True)))
+        return _fields(self._run(FIELDS, {IMAGE: _single(images)}))
 
-    def glance(self, images: Floats) -> Floats:
-        """(B, 4) log probability of each side to be up."""
-        seen = _single(images)
-        height, width = glance_size(seen.shape[-2], seen.shape[-1], self.spec.multiple)
-        planes = seen.reshape(-1, *seen.shape[-2:])
-        small = np.stack([_shrunk(plane, (width, height)) for plane in planes])
-        given = {IMAGE: small.reshape(-1, 3, height, width), WANTED: np.array(False)}
-        chance: Floats = self._run((STANDING,), given)[0]
-        return chance
+    def look(self, images: Floats) -> tuple[Fields, Floats]:
+        """The fields of (B, 3, H, W) images, and how they stand, as ``standing`` tells it."""
+        *values, stands = self._run((*FIELDS, STANDING), {IMAGE: _single(images)})
+        return _fields(values), stands
+
+    def standing(self, images: Floats) -> Floats:
+        """(B, 4) log-probabilities that (B, 3, H, W) images stand turned by 0 to 3 quarters."""
+        given = {IMAGE: _single(images), WANTED: np.array(False)}
+        return self._run((STANDING,), given)[0]
 
     def opinion(self, images: Floats) -> npt.NDArray[np.float64]:
         """(B, 2) the logarithm of the focal length by the diagonal, and its sigma."""
@@ -88,6 +85,6 @@ def _single(images: Floats) -> Floats:
     return np.ascontiguousarray(images, np.float32)
 
 
-def _shrunk(plane: Floats, size: tuple[int, int]) -> Floats:
-    """(h, w) of (H, W), each pixel a mean of those that it covers. size: (w, h)."""
-    return np.asarray(Image.fromarray(plane).resize(size, Image.Resampling.BILINEAR))
+def _fields(values: Sequence[Floats]) -> Fields:
+    """Of the outputs ``FIELDS``."""
+    return Fields(**dict(zip(FIELDS, values, strict=True)))

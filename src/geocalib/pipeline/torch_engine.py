@@ -18,6 +18,7 @@ from geocalib.imaging import InputSpec
 from geocalib.imaging.quiet import quiet
 from geocalib.nets.direct import Binned
 from geocalib.nets.opinion import as_it_sees, focal_of
+from geocalib.nets.prediction import Prediction
 from geocalib.nets.upright import find_upright
 from geocalib.nets.weights import LoadedNetwork, find_opinion
 from geocalib.pipeline.predict import batch_on
@@ -40,13 +41,17 @@ class TorchEngine:
         self.on_processor = device.type == "cpu"
         self.confidence_scale = card.confidence_scale
         self._upright = find_upright(loaded)
+        if self._upright is not None:
+            self._upright.to(device)
+            if compile:
+                self._upright.compile()
         self._opinion = find_opinion(card)
         if self._opinion is not None:
             self._opinion[0].to(device)
 
     @property
     def knows_upright(self) -> bool:
-        """Whether it can glance."""
+        """Whether it can tell how pictures stand."""
         return self._upright is not None
 
     @property
@@ -58,16 +63,21 @@ class TorchEngine:
         """The fields of (B, 3, H, W) images: of CUDA there, and else in NumPy."""
         with self._running():
             seen = self.network(self._moved(images))
-        fields = Fields(**{name: value.float() for name, value in seen._asdict().items()})
-        # The fit needs double precision, which mps does not have; on processors it is NumPy's.
-        return fields.map(torch.clone if self.device.type == "cuda" else to_numpy)
+        return self._fields(seen)
 
-    def glance(self, images: Floats) -> Floats:
-        """(B, 4) log probability of each side to be up."""
+    def look(self, images: Floats) -> tuple[Fields, Floats]:
+        """The fields of (B, 3, H, W) images, and how they stand, as ``standing`` tells it."""
         assert self._upright is not None
         with self._running():
-            chance = self._upright.glance(self._moved(images))
-        return np.array(to_numpy(chance.float()))
+            seen, stands = self._upright(self._moved(images))
+        return self._fields(seen), to_numpy(stands)
+
+    def standing(self, images: Floats) -> Floats:
+        """(B, 4) log-probabilities that (B, 3, H, W) images stand turned by 0 to 3 quarters."""
+        assert self._upright is not None
+        with self._running():
+            stands = self._upright.standing(self._moved(images))
+        return np.asarray(to_numpy(stands))
 
     def opinion(self, images: Floats) -> npt.NDArray[np.float64]:
         """(B, 2) the logarithm of the focal length by the diagonal, and its sigma."""
@@ -76,6 +86,11 @@ class TorchEngine:
         with self._running():
             answer: Binned = network(self._moved(as_it_sees(images, card)))
         return focal_of(to_numpy(answer.logits.float()), images.shape, card)
+
+    def _fields(self, seen: Prediction) -> Fields:
+        fields = Fields(**{name: value.float() for name, value in seen._asdict().items()})
+        # The fit needs double precision, which mps does not have; on processors it is NumPy's.
+        return fields.map(torch.clone if self.device.type == "cuda" else to_numpy)
 
     def _moved(self, images: Floats) -> Tensor:
         whole = torch.from_numpy(np.ascontiguousarray(images))

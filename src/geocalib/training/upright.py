@@ -19,8 +19,8 @@ from torch.nn import functional
 from geocalib.errors import ConfigError, GeoCalibError
 from geocalib.files import replacing
 from geocalib.imaging import InputSpec, prepare, read_photo
-from geocalib.nets.glance import TURNS
 from geocalib.nets.lean import LeanNetwork
+from geocalib.nets.standing import TURNS
 from geocalib.nets.upright import WEIGHTS_KEY, features
 from geocalib.nets.weights import LoadedNetwork, load_network
 from geocalib.pipeline.torch_engine import find_device
