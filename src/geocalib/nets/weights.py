@@ -298,8 +298,8 @@ def _unfilled() -> Iterator[None]:
 
 
 class _NothingDrawn(TorchFunctionMode):
-    """Initialisers draw no normal numbers. To fill a tensor of shapes alone with them, torch imports
-    its compiler, which takes longer than all else of reading a network."""
+    """Initialisers draw no normal numbers: for tensors of shapes alone, torch imports its compiler
+    to do so, which takes longer than all else of reading a network."""
 
     def __torch_function__(
         self,
