@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from geocalib.nets.efficientnet_lite import Block, _conv
+from geocalib.nets.efficientnet_lite import Block
 from geocalib.nets.encoders import Recipe
 
 
 class Trunk(nn.Module):
-    """One layer per level: two of patches, a halving one and a block of the packaged encoder, which
-    halves as well. Each halving with a margin makes exports longer to follow."""
+    """One layer per level: three of patches, and a block of the packaged encoder, which halves with
+    a margin. Each such halving makes exports longer to follow."""
 
     widths = (4, 8, 12, 16)
     strides = (4, 8, 16, 32)
@@ -22,7 +22,7 @@ class Trunk(nn.Module):
             [
                 nn.Conv2d(3, first, 4, stride=4),
                 nn.Conv2d(first, second, 2, stride=2),
-                _conv(second, third, 3, stride=2),
+                nn.Conv2d(second, third, 2, stride=2),
                 Block(third, last, kernel=5, stride=2, expansion=3),
             ]
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from dataclasses import replace
 from importlib.util import find_spec
@@ -39,6 +40,17 @@ CARD = WeightCard(
     source="a test",
     description="small",
 )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def shapes_are_computed() -> Iterator[None]:
+    """The exporter remembers what operations give, by their inputs. Where sizes are symbols, to
+    find it again takes longer than to compute it; so does the garbage that these leave behind."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("torch._dynamo.config.fake_tensor_cache_enabled", False)
+        gc.disable()
+        yield
+        gc.enable()
 
 
 @pytest.fixture(scope="module")

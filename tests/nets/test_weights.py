@@ -450,10 +450,12 @@ class TestPublished:
         assert {card.licence for card in PUBLISHED.values()} == {"CC-BY-4.0"}
 
 
-def test_importing_needs_torch_alone() -> None:
+def test_importing_needs_torch_alone_and_reading_not_its_compiler() -> None:
     script = (
         "import sys, geocalib.nets.weights\n"
-        "print(*{'safetensors', 'platformdirs', 'rich', 'cv2', 'scipy'} & set(sys.modules))"
+        "print(*{'safetensors', 'platformdirs', 'rich', 'cv2', 'scipy'} & set(sys.modules))\n"
+        "geocalib.nets.weights.load_network('lean')\n"
+        "print(*{'torch._dynamo'} & set(sys.modules))"
     )
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True

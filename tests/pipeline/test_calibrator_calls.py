@@ -87,7 +87,9 @@ class TestAngles:
     def test_a_set(self) -> None:
         calibrator = knowing(truth(SIZE), truth(SIZE))
         images = [picture(SIZE, 0), picture(SIZE, 1)]
-        for one in calibrator.calibrate_set(images, vfov_deg=40, roll_deg=1, pitch_deg=2):
+        found = list(calibrator.calibrate_set(images, vfov_deg=40, roll_deg=1, pitch_deg=2))
+        assert len(found) == 2
+        for one in found:
             assert isinstance(one, Calibration)
             angles = (one.vfov_deg, one.roll_deg, one.pitch_deg)
             assert angles == pytest.approx((40, 1, 2), abs=1e-9)

@@ -198,6 +198,7 @@ class TestKnown:
         found = knowing(known, confidence_scale=1e4).calibrate(
             [untold, untold, told], shared_intrinsics=True
         )
+        assert len(found) == 3
         for one in found:
             assert one.fy == pytest.approx(expected, rel=1e-3)
             assert one.sigma.focal == pytest.approx(0.0336 * expected, rel=1e-2)

@@ -113,7 +113,7 @@ def refuse(constant: str) -> None:
     raise AssertionError(f"{constant} is not JSON")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(calibrations())
 def test_json_round_trip_is_exact(written: Calibration) -> None:
     text = written.to_json()

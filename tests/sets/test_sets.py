@@ -131,7 +131,9 @@ def test_wrong_exif_data_show(tmp_path: Path) -> None:
         exif.get_ifd(IFD.Exif)[Base.FocalLengthIn35mmFilm] = 86
         paths.append(str(tmp_path / f"{i}.png"))
         Image.fromarray(picture(known.size, i)).save(paths[-1], exif=exif)
-    for one in knowing(*truths).calibrate_set(paths, exif=True, lines="off"):
+    found = list(knowing(*truths).calibrate_set(paths, exif=True, lines="off"))
+    assert len(found) == 3
+    for one in found:
         assert isinstance(one, Calibration)
         (prior,) = one.priors
         assert prior.estimate[0] == pytest.approx(600, rel=0.01)

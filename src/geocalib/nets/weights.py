@@ -6,14 +6,16 @@ A file of the published network is the torch checkpoint its authors released.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from importlib.resources import as_file
 from pathlib import Path
+from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from geocalib.errors import ConfigError, WeightsError
 from geocalib.files import replacing, sha256_of
@@ -287,10 +289,27 @@ def _faults(state: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> str:
     return found[0] + more if found else ""
 
 
-def _unfilled() -> torch.device:
+@contextmanager
+def _unfilled() -> Iterator[None]:
     """Networks made within have tensors of shapes alone: no time is spent on random numbers that
     those of a file replace."""
-    return torch.device("meta")
+    with torch.device("meta"), _NothingDrawn():
+        yield
+
+
+class _NothingDrawn(TorchFunctionMode):
+    """Initialisers draw no normal numbers: for tensors of shapes alone, torch imports its compiler
+    to do so, which takes longer than all else of reading a network."""
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: object,
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        drawn = func in (Tensor.normal_, nn.init.normal_)
+        return None if drawn else func(*args, **(kwargs or {}))
 
 
 @contextmanager
