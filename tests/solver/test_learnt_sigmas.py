@@ -84,21 +84,29 @@ def test_beyond_what_was_seen_factors_stay() -> None:
     np.testing.assert_allclose(np.log(found.factors(values)[:, 1]), [least, least, 3, 3])
 
 
+def test_where_nothing_was_seen_no_fit_is_sure() -> None:
+    fit = a_fit()
+    changed = learnt(gravity={"constant": -1.0}).applied(fit, [True, False])
+    assert changed.sigma.gravity_deg[0] < fit.sigma.gravity_deg[0]
+    assert changed.sigma.gravity_deg[1] > 10
+    assert changed.sigma.focal[1] > 0.9 * fit.camera.f[1]
+
+
 def test_a_fit_that_found_nothing_stays_unknown() -> None:
     fit = a_fit(1)
     lost = replace(fit, covariance=fit.covariance * np.nan, gravity=fit.gravity * np.nan)
     assert np.isnan(learnt(focal={"focal": 1.0}).applied(lost, [True]).covariance).all()
 
 
-def test_fits_of_something_else_of_nothing_and_of_images_together_are_left_alone() -> None:
+def test_fits_of_something_else_and_of_images_together_are_left_alone() -> None:
     fit, found = a_fit(), learnt(focal={"constant": 1.0})
     other = replace(fit, parameters=(*FREE[:2], "k1"))
     assert found.applied(other, [True, True]) is other
     errors = FieldErrors(sigma_scale={"focal": 2.0}, learnt=found)
     together = errors.corrected(fit)
-    alone = errors.alone(together, [True, False])
+    alone = errors.alone(together, [True, True])
     np.testing.assert_allclose(together.sigma.focal, fit.sigma.focal * 2)
-    np.testing.assert_allclose(alone.sigma.focal, fit.sigma.focal * 2 * [math.e, 1])
+    np.testing.assert_allclose(alone.sigma.focal, fit.sigma.focal * 2 * math.e)
 
 
 def test_it_is_kept_as_plain_lists() -> None:

@@ -22,6 +22,11 @@ START = (
 )
 
 
+PIPE = 1 << 20
+"""Bytes that a pipe holds, where that can be chosen: with few, a worker waits again and again until
+this process has read some of its pixels."""
+
+
 class WorkerLostError(RuntimeError):
     """A worker process ended in the middle of its work."""
 
@@ -107,6 +112,7 @@ class _Process:
             [sys.executable, "-c", START],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            pipesize=PIPE,
             env=environment(1),
         )
         assert self._process.stdin is not None

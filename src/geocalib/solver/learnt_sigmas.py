@@ -8,6 +8,7 @@ fitted to the errors of one set of weights (``geocalib.training.sigmas``), and s
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -28,6 +29,8 @@ FREE = (ALONG_ROLL, ALONG_PITCH, LOG_F)
 TRAITS = ("roll sigma", "pitch sigma", "focal sigma", "focal", "looking up", "leaning")
 LEAST_FACTOR = 0.35
 """No fit is much surer than it says: some pictures are unlike all that was learnt from."""
+BLIND = (math.radians(6), math.radians(13), 1.0)
+"""Sigmas of ``FREE`` where nothing is seen: how people hold cameras, and any focal length."""
 LEAST = 1e-300
 """A variance, so that it has a logarithm."""
 
@@ -43,15 +46,17 @@ class LearntSigmas:
     """(7,) the line's constant, and its slopes."""
     focal: Floats
 
-    def applied(self, result: FitResult, to: Sequence[bool]) -> FitResult:
-        """Fits, in NumPy, with these factors on their sigmas. to: whether, for each of B; those
-        that found something else than gravity and focal length stay as they are."""
+    def applied(self, result: FitResult, seen: Sequence[bool]) -> FitResult:
+        """Fits, in NumPy, with these factors on their sigmas; those that found something else than
+        gravity and focal length stay as they are. seen: of each of B, whether there was anything to
+        see; if not, a network is as sure of nothing as of anything, and ``BLIND`` is added."""
         if result.parameters != FREE:
             return result
         gravity, focal = self.factors(traits(result.camera, result.gravity, result.covariance)).T
         factor = np.stack([gravity, gravity, focal], 1)
-        factor = np.where(np.array(to)[:, None], factor, 1.0)
-        return replace(result, covariance=factor[:, :, None] * result.covariance * factor[:, None])
+        scaled = factor[:, :, None] * result.covariance * factor[:, None]
+        blind = result.covariance + np.diag(np.square(BLIND))
+        return replace(result, covariance=np.where(np.array(seen)[:, None, None], scaled, blind))
 
     def factors(self, values: Floats) -> Floats:
         """(B, 2) of gravity and log f, given traits (B, 6)."""
