@@ -30,8 +30,9 @@ PIECE = 8
 """Photos of a batch that a worker takes at once."""
 LOOKING = 2
 """Threads with the accelerator: one moves pixels and fields while it works for the other."""
-AHEAD = 6
-"""Batches on their way."""
+AHEAD = 12
+"""Batches on their way. Photos with lines take very different times and answers come in order: with
+half as many, workers wait for the slowest of a batch."""
 
 WHITE = 255
 """The brightest value of a byte."""
