@@ -129,8 +129,11 @@ def test_fields_to_draw(client: TestClient, record: dict[str, Any]) -> None:
     # Above the horizon latitudes are positive, and the camera stands upright.
     assert np.mean(grid["latitude_deg"][0]) > np.mean(grid["latitude_deg"][-1])
     assert np.mean(grid["up_y"]) < -0.8
-    step = grid["x"][1] - grid["x"][0]
-    assert grid["x"][0] == pytest.approx(step / 2, abs=0.01)
+    # Square cells from the top; at both sides a little is cut off for an input of whole cells.
+    step = grid["y"][1] - grid["y"][0]
+    assert grid["y"][0] == pytest.approx(step / 2, abs=0.01)
+    np.testing.assert_allclose(np.diff(grid["x"]), step, atol=0.01)
+    assert 0 <= grid["x"][0] - step / 2 < 0.05 * grid["width"]
     used = record["lines"]
     kinds = [segment["kind"] for segment in grid["segments"]]
     assert kinds.count("vertical") == used["vertical"]
