@@ -162,7 +162,8 @@ def test_gradients_match_differences(cells: int) -> None:
     config = LossConfig(iterations=30, cells=cells, plumb=20.0)
 
     def loss(shift: list[Tensor]) -> Tensor:
-        fields = Fields(*(v + s for v, s in zip(values, shift, strict=True)))
+        moved = {n: v + s for n, v, s in zip(wrong._fields, values, shift, strict=True)}
+        fields = Fields(**moved)
         return fit_losses(fields, camera, gravity, BENDS, config).combined(config).sum()
 
     zero = [torch.zeros_like(v, requires_grad=True) for v in values]
