@@ -20,7 +20,7 @@ COVARIANCE = np.array([[1e-4, 2e-5, 1e-5], [2e-5, 4e-4, -3e-5], [1e-5, -3e-5, 1e
 def learnt(**lines: Any) -> LearntSigmas:
     """That of slopes by the names of traits; without any, nothing changes."""
     found = {}
-    for name in ("gravity", "focal"):
+    for name in ("roll", "pitch", "focal"):
         slopes = lines.get(name, {})
         found[name] = np.array([slopes.get(trait, 0.0) for trait in ("constant", *TRAITS)])
     edge = np.full(len(TRAITS), 10.0)
@@ -52,10 +52,14 @@ def test_traits_are_what_they_are_called() -> None:
 
 def test_each_photo_has_factors_of_its_own_and_keeps_its_correlations() -> None:
     fit = a_fit()
-    found = learnt(gravity={"leaning": 5 * math.log(2)}, focal={"constant": math.log(3)})
+    found = learnt(
+        roll={"leaning": 5 * math.log(2)},
+        pitch={"looking up": 5 * math.log(2)},
+        focal={"constant": math.log(3)},
+    )
     changed = found.applied(fit, [True, True])
-    np.testing.assert_allclose(changed.sigma.gravity_deg, fit.sigma.gravity_deg * [1, 8])
-    np.testing.assert_allclose(changed.sigma.focal, fit.sigma.focal * 3)
+    factors = np.sqrt(np.diagonal(changed.covariance / fit.covariance, axis1=1, axis2=2))
+    np.testing.assert_allclose(factors, [[1, 1, 3], [8, 16, 3]])
     for before, after in zip(fit.covariance, changed.covariance, strict=True):
         np.testing.assert_allclose(_correlation(after), _correlation(before))
     np.testing.assert_array_equal(changed.camera.f, fit.camera.f)
@@ -64,7 +68,7 @@ def test_each_photo_has_factors_of_its_own_and_keeps_its_correlations() -> None:
 
 def test_factors_do_not_depend_on_other_photos() -> None:
     random = np.random.default_rng(4)
-    one = LearntSigmas(np.full(6, -9.0), np.full(6, 9.0), *random.normal(size=(2, 7)))
+    one = LearntSigmas(np.full(6, -9.0), np.full(6, 9.0), *random.normal(size=(3, 7)))
     values = random.normal(size=(32, 6))
     alone = np.concatenate([one.factors(row[None]) for row in values])
     np.testing.assert_array_equal(one.factors(values), alone)
@@ -81,12 +85,12 @@ def test_beyond_what_was_seen_factors_stay() -> None:
     values = np.zeros((4, 6))
     values[:, 2] = -1000, -3, 3, 1000
     least = math.log(LEAST_FACTOR)
-    np.testing.assert_allclose(np.log(found.factors(values)[:, 1]), [least, least, 3, 3])
+    np.testing.assert_allclose(np.log(found.factors(values)[:, 2]), [least, least, 3, 3])
 
 
 def test_where_nothing_was_seen_no_fit_is_sure() -> None:
     fit = a_fit()
-    changed = learnt(gravity={"constant": -1.0}).applied(fit, [True, False])
+    changed = learnt(roll={"constant": -1.0}, pitch={"constant": -1.0}).applied(fit, [True, False])
     assert changed.sigma.gravity_deg[0] < fit.sigma.gravity_deg[0]
     assert changed.sigma.gravity_deg[1] > 10
     assert changed.sigma.focal[1] > 0.9 * fit.camera.f[1]
@@ -110,7 +114,7 @@ def test_fits_of_something_else_and_of_images_together_are_left_alone() -> None:
 
 
 def test_it_is_kept_as_plain_lists() -> None:
-    found = learnt(gravity={"focal": 0.1}, focal={"leaning": 2.0})
+    found = learnt(roll={"focal": 0.1}, pitch={"focal": 0.2}, focal={"leaning": 2.0})
     again = LearntSigmas.from_dict(found.to_dict())
     values = np.linspace(-1, 1, 12).reshape(2, 6)
     np.testing.assert_array_equal(again.factors(values), found.factors(values))

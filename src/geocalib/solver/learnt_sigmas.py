@@ -37,13 +37,14 @@ LEAST = 1e-300
 
 @dataclass(frozen=True)
 class LearntSigmas:
-    """Factors on the sigmas of gravity and log f: exponentials of lines in the traits of a fit."""
+    """Factors on the sigmas of ``FREE``: exponentials of lines in the traits of a fit."""
 
     low: Floats
     """(6,) where each trait is cut off: beyond, nothing was seen."""
     high: Floats
-    gravity: Floats
+    roll: Floats
     """(7,) the line's constant, and its slopes."""
+    pitch: Floats
     focal: Floats
 
     def applied(self, result: FitResult, seen: Sequence[bool]) -> FitResult:
@@ -52,16 +53,15 @@ class LearntSigmas:
         see; if not, a network is as sure of nothing as of anything, and ``BLIND`` is added."""
         if result.parameters != FREE:
             return result
-        gravity, focal = self.factors(traits(result.camera, result.gravity, result.covariance)).T
-        factor = np.stack([gravity, gravity, focal], 1)
+        factor = self.factors(traits(result.camera, result.gravity, result.covariance))
         scaled = factor[:, :, None] * result.covariance * factor[:, None]
         blind = result.covariance + np.diag(np.square(BLIND))
         return replace(result, covariance=np.where(np.array(seen)[:, None, None], scaled, blind))
 
     def factors(self, values: Floats) -> Floats:
-        """(B, 2) of gravity and log f, given traits (B, 6)."""
+        """(B, 3) of ``FREE``, given traits (B, 6)."""
         seen = np.clip(values, self.low, self.high)
-        lines = np.stack([self.gravity, self.focal], 1)
+        lines = np.stack([self.roll, self.pitch, self.focal], 1)
         # No matrix product: its last bits depend on how many rows there are.
         raised = lines[0] + (seen[:, :, None] * lines[1:]).sum(1)
         return np.maximum(np.exp(raised), LEAST_FACTOR)
@@ -73,7 +73,7 @@ class LearntSigmas:
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> LearntSigmas:
         """What ``to_dict`` made; ValueError or KeyError if it is not."""
-        sizes = {"low": 0, "high": 0, "gravity": 1, "focal": 1}
+        sizes = {"low": 0, "high": 0, "roll": 1, "pitch": 1, "focal": 1}
         arrays = {name: np.asarray(values[name], np.float64) for name in sizes}
         for name, more in sizes.items():
             if arrays[name].shape != (len(TRAITS) + more,) or not np.isfinite(arrays[name]).all():

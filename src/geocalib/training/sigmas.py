@@ -49,8 +49,8 @@ RARE = 0.01
 """The share of fits at either end beyond which a trait is cut off."""
 PARTS = 6
 """Of owners, each judged by what the others have taught."""
-GRAVITY, FOCAL = slice(0, 2), slice(2, 3)
-"""Which errors are whose."""
+QUANTITIES = ("roll", "pitch", "focal")
+"""Whose errors are in which column."""
 
 AnyEngine = OnnxEngine | TorchEngine
 Bools = npt.NDArray[np.bool_]
@@ -184,10 +184,10 @@ def _numbers(found: Calibration, sample: Sample) -> Record:
     off: list[float | None] = [None, None, None]
     if sample.gravity is not None:
         away = sphere.difference(gravity, sample.gravity[None], sphere.tangent_basis(gravity))[0]
-        off[GRAVITY] = (away / sigma[:2]).tolist()
+        off[:2] = (away / sigma[:2]).tolist()
     if sample.vfov_deg is not None:
         true_f = 0.5 * found.height / math.tan(0.5 * math.radians(sample.vfov_deg))
-        off[FOCAL] = [math.log(true_f / found.fy) / sigma[2]]
+        off[2] = math.log(true_f / found.fy) / sigma[2]
     return {"traits": values.tolist(), "off": off}
 
 
@@ -195,27 +195,26 @@ def learn(fits: Fits) -> LearntSigmas:
     """The factors by which the errors are likeliest; then as large as it takes for 68.3% of them to
     be within one sigma, of photographs and of crops."""
     low, high = np.quantile(fits.traits, [RARE, 1 - RARE], axis=0)
-    lines = {"gravity": _line(fits, GRAVITY, low, high), "focal": _line(fits, FOCAL, low, high)}
-    learnt = LearntSigmas(low, high, **lines)
-    for column, part in enumerate((GRAVITY, FOCAL)):
-        ratios = np.abs(fits.off[:, part]) / learnt.factors(fits.traits)[:, column, None]
-        kinds = (ratios[fits.photo == kind] for kind in (True, False))
-        known = (kind[np.isfinite(kind)] for kind in kinds)
-        lines[("gravity", "focal")[column]][0] += math.log(
-            max(np.quantile(kind, ONE_SIGMA) for kind in known if len(kind))
-        )
+    lines = {
+        name: _line(fits, fits.off[:, column], low, high) for column, name in enumerate(QUANTITIES)
+    }
+    ratios = np.abs(fits.off) / LearntSigmas(low, high, **lines).factors(fits.traits)
+    for name, ratio in zip(QUANTITIES, ratios.T, strict=True):
+        kinds = (ratio[np.isfinite(ratio) & (fits.photo == kind)] for kind in (True, False))
+        lines[name][0] += math.log(max(np.quantile(kind, ONE_SIGMA) for kind in kinds if len(kind)))
     return LearntSigmas(low, high, **lines)
 
 
-def _line(fits: Fits, part: slice, low: Floats, high: Floats) -> Floats:
-    """(7,) constant and slopes of the log factor of one quantity."""
-    fits = fits[np.isfinite(fits.off[:, part].sum(1))]
+def _line(fits: Fits, errors: Floats, low: Floats, high: Floats) -> Floats:
+    """(7,) constant and slopes of the log factor of one quantity, of its errors (N,) in sigmas."""
+    known = np.isfinite(errors)
+    fits = fits[known]
     if not len(fits.owners):
         raise ConfigError("there are no crops with gravity, or no pictures with a field of view")
     values = np.clip(fits.traits, low, high)
     mean, spread = values.mean(0), values.std(0)
     x = torch.from_numpy((values - mean) / spread)
-    off = torch.from_numpy(fits.off[:, part])
+    off = torch.from_numpy(errors[known])
     weights = torch.from_numpy(fits.weights)
     line = torch.zeros(len(TRAITS) + 1, dtype=torch.float64, requires_grad=True)
     search = torch.optim.LBFGS([line], max_iter=ITERATIONS, line_search_fn="strong_wolfe")
@@ -234,36 +233,32 @@ def _line(fits: Fits, part: slice, low: Floats, high: Floats) -> Floats:
 
 
 def surprise(off: Tensor, log_factor: Tensor) -> Tensor:
-    """(N,) the negative log-likelihood, but for a constant, of errors (N, D) in their sigmas, once
+    """(N,) the negative log-likelihood, but for a constant, of errors (N,) in their sigmas, once
     these are multiplied by factors whose logarithms are (N,)."""
-    size = off.shape[1]
-    square = off.square().sum(1) * torch.exp(-2 * log_factor)
-    return size * log_factor + 0.5 * (FREEDOM + size) * torch.log1p(square / FREEDOM)
+    square = off.square() * torch.exp(-2 * log_factor)
+    return log_factor + 0.5 * (FREEDOM + 1) * torch.log1p(square / FREEDOM)
 
 
 def table(fits: Fits) -> Iterator[str]:
     """How likely errors are, and how sigmas rank them, with the constants of the card and
     with learnt factors, by owners that these were not learnt from."""
     part_of = np.array([zlib.crc32(owner.encode()) % PARTS for owner in fits.owners])
-    factors = np.ones((len(part_of), 2))
+    factors = np.ones((len(part_of), len(QUANTITIES)))
     for part in np.unique(part_of):
         factors[part_of == part] = learn(fits[part_of != part]).factors(
             fits.traits[part_of == part]
         )
     yield "| held out | pictures | surprise: card, learnt | rank: card, learnt |"
     yield "| --- | --- | --- | --- |"
-    for column, (name, part) in enumerate({"gravity": GRAVITY, "log f": FOCAL}.items()):
-        sigma = np.exp(fits.traits[:, part])
-        error = np.linalg.norm(fits.off[:, part] * sigma, axis=1)
+    for column, name in enumerate(QUANTITIES):
         for kind, shown in ((True, "photographs"), (False, "crops")):
-            rows = (fits.photo == kind) & np.isfinite(error)
+            rows = (fits.photo == kind) & np.isfinite(fits.off[:, column])
             if not rows.any():
                 continue
-            off = torch.from_numpy(fits.off[rows][:, part])
-            told = sigma.max(1) * np.stack([np.ones(len(error)), factors[:, column]])
-            logs = torch.from_numpy(np.log(factors[rows, column]))
-            missed = [float(surprise(off, log).mean()) for log in (torch.zeros_like(logs), logs)]
-            ranks = [_rank(sigmas[rows], error[rows]) for sigmas in told]
+            off, sigma = fits.off[rows, column], np.exp(fits.traits[rows, column])
+            told = np.stack([np.ones(len(off)), factors[rows, column]])
+            missed = surprise(torch.from_numpy(off), torch.from_numpy(np.log(told))).mean(1)
+            ranks = [_rank(sigma * factor, np.abs(off) * sigma) for factor in told]
             yield (
                 f"| {name}, {shown} | {rows.sum()} | {missed[0]:.2f}, {missed[1]:.2f} "
                 f"| {ranks[0]:.2f}, {ranks[1]:.2f} |"
