@@ -145,8 +145,10 @@ def test_coordinates_are_measured_from_the_centre_in_half_short_sides() -> None:
 @torch.no_grad()
 def test_places_are_mixed_from_coordinates_and_waves_cell_by_cell() -> None:
     place = Place(7).double()
-    placed = place(torch.zeros(2, 3, 4, 6))
-    assert placed.shape == (1, 7, 4, 6)
+    features = torch.rand(2, 7, 4, 6, dtype=torch.float64)
+    placed = place(features) - features
+    assert placed.shape == features.shape
+    torch.testing.assert_close(placed[0], placed[1])
     for row in range(4):
         for column in range(6):
             x, y = (column + 0.5 - 3) / 2, (row + 0.5 - 2) / 2

@@ -176,6 +176,24 @@ def test_numbers_left_in_the_weights(folder: Path) -> None:
         export_onnx(folder / "little.safetensors", folder.parent / "slim.onnx", refer=True)
 
 
+def test_maps_that_are_added_are_known_to_be_alike(folder: Path) -> None:
+    """Then ONNX Runtime adds within convolutions."""
+    import onnx
+
+    model = onnx.load(str(folder / "little.onnx"))
+    onnx.checker.check_model(model)
+    shapes = {
+        v.name: [d.dim_param for d in v.type.tensor_type.shape.dim] for v in model.graph.value_info
+    }
+    sums = [node.input for node in model.graph.node if node.op_type == "Add"]
+    maps = [[shapes[name] for name in names] for names in sums if set(names) <= set(shapes)]
+    # Of the context, of two levels that each are joined by three sums and refined by another.
+    assert len(maps) >= 3 + 2 * 4
+    for first, second in maps:
+        assert all(first[axis] for axis in (0, 2, 3))
+        assert first == second
+
+
 def test_nothing_of_where_it_was_made(folder: Path) -> None:
     content = (folder / "little.onnx").read_bytes()
     assert str(Path(encoders.__file__).parents[2]).encode() not in content

@@ -98,10 +98,9 @@ def cell_coordinates(height: int, width: int, like: Tensor) -> tuple[Tensor, Ten
 
 
 class Place(nn.Module):
-    """A learnt map of where each cell lies: coordinates and their waves, mixed linearly.
+    """Adds a learnt map of where each cell lies: coordinates and their waves, mixed linearly.
 
-    Each input of the mix depends on x (those with even numbers) or on y, so that one sum per
-    column and one per row are enough.
+    Each input of the mix depends on x (those with even numbers) or on y.
     """
 
     def __init__(self, width: int) -> None:
@@ -110,19 +109,22 @@ class Place(nn.Module):
         nn.init.normal_(self.mix.weight, std=0.1)
 
     def forward(self, features: Tensor) -> Tensor:
-        """(1, width, H, W) for features (B, any, H, W)."""
-        weight = self.mix.weight[:, :, 0, 0]
-        x, y = cell_coordinates(features.shape[-2], features.shape[-1], weight)
-        columns = functional.linear(_waves(x), weight[:, ::2])
-        rows = functional.linear(_waves(y), weight[:, 1::2], self.mix.bias)
-        return (rows[:, None] + columns).permute(2, 0, 1)[None]
+        """(B, width, H, W) for features likewise."""
+        count, _, height, width = features.shape
+        weight = self.mix.weight
+        x, y = map(_waves, cell_coordinates(height, width, weight))
+        columns = x[:, None].expand(count, -1, height, -1)
+        rows = y[:, :, None].expand(count, -1, -1, width)
+        # One after the other, as convolutions of ONNX Runtime can add to what is there.
+        features = features + functional.conv2d(columns, weight[:, ::2])
+        return features + functional.conv2d(rows, weight[:, 1::2], self.mix.bias)
 
 
 def _waves(x: Tensor) -> Tensor:
-    """(N, 1 + 2 * BANDS): coordinates (N,), and their sines and cosines by octave."""
+    """(1 + 2 * BANDS, N): coordinates (N,), and their sines and cosines by octave."""
     octaves = math.pi / 2 * 2 ** torch.arange(BANDS, dtype=x.dtype, device=x.device)
-    phases = x[:, None] * octaves
-    return torch.cat([x[:, None], phases.sin(), phases.cos()], 1)
+    phases = octaves[:, None] * x
+    return torch.cat([x[None], phases.sin(), phases.cos()])
 
 
 class Context(nn.Module):
@@ -138,11 +140,11 @@ class Context(nn.Module):
 
     def forward(self, levels: tuple[Tensor, ...]) -> Tensor:
         """All levels of the encoder to (B, width, H / 16, W / 16)."""
-        x = self.place(levels[2])
-        for level, enter, scale in zip(levels[2:], self.enter, self.scales, strict=True):
-            x = x + _enlarge(enter(level), scale)
-        tokens: Tensor = self.norm(self.blocks(x.flatten(2).transpose(1, 2)))
-        return tokens.transpose(1, 2).reshape(x.shape)
+        entered = zip(levels[2:], self.enter, self.scales, strict=True)
+        first, *others = (_enlarge(enter(level), scale) for level, enter, scale in entered)
+        x = self.place(sum(others, first)).permute(0, 2, 3, 1)
+        tokens: Tensor = self.norm(self.blocks(x.flatten(1, 2)))
+        return tokens.view(x.shape).permute(0, 3, 1, 2)
 
 
 class AttentionBlock(nn.Module):
@@ -166,13 +168,17 @@ class AttentionBlock(nn.Module):
                 nn.init.zeros_(layer.bias)
 
     def forward(self, x: Tensor) -> Tensor:
-        q, k, v = self.qkv(self.norm(x)).unflatten(-1, (3, self.heads, HEAD_WIDTH)).unbind(-3)
+        x = x + self.leave(self.attend(self.norm(x)))
+        refined: Tensor = x + self.mlp(x)
+        return refined
+
+    def attend(self, x: Tensor) -> Tensor:
+        """What every token sees."""
+        q, k, v = self.qkv(x).unflatten(-1, (3, self.heads, HEAD_WIDTH)).unbind(-3)
         seen = functional.scaled_dot_product_attention(
             q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
         )
-        x = x + self.leave(seen.transpose(1, 2).flatten(2))
-        refined: Tensor = x + self.mlp(x)
-        return refined
+        return seen.transpose(1, 2).flatten(2)
 
 
 class Fuse(nn.Module):
@@ -192,7 +198,7 @@ class Fuse(nn.Module):
         )
 
     def forward(self, coarse: Tensor, level: Tensor) -> Tensor:
-        x = _enlarge(self.narrow(coarse), 2) + self.enter(level) + self.place(level)
+        x = self.place(self.enter(level) + _enlarge(self.narrow(coarse), 2))
         x = functional.relu(x, inplace=True)
         return functional.relu(x + self.refine(x), inplace=True)
 

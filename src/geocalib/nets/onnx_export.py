@@ -16,6 +16,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +30,7 @@ from geocalib.files import write_bytes
 from geocalib.nets.card import CARD_KEY, WeightCard
 from geocalib.nets.catalogue import PACKAGES, PUBLISHED, existing_file, weights_file
 from geocalib.nets.direct import Binned
-from geocalib.nets.lean import LeanNetwork
+from geocalib.nets.lean import AttentionBlock, LeanNetwork
 from geocalib.nets.onnx_names import FIELDS, IMAGE, LOGITS, MULTIPLE_KEY, STANDING, WANTED
 from geocalib.nets.upright import find_upright
 from geocalib.nets.weights import is_direct, load_network, read_direct
@@ -51,6 +52,9 @@ ROUNDING = 1e-6
 
 EXAMPLE = (2, 3, 256, 320)
 """A shape to follow the network with. No side is special: all of them may change."""
+
+SIDES = {2: "rows", 3: "columns"}
+"""Axes of an input whose sizes are multiples, and the names of how often."""
 
 Array = npt.NDArray[Any]
 
@@ -128,20 +132,35 @@ def _traced(whole: nn.Module, outputs: Sequence[str]) -> ModelProto:
         raise MissingPackageError(
             f"to export needs {error.name}; pip install 'geocalib[export]'"
         ) from None
-    any_size = torch.export.Dim.DYNAMIC
+    sides = {axis: LeanNetwork.multiple * torch.export.Dim(name) for axis, name in SIDES.items()}
+    for part in whole.modules():
+        if isinstance(part, AttentionBlock):
+            part.attend = partial(_attend, part)  # type: ignore[method-assign]
     with _silent():
         program = torch.onnx.export(
             whole.eval(),
             (torch.zeros(EXAMPLE),),
             input_names=[IMAGE],
             output_names=outputs,
-            dynamic_shapes={"image": {0: any_size, 2: any_size, 3: any_size}},
+            dynamic_shapes={"image": {0: torch.export.Dim("images"), **sides}},
             opset_version=OPSET,
             dynamo=True,
             verbose=False,
         )
     assert program is not None
     return program.model_proto
+
+
+def _attend(block: AttentionBlock, x: Tensor) -> Tensor:
+    """What its tokens see, by one operator of ONNX Runtime."""
+    return torch.onnx.ops.symbolic(
+        "com.microsoft::Attention",
+        (x, block.qkv.weight.T, block.qkv.bias),
+        {"num_heads": block.heads},
+        dtype=x.dtype,
+        shape=x.shape,
+        version=1,
+    )
 
 
 @contextmanager
@@ -312,12 +331,15 @@ def _decode_on_demand(graph: GraphProto) -> None:
         numpy_helper.from_array(np.zeros([0] * ranks[name], np.float32), inner[name])
         for name in FIELDS
     ]
+    shapes = list(graph.value_info)
+    _replace(graph.value_info, [value for value in shapes if value.name in first])
+    late_shapes = [value for value in shapes if value.name not in first]
     nothing = [helper.make_node("Constant", [], [tensor.name], value=tensor) for tensor in empty]
     choice = helper.make_node(
         "If",
         [WANTED],
         list(FIELDS),
-        then_branch=helper.make_graph(late, "fields", [], seen, own),
+        then_branch=helper.make_graph(late, "fields", [], seen, own, value_info=late_shapes),
         else_branch=helper.make_graph(nothing, "nothing", [], seen),
     )
     graph.input.append(helper.make_tensor_value_info(WANTED, TensorProto.BOOL, []))
@@ -348,11 +370,16 @@ def _ancestors(graph: GraphProto, name: str) -> set[str]:
 
 
 def _tidy(model: ModelProto) -> None:
-    """Without notes of where each part came from."""
+    """Without notes of where each part came from, and what follows from the rest."""
     graph = model.graph
-    for entry in (model, graph, *graph.node, *graph.initializer, *graph.input, *graph.output):
+    # Where maps that are added are known to be of one shape, ONNX Runtime adds within convolutions.
+    # Those of tokens are left out: a sum and a norm in one take it several times as long.
+    added = {name for node in graph.node if node.op_type == "Add" for name in node.input}
+    maps = [v for v in graph.value_info if len(v.type.tensor_type.shape.dim) == 4]
+    _replace(graph.value_info, [value for value in maps if value.name in added])
+    values = (*graph.input, *graph.value_info, *graph.output)
+    for entry in (model, graph, *graph.node, *graph.initializer, *values):
         del entry.metadata_props[:]
         entry.doc_string = ""
-    del graph.value_info[:]
     graph.name = "geocalib"
     model.producer_name = "geocalib"

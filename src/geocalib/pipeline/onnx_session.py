@@ -118,6 +118,9 @@ def _options() -> onnxruntime.SessionOptions:
     options.inter_op_num_threads = 1
     # Threads that wait for work in a loop would keep OpenCV and BLAS from theirs.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    # Work is taken block by block, by who is free: in equal shares, all threads would wait for one
+    # whose core others use.
+    options.add_session_config_entry("session.dynamic_block_base", "4")
     # To plan which results share memory takes longer than everything else at the start, and saves
     # none: the arena reuses it anyway.
     options.enable_mem_reuse = False

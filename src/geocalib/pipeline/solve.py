@@ -111,9 +111,11 @@ def _answers(task: Task, sights: Sequence[Seen], given: Given, lines: bool) -> l
         return outcomes
     cameras, told = task.camera.tolist(), given.told_log_f
     opinions = [sight.opinion for sight in sights]
-    with_lines = ([sight.segments for sight in sights], cameras, task.rig, told)
+    segments = [sight.segments for sight in sights]
+    with_lines = (segments, cameras, task.rig, told)
     usual = task.enabled.expected(outcomes, cameras, told, opinions)
-    if usual is not outcomes or by_each is by_card:
+    unasked = all(found is None for found in segments)
+    if usual is not outcomes or by_each is by_card or unasked:
         return sharpened(usual, *with_lines)
     # Lines were taught to weigh themselves against the card's sigmas.
     sharp = sharpened(_outcomes(task, sights, given, by_card), *with_lines)
