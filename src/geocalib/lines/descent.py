@@ -22,9 +22,9 @@ CAUTION = 2.0
 of one texture are wrong together. What it leaves of the errors is in ``docs/lines.md``."""
 WAYWARDNESS = math.radians(0.2)
 """By how much lines of a building miss their direction, in the picture."""
-ROUNDS = ((math.radians(1.0), 3), (math.radians(0.4), 2))
+ROUNDS = ((math.radians(1.0), 2), (math.radians(0.4), 2))
 """Widths and iterations of every start."""
-LAST_ROUNDS = ((math.radians(0.4), 3), (WAYWARDNESS, 8))
+LAST_ROUND = ((WAYWARDNESS, 8),)
 """Of the best one, with all segments."""
 STARTS = 5
 """Focal lengths from which descents start: those that end elsewhere say what else might be."""
@@ -105,7 +105,7 @@ def _start(problem: Problem, landscapes: list[Landscape], focals: Sequence[int])
 def supported_minimum(problem: Problem, modes: Modes) -> Search[tuple[Problem, Scene, Modes]]:
     """With the directions that the data support, which may be none, the minimum near the best of
     several modes, and the modes of what is left."""
-    end = yield Descent(problem, modes.best, LAST_ROUNDS)
+    end = yield Descent(problem, modes.best, LAST_ROUND)
     for _ in range(2):
         found = support_of(end)[0]
         active = problem.active & (found >= LEAST_SUPPORT)
@@ -129,13 +129,13 @@ def afresh(problem: Problem, guesses: Guess) -> Search[tuple[Scene, Modes]]:
     headings = levelled(guesses.headings[:1], problem.layout.images(mean).gravity)
     starts = Guess.concatenate([guesses, replace(mean, headings=headings)])
     modes = yield from modes_from(problem, starts)
-    end = yield Descent(problem, modes.best, LAST_ROUNDS)
+    end = yield Descent(problem, modes.best, LAST_ROUND)
     return end, modes
 
 
 def settled(problem: Problem, guess: Guess) -> Search[Scene]:
     """The minimum near a guess that is nearly there."""
-    return (yield Descent(problem, guess, LAST_ROUNDS[-1:]))
+    return (yield Descent(problem, guess, LAST_ROUND))
 
 
 def support_of(scene: Scene) -> Array:
