@@ -66,6 +66,28 @@ def test_inputs_of_one_size_are_seen_together(
         assert math.degrees(math.atan2(-up[0], -up[1])) == pytest.approx(7, abs=0.2)
 
 
+def test_lines_found_beside_the_network_are_the_same(
+    engine: TorchEngine, photos: list[ImageSource], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tiles = np.full((360, 480, 3), 8, np.uint8)
+    tiles[..., 1] += np.kron(np.indices((9, 12)).sum(0) % 2, np.full((40, 40), 200)).astype(
+        np.uint8
+    )
+    sources: list[ImageSource] = [photos[0], "gone.jpg", tiles]
+    found = []
+    for count in ("1", "2"):
+        monkeypatch.setenv("OMP_NUM_THREADS", count)
+        sights = list(see(engine, sources, with_lines=True, any_rotation="off"))
+        assert isinstance(sights.pop(1), Failure)
+        found.append([sight.segments for sight in sights if isinstance(sight, Seen)])
+    for alone, beside in zip(*found, strict=True):
+        assert alone is not None
+        assert beside is not None
+        assert np.array_equal(alone.ends, beside.ends)
+        assert np.array_equal(alone.curves.points, beside.curves.points)
+    assert found[0][1]
+
+
 def test_what_cannot_be_read_fails_alone(engine: TorchEngine, photos: list[ImageSource]) -> None:
     blank = np.full((48, 64, 3), 8, np.uint8)
     sources: list[ImageSource] = [photos[0], "gone.jpg", blank, photos[1]]

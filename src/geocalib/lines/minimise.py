@@ -36,8 +36,8 @@ DAMPING_RANGE = (1e-9, 1e4)
 LONGEST_STEP = 0.2
 """Of any unknown in one iteration (radians, log f, units of the distortion): directions and focal
 length trade off along curved valleys."""
-SETTLED = 2e-4
-"""Converged when no unknown moves by more (radians, log f, units of the distortion)."""
+SETTLED = 0.05
+"""Converged when a step promises no more than to go so many sigmas, as the curvature has them."""
 
 
 @dataclass(frozen=True)
@@ -246,12 +246,12 @@ def minimise(problem: Problem, view: View, waywardness: float, iterations: int) 
     at, noise, cost = problem.evaluate(scene), scene.noise, scene.cost
     rows, damping = np.arange(len(cost)), np.full_like(cost, DAMPING_START)
     for left in reversed(range(iterations)):
-        step = _step(problem.layout, at, damping)
+        step, promise = _step(problem.layout, at, damping)
         longest = step.longest()
         moved = problem.moved(view.guess, at.gravity, step.shortened(longest))
         trial = problem.under(moved, noise)
         better = trial.cost <= cost
-        done = (better & (longest < SETTLED)) | (damping >= DAMPING_RANGE[1])
+        done = (better & (promise < SETTLED**2)) | (damping >= DAMPING_RANGE[1])
         if better.all():
             view = moved
         elif better.any():
@@ -276,21 +276,27 @@ def minimise(problem: Problem, view: View, waywardness: float, iterations: int) 
     return whole.view(Guess.concatenate(guesses)[np.concatenate(order).argsort()])
 
 
-def _step(layout: Layout, at: Evaluation, damping: Array) -> Step:
-    pull, a = at.pull, layout.tangents
-    hessian, gradient, turns = reduced(at.hessian, at.gradient, a + layout.intrinsics, damping)
+def _step(layout: Layout, at: Evaluation, damping: Array) -> tuple[Step, Array]:
+    """A step, and (R,) by how much it promises to lower the cost: the square of the sigmas that it
+    goes."""
+    pull, a, shared = at.pull, layout.tangents, layout.tangents + layout.intrinsics
     if len(layout.time) == 1:
-        # Few unknowns, which need no further elimination.
-        matrix = damped(hessian[:, 0] + pull.arrow.dense(), damping)
-        right = np.concatenate([pull.time[:, 0], pull.camera], -1) + gradient[:, 0]
-        step = np.asarray(-np.linalg.solve(matrix, right[..., None])[:, None, :, 0], np.float64)
-        return Step(step[..., :a], step[..., a:], turns.after(step))
+        # Few unknowns, of which none need be eliminated.
+        matrix, right = at.hessian[:, 0].copy(), at.gradient[:, 0].copy()
+        matrix[:, :shared, :shared] += pull.arrow.dense()
+        right[:, :shared] += np.concatenate([pull.time[:, 0], pull.camera], -1)
+        step = np.asarray(-np.linalg.solve(damped(matrix, damping), right[..., None])[..., 0])
+        parts = (part[:, None] for part in np.split(step, [a, shared], -1))
+        return Step(*parts), -np.vecdot(step, right)
+    hessian, gradient, turns = reduced(at.hessian, at.gradient, shared, damping)
     lines, (time, camera) = assembled(hessian, gradient, layout)
     total = (lines + pull.arrow).damped(damping)
-    time, camera = total.eliminate().solve(-time - pull.time, -camera - pull.camera)
+    down, inward = -time - pull.time, -camera - pull.camera
+    time, camera = total.eliminate().solve(down, inward)
+    promise = (time * down).sum((-1, -2)) + (camera * inward).sum(-1)
     camera = camera.reshape(len(camera), len(layout.size), layout.intrinsics)
     step = np.concatenate([time[:, layout.time], camera[:, layout.camera]], -1)
-    return Step(time, camera, turns.after(step))
+    return Step(time, camera, turns.after(step)), promise
 
 
 def _chosen(better: Flags, new: Held, old: Held) -> Held:

@@ -66,15 +66,16 @@ class Request(ABC):
 
 @dataclass(frozen=True)
 class Descent(Request):
-    """From guesses to the minima near them: what is seen there, under the last width."""
+    """From guesses to the minima near them: what is seen there."""
 
     guess: Guess
-    rounds: tuple[tuple[float, int], ...]
-    """Widths and iterations, one after the other."""
+    width: float
+    """Radians by which lines miss their direction, in the picture."""
+    iterations: int
 
     @property
     def kind(self) -> Hashable:
-        return super().kind, self.rounds
+        return super().kind, self.width, self.iterations
 
     @classmethod
     def answered(cls, requests: Sequence[Self]) -> list[Scene]:
@@ -93,10 +94,9 @@ class Descent(Request):
 
     def end(self) -> Scene:
         """Of all rows."""
-        problem, view = self.problem, self.problem.view(self.guess)
-        for width, iterations in self.rounds:
-            view = minimise(problem, view, width, iterations)
-        return problem.scene(view, self.rounds[-1][0])
+        problem, width = self.problem, self.width
+        view = minimise(problem, problem.view(self.guess), width, self.iterations)
+        return problem.scene(view, width)
 
 
 Search = Generator[Request, Any, Result]

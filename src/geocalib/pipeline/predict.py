@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -15,8 +17,10 @@ from geocalib.geometry.fields import Fields
 from geocalib.geometry.segments import Segments
 from geocalib.geometry.view import View
 from geocalib.imaging import ImageSource, InputSpec
-from geocalib.pipeline.prepare import Prepared, prepare
+from geocalib.lines.detect import detect
+from geocalib.pipeline.prepare import Prepared, prepare, prepared, read
 from geocalib.pipeline.rotation import Look, Mode, Pictures, look_all_ways, look_upright
+from geocalib.pipeline.threads import threads
 from geocalib.priors.enabled import File
 from geocalib.priors.photos import Opinion
 from geocalib.records import dataclass
@@ -104,12 +108,38 @@ def see(
     """Each image through the network, or why not; a few at a time."""
     for start in range(0, len(sources), engine.batch):
         few = sources[start : start + engine.batch]
+        if with_lines and threads() > 1:
+            yield from _beside_lines(engine, few, any_rotation, with_opinions)
+            continue
         yield from predict(
             engine,
             [prepare(source, engine.spec, with_lines) for source in few],
             any_rotation,
             with_opinions,
         )
+
+
+def _beside_lines(
+    engine: Engine, sources: Sequence[ImageSource], any_rotation: Mode, with_opinions: bool
+) -> list[Seen | Failure]:
+    """A few images through the network, while another thread looks for their lines: most of both
+    leaves Python alone, and neither keeps all cores busy all the time."""
+    images = list[Prepared | Failure]()
+    lines = list[Future[Segments]]()
+    with ThreadPoolExecutor(1) as pool:
+        for source in sources:
+            photo = read(source, engine.spec, with_lines=True)
+            if isinstance(photo, Failure):
+                images.append(photo)
+                continue
+            lines.append(pool.submit(detect, photo, threads()))
+            images.append(prepared(source, photo, engine.spec, None))
+        sights = predict(engine, images, any_rotation, with_opinions)
+        found = iter(lines)
+        return [
+            replace(sight, segments=next(found).result()) if isinstance(sight, Seen) else sight
+            for sight in sights
+        ]
 
 
 def predict(

@@ -15,6 +15,7 @@ from geocalib.geometry.segments import Segments
 from geocalib.geometry.view import View
 from geocalib.imaging import ImageSource, InputSpec, is_blank, read_photo
 from geocalib.imaging import prepare as prepare_photo
+from geocalib.imaging.read import Photo
 from geocalib.lines.detect import SHORT_SIDE, detect
 from geocalib.pipeline.threads import threads
 from geocalib.priors.enabled import File
@@ -48,11 +49,25 @@ class Prepared:
 
 def prepare(source: ImageSource, spec: InputSpec, with_lines: bool) -> Prepared | Failure:
     """An image as a network wants to see it, or why not."""
+    photo = read(source, spec, with_lines)
+    if isinstance(photo, Failure):
+        return photo
+    return prepared(source, photo, spec, detect(photo, threads()) if with_lines else None)
+
+
+def read(source: ImageSource, spec: InputSpec, with_lines: bool) -> Photo | Failure:
+    """An image at the largest size that is needed, for the network and for the lines, or why
+    not."""
     try:
-        # At the largest size that is needed, for the network and for the lines.
-        photo = read_photo(source, max(spec.short_side, SHORT_SIDE if with_lines else 0))
+        return read_photo(source, max(spec.short_side, SHORT_SIDE if with_lines else 0))
     except ImageError as error:
         return Failure(path_of(source), None, None, str(error))
+
+
+def prepared(
+    source: ImageSource, photo: Photo, spec: InputSpec, segments: Segments | None
+) -> Prepared:
+    """An image that has been read."""
     given = prepare_photo(photo, spec)
     return Prepared(
         File(path_of(source), photo.name, photo.size, photo.metadata),
@@ -61,7 +76,7 @@ def prepare(source: ImageSource, spec: InputSpec, with_lines: bool) -> Prepared 
         given.aspect,
         (*photo.notes, *given.notes),
         is_blank(photo.pixels),
-        detect(photo, threads()) if with_lines else None,
+        segments,
     )
 
 
