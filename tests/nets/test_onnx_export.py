@@ -46,8 +46,10 @@ CARD = WeightCard(
 def shapes_are_computed() -> Iterator[None]:
     """The exporter remembers what operations give, by their inputs. Where sizes are symbols, to
     find it again takes longer than to compute it; so does the garbage that these leave behind."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("torch._dynamo.config.fake_tensor_cache_enabled", False)
+    import torch._dynamo
+
+    # Not by pytest's patch, which takes the setting away in the end.
+    with torch._dynamo.config.patch(fake_tensor_cache_enabled=False):
         gc.disable()
         yield
         gc.enable()
