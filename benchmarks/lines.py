@@ -37,6 +37,7 @@ from geocalib.lines.detect import SHORT_SIDE, detect
 from geocalib.lines.refine import refine
 from geocalib.lines.vanishing import TOO_FEW, calibrate_by_lines
 from geocalib.pipeline import question
+from geocalib.pipeline.solve import unless_sharp
 from geocalib.result.calibration import Failure, Outcome
 
 METHODS = ("network", "lines", "both")
@@ -122,17 +123,18 @@ def main() -> None:
     print(f"\n{cost(calibrator, [row.sample for row in first])}")
 
 
-Seen = tuple[Sample, Outcome, Segments]
-"""A photograph, the network's answer to it and its straight segments."""
+Seen = tuple[Sample, Outcome, Outcome, Segments]
+"""A photograph, the network's answer to it with learnt sigmas and with those of the weights' card,
+against which lines are weighed, and its straight segments."""
 
 
 def look(calibrator: Calibrator, samples: Sequence[Sample], model: str) -> list[Seen]:
     """At photographs, once for all methods."""
-    # Lines are weighed against the sigmas of the weights' card, not the learnt ones.
+    outcomes = evaluate(calibrator, samples, model).outcomes
     with patch.object(question, "find_sigmas", lambda sha256: None):
-        outcomes = evaluate(calibrator, samples, model).outcomes
+        by_card = evaluate(calibrator, samples, model).outcomes
     segments = [detect(read_photo(sample.image, SHORT_SIDE)) for sample in samples]
-    return list(zip(samples, outcomes, segments, strict=True))
+    return list(zip(samples, outcomes, by_card, segments, strict=True))
 
 
 def _kept(file: Path | None, find: Callable[[], list[Seen]]) -> list[Seen]:
@@ -148,12 +150,18 @@ def _kept(file: Path | None, find: Callable[[], list[Seen]]) -> list[Seen]:
 
 
 def row_of(
-    sample: Sample, network: Outcome, segments: Segments, model: str, half: Half | None
+    sample: Sample,
+    network: Outcome,
+    by_card: Outcome,
+    segments: Segments,
+    model: str,
+    half: Half | None,
 ) -> Row:
     """A photograph and all answers to it."""
-    both = network
-    if isinstance(network, Calibration):
-        (both,) = refine([network], [segments])
+    both = by_card
+    if isinstance(by_card, Calibration):
+        (both,) = refine([by_card], [segments])
+        both = unless_sharp(network, both)
     assert network.width is not None
     assert network.height is not None
     size = network.width, network.height

@@ -67,8 +67,8 @@ def test_guesses_are_judged_together_as_each_alone() -> None:
 
 def test_descents_of_one_kind_have_as_many_segments_and_directions() -> None:
     place = places()[0]
-    first = Descent(place.problem, place.truth, *LAST)
-    upright = Descent(place.problem.upright(), place.truth.upright(), *LAST)
+    first = Descent(place.problem, place.truth, LAST)
+    upright = Descent(place.problem.upright(), place.truth.upright(), LAST)
     few = replace(first, problem=replace(place.problem, bundle=place.problem.bundle.longest(140)))
     assert first.kind == replace(first, guess=place.truth[[0, 0]]).kind
     assert len({each.kind for each in (first, upright, few)}) == 3

@@ -22,10 +22,13 @@ CAUTION = 2.0
 of one texture are wrong together. What it leaves of the errors is in ``docs/lines.md``."""
 WAYWARDNESS = math.radians(0.2)
 """By how much lines of a building miss their direction, in the picture."""
-FIRST = math.radians(0.5), 3
-"""Width and iterations of the descents from every start."""
-LAST = WAYWARDNESS, 8
+FIRST = ((math.radians(0.5), 3),)
+"""Widths and iterations of the descents from every start."""
+LAST = ((WAYWARDNESS, 8),)
 """Of that from the best one, with all segments."""
+FIRST_BENT = ((math.radians(1.0), 3), (math.radians(0.4), 2))
+LAST_BENT = ((math.radians(0.4), 3), (WAYWARDNESS, 8))
+"""Of lenses whose distortion is sought as well: with one width, some end far from the truth."""
 STARTS = 5
 """Focal lengths from which descents start: those that end elsewhere say what else might be."""
 LEAST_SUPPORT = 12.0
@@ -61,7 +64,7 @@ class Modes:
 def modes_from(problem: Problem, starts: Guess) -> Search[Modes]:
     """Where a few iterations lead."""
     few = replace(problem, bundle=problem.bundle.longest(MOST))
-    end = yield Descent(few, starts, *FIRST)
+    end = yield Descent(few, starts, FIRST_BENT if problem.layout.free.distortion else FIRST)
     cost = end.cost
     order = cost.argsort(kind="stable")
     weights = np.exp(-0.5 / CAUTION * (cost[order] - cost.min()))
@@ -105,7 +108,7 @@ def _start(problem: Problem, landscapes: list[Landscape], focals: Sequence[int])
 def supported_minimum(problem: Problem, modes: Modes) -> Search[tuple[Problem, Scene, Modes]]:
     """With the directions that the data support, which may be none, the minimum near the best of
     several modes, and the modes of what is left."""
-    end = yield Descent(problem, modes.best, *LAST)
+    end = yield _to_the_end(problem, modes.best)
     for _ in range(2):
         found = support_of(end)[0]
         active = problem.active & (found >= LEAST_SUPPORT)
@@ -129,13 +132,18 @@ def afresh(problem: Problem, guesses: Guess) -> Search[tuple[Scene, Modes]]:
     headings = levelled(guesses.headings[:1], problem.layout.images(mean).gravity)
     starts = Guess.concatenate([guesses, replace(mean, headings=headings)])
     modes = yield from modes_from(problem, starts)
-    end = yield Descent(problem, modes.best, *LAST)
+    end = yield _to_the_end(problem, modes.best)
     return end, modes
 
 
 def settled(problem: Problem, guess: Guess) -> Search[Scene]:
     """The minimum near a guess that is nearly there."""
-    return (yield Descent(problem, guess, *LAST))
+    return (yield Descent(problem, guess, LAST))
+
+
+def _to_the_end(problem: Problem, guess: Guess) -> Descent:
+    """The descent to the minimum near a guess that few segments have led to."""
+    return Descent(problem, guess, LAST_BENT if problem.layout.free.distortion else LAST)
 
 
 def support_of(scene: Scene) -> Array:

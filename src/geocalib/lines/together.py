@@ -66,16 +66,16 @@ class Request(ABC):
 
 @dataclass(frozen=True)
 class Descent(Request):
-    """From guesses to the minima near them: what is seen there."""
+    """From guesses to the minima near them: what is seen there, under the last width."""
 
     guess: Guess
-    width: float
-    """Radians by which lines miss their direction, in the picture."""
-    iterations: int
+    rounds: tuple[tuple[float, int], ...]
+    """Widths, by which lines miss their direction in the picture, in radians, and iterations, one
+    after the other."""
 
     @property
     def kind(self) -> Hashable:
-        return super().kind, self.width, self.iterations
+        return super().kind, self.rounds
 
     @classmethod
     def answered(cls, requests: Sequence[Self]) -> list[Scene]:
@@ -94,9 +94,10 @@ class Descent(Request):
 
     def end(self) -> Scene:
         """Of all rows."""
-        problem, width = self.problem, self.width
-        view = minimise(problem, problem.view(self.guess), width, self.iterations)
-        return problem.scene(view, width)
+        problem, view = self.problem, self.problem.view(self.guess)
+        for width, iterations in self.rounds:
+            view = minimise(problem, view, width, iterations)
+        return problem.scene(view, self.rounds[-1][0])
 
 
 Search = Generator[Request, Any, Result]

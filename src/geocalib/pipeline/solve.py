@@ -119,7 +119,7 @@ def _answers(task: Task, sights: Sequence[Seen], given: Given, lines: bool) -> l
         return sharpened(usual, *with_lines)
     # Lines were taught to weigh themselves against the card's sigmas.
     sharp = sharpened(_outcomes(task, sights, given, by_card), *with_lines)
-    return [_unless_sharp(*each) for each in zip(outcomes, sharp, strict=True)]
+    return [unless_sharp(*each) for each in zip(outcomes, sharp, strict=True)]
 
 
 def _outcomes(task: Task, sights: Sequence[Seen], given: Given, result: FitResult) -> list[Outcome]:
@@ -137,7 +137,7 @@ def _outcomes(task: Task, sights: Sequence[Seen], given: Given, result: FitResul
     return outcomes
 
 
-def _unless_sharp(network: Outcome, sharp: Outcome) -> Outcome:
+def unless_sharp(network: Outcome, sharp: Outcome) -> Outcome:
     """The answer with lines; where these changed nothing, with the network's own sigmas."""
     if not isinstance(sharp, Calibration) or not isinstance(network, Calibration):
         return sharp
