@@ -11,6 +11,7 @@ import numpy as np
 from geocalib.lines.evidence import support
 from geocalib.lines.minimise import Problem, Scene, levelled
 from geocalib.lines.search import MOST, Landscape, peaks
+from geocalib.lines.straightness import MODEL
 from geocalib.lines.together import Descent, Search
 from geocalib.lines.unknowns import Array, Guess, Layout
 from geocalib.records import dataclass
@@ -28,7 +29,8 @@ LAST = ((WAYWARDNESS, 8),)
 """Of that from the best one, with all segments."""
 FIRST_BENT = ((math.radians(1.0), 3), (math.radians(0.4), 2))
 LAST_BENT = ((math.radians(0.4), 3), (WAYWARDNESS, 8))
-"""Of lenses whose distortion is sought as well: with one width, some end far from the truth."""
+"""Of other models than pinholes that may bend a little: under one width, some of those of strong
+lenses end far from the truth."""
 STARTS = 5
 """Focal lengths from which descents start: those that end elsewhere say what else might be."""
 LEAST_SUPPORT = 12.0
@@ -64,7 +66,7 @@ class Modes:
 def modes_from(problem: Problem, starts: Guess) -> Search[Modes]:
     """Where a few iterations lead."""
     few = replace(problem, bundle=problem.bundle.longest(MOST))
-    end = yield Descent(few, starts, FIRST_BENT if problem.layout.free.distortion else FIRST)
+    end = yield Descent(few, starts, FIRST if problem.layout.model is MODEL else FIRST_BENT)
     cost = end.cost
     order = cost.argsort(kind="stable")
     weights = np.exp(-0.5 / CAUTION * (cost[order] - cost.min()))
@@ -143,7 +145,7 @@ def settled(problem: Problem, guess: Guess) -> Search[Scene]:
 
 def _to_the_end(problem: Problem, guess: Guess) -> Descent:
     """The descent to the minimum near a guess that few segments have led to."""
-    return Descent(problem, guess, LAST_BENT if problem.layout.free.distortion else LAST)
+    return Descent(problem, guess, LAST if problem.layout.model is MODEL else LAST_BENT)
 
 
 def support_of(scene: Scene) -> Array:
