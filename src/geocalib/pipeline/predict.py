@@ -133,7 +133,7 @@ def _beside_lines(
                 images.append(photo)
                 continue
             lines.append(pool.submit(detect, photo, threads()))
-            images.append(prepared(source, photo, engine.spec, None))
+            images.append(prepared(source, photo, engine.spec))
         sights = predict(engine, images, any_rotation, with_opinions)
         found = iter(lines)
         return [

@@ -6,6 +6,7 @@ Nothing here knows of networks but what one wants to see.
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -52,7 +53,8 @@ def prepare(source: ImageSource, spec: InputSpec, with_lines: bool) -> Prepared 
     photo = read(source, spec, with_lines)
     if isinstance(photo, Failure):
         return photo
-    return prepared(source, photo, spec, detect(photo, threads()) if with_lines else None)
+    image = prepared(source, photo, spec)
+    return replace(image, segments=detect(photo, threads())) if with_lines else image
 
 
 def read(source: ImageSource, spec: InputSpec, with_lines: bool) -> Photo | Failure:
@@ -64,10 +66,8 @@ def read(source: ImageSource, spec: InputSpec, with_lines: bool) -> Photo | Fail
         return Failure(path_of(source), None, None, str(error))
 
 
-def prepared(
-    source: ImageSource, photo: Photo, spec: InputSpec, segments: Segments | None
-) -> Prepared:
-    """An image that has been read."""
+def prepared(source: ImageSource, photo: Photo, spec: InputSpec) -> Prepared:
+    """An image that has been read, without its lines."""
     given = prepare_photo(photo, spec)
     return Prepared(
         File(path_of(source), photo.name, photo.size, photo.metadata),
@@ -76,7 +76,7 @@ def prepared(
         given.aspect,
         (*photo.notes, *given.notes),
         is_blank(photo.pixels),
-        segments,
+        None,
     )
 
 
