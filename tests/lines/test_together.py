@@ -8,7 +8,8 @@ import numpy as np
 from problems import Street, street
 from streets import camera_of, gravity_of, headings_of, prior_of, segments_along
 
-from geocalib.lines.descent import LAST, modes_from, settled
+from geocalib.lines import straightness
+from geocalib.lines.descent import FIRST, FIRST_BENT, LAST, modes_from, settled
 from geocalib.lines.explanations import Judgement
 from geocalib.lines.refine import refine
 from geocalib.lines.together import ABREAST, Descent, alone, side_by_side, together
@@ -63,6 +64,16 @@ def test_guesses_are_judged_together_as_each_alone() -> None:
     for each, found in zip(asked, Judgement.answered(asked), strict=True):
         (single,) = Judgement.answered([each])
         assert all(np.array_equal(*pair) for pair in zip(found, single, strict=True))
+
+
+def test_lenses_that_bend_much_take_more_steps_than_pinholes_that_bend_a_little() -> None:
+    taken = {}
+    for model in (straightness.MODEL.name, "simple_radial"):
+        place = street(model)
+        request = next(modes_from(place.problem, place.truth))
+        assert isinstance(request, Descent)
+        taken[model] = request.rounds
+    assert taken == {straightness.MODEL.name: FIRST, "simple_radial": FIRST_BENT}
 
 
 def test_descents_of_one_kind_have_as_many_segments_and_directions() -> None:

@@ -39,7 +39,7 @@ class Prepared:
     """What its user should know, in plain words."""
     blank: bool
     """Whether it is almost uniform."""
-    segments: Segments | None
+    segments: Segments | None = None
     """Straight ones at full resolution, where they were asked for."""
 
     @property
@@ -76,7 +76,6 @@ def prepared(source: ImageSource, photo: Photo, spec: InputSpec) -> Prepared:
         given.aspect,
         (*photo.notes, *given.notes),
         is_blank(photo.pixels),
-        None,
     )
 
 
