@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from geocalib.arrays import Array, namespace, no_gradients, replace_rows, row_max
+from geocalib.arrays import Array, namespace, no_gradients, replace_rows
 from geocalib.geometry.tensors import map_tensors
 from geocalib.solver.coupling import to_cameras
 from geocalib.solver.covariance import Uncertainty, estimate_uncertainty, uncertainty_by
@@ -74,15 +74,13 @@ def _settled(problem: Problem, rough: Solution) -> tuple[Solution, Uncertainty]:
     is short; elsewhere as before."""
     coupling, state = problem.coupling, rough.state
     evaluation, info = problem.inspect(state)
-    newton = replace(evaluation, normal=replace(evaluation.normal, hessian=info.hessian))
+    newton = evaluation.curved(info)
     undamped = namespace(evaluation.cost).zeros_like(evaluation.cost)
-    x_time, x_camera, gain = problem.step(newton, undamped)
-    _, _, plain = problem.step(evaluation, undamped)
-    step = namespace(gain).maximum(coupling.times_max(x_time), row_max(abs(x_camera)))
+    step, plain = problem.step(newton, undamped), problem.step(evaluation, undamped)
     # Where few residuals are small their density is a poor guess, and so is the step.
-    sound = gain * (1 - LARGEST_TREND) <= plain
-    near = sound & (step <= SHORT) & (gain <= NEAR**2 * evaluation.scale)
-    moved = problem.frame.step(state, x_time, to_cameras(x_camera, coupling))
+    sound = step.gain * (1 - LARGEST_TREND) <= plain.gain
+    near = sound & (step.length <= SHORT) & (step.gain <= NEAR**2 * evaluation.scale)
+    moved = problem.frame.step(state, step.time, to_cameras(step.camera, coupling))
     progress = Progress.start(evaluation.cost, DAMPING_NEAR)
     iterations = rough.progress.iterations + near
     return (
@@ -91,7 +89,7 @@ def _settled(problem: Problem, rough: Solution) -> tuple[Solution, Uncertainty]:
             evaluation.normal.cost,
             replace(progress, iterations=iterations, converged=near),
         ),
-        uncertainty_by(info, problem, state),
+        uncertainty_by(newton, info.scatter, problem, state),
     )
 
 
