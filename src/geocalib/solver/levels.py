@@ -27,6 +27,11 @@ that of all observations (median of crops of panoramas 0.05, at most 0.5; of pho
 ROUGH = 0.05
 """Part of a sigma to which it is found."""
 
+CALM = 0.1
+"""Of the first damping, where no distortion varies: gravity and focal length lie in no curved
+valley. And steps that damping made shorter look as if noise had, so that those after them are
+stretched too far."""
+
 NEAR = 0.25
 """Sigmas that Newton's step may lead: it leaves 0.001 of them (median), at most 0.06."""
 
@@ -53,7 +58,8 @@ def find(
         return _in_all(problem, start, options)
     with no_gradients():
         in_few = replace(problem, observations=few)
-        rough = minimise(in_few, start, most // 2, options.damping, ROUGH**2 * scale)
+        damping = options.damping if problem.frame.free.distortion else CALM * options.damping
+        rough = minimise(in_few, start, most // 2, damping, ROUGH**2 * scale)
         solution, uncertainty = _settled(problem, rough)
         left = ~solution.progress.converged
         if bool(left.any()):
