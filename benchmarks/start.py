@@ -26,6 +26,10 @@ WAYS = {
     "import numpy, onnxruntime, cv2, PIL": ["-c", "import numpy, onnxruntime, cv2, PIL.Image"],
     "import geocalib": ["-c", "import geocalib"],
     "from geocalib import Calibrator": ["-c", "from geocalib import Calibrator"],
+    "Calibrator() returns": [
+        "-c",
+        "from geocalib import Calibrator; Calibrator(engine='onnx'); import os; os._exit(0)",
+    ],
     "Calibrator()": ["-c", "from geocalib import Calibrator; Calibrator(engine='onnx')"],
     "geocalib --help": ["-m", "geocalib", "--help"],
     "geocalib calibrate": ["-m", "geocalib", "calibrate", str(PHOTO)],

@@ -49,6 +49,19 @@ def test_geometry_imports_nothing_else() -> None:
     assert done.stdout.split() == []
 
 
+def test_a_calibrator_is_there_before_what_it_needs_for_photos() -> None:
+    """So that the network is opened while the rest is imported, by who waits for it."""
+    script = """
+import sys
+from geocalib import Calibrator
+print(*{"numpy", "PIL", "onnxruntime", "geocalib.solver"} & set(sys.modules))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == []
+
+
 @pytest.mark.parametrize("package", ["cameras", "geometry", "solver", "result"])
 def test_mathematics_starts_without_torch(package: str) -> None:
     script = f"""

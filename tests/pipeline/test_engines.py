@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from threading import Event
 
 import pytest
 import torch
@@ -12,7 +13,7 @@ import torch
 from geocalib import Calibrator
 from geocalib.errors import ConfigError
 from geocalib.pipeline import engines
-from geocalib.pipeline.engines import choose, settle
+from geocalib.pipeline.engines import Loading, Recipe, choose, settle
 
 
 @pytest.fixture(autouse=True)
@@ -109,3 +110,26 @@ ThreadPoolExecutor.submit = submit
 Loading(Recipe("large", {engine!r}, "auto"))
 """
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_the_thread_of_the_network_imports_the_rest_for_later() -> None:
+    script = """
+import sys
+from threading import enumerate as running
+from geocalib import Calibrator
+calibrator = Calibrator(engine="onnx")
+[thread.join() for thread in running() if thread.name.startswith("geocalib-engine")]
+print("geocalib.pipeline.calls" in sys.modules)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["True"]
+
+
+def test_afterwards_comes_also_where_no_engine_does() -> None:
+    loading, done = Loading(Recipe("lean", "onnx", "abacus")), Event()
+    loading.afterwards(done.set)
+    assert done.wait(60)
+    with pytest.raises(ConfigError, match="abacus"):
+        loading.engine()

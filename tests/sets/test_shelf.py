@@ -33,7 +33,7 @@ class Watched:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, stop_after: int | None = None) -> None:
         self.seen: list[str] = []
         self.calibrator = knowing(*TRUTHS)
-        see = self.calibrator._see
+        see = self.calibrator._calls.see
 
         def noted(sources: Sequence[Any], with_lines: bool, any_rotation: Mode) -> Iterator[Any]:
             for source in sources:
@@ -42,7 +42,7 @@ class Watched:
                 self.seen.append(Path(source).name)
                 yield from see([source], with_lines, any_rotation)
 
-        monkeypatch.setattr(self.calibrator, "_see", noted)
+        monkeypatch.setattr(self.calibrator._calls, "see", noted)
 
     def __call__(self, photos: list[str], folder: Path, **options: Any) -> list[Any]:
         found = self.calibrator.calibrate_set(photos, lines="off", resume_in=folder, **options)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
 
 from geocalib.geometry import gravity as sphere
 from geocalib.geometry.fields import Fields
-from geocalib.solver import FitOptions, FitResult, Status, fit, levels
+from geocalib.solver import FitOptions, FitResult, Status, fit, levels, lm
+from geocalib.solver.lm import Solution
+from geocalib.solver.objective import Problem
+from geocalib.solver.state import State
 from libraries import numpy_of
 from views import random_cameras, random_gravity, see, with_noise, with_outliers
 
@@ -51,6 +55,21 @@ def test_it_ends_where_all_cells_end(monkeypatch: pytest.MonkeyPatch, model: str
     assert sigmas_between(found, wanted).max() < 0.02
     np.testing.assert_allclose(found.sigma.vfov_deg, wanted.sigma.vfov_deg, rtol=0.05)
     np.testing.assert_allclose(found.cost, wanted.cost, rtol=1e-3)
+
+
+@pytest.mark.parametrize(("model", "damping"), [("pinhole", 0.01), ("simple_radial", 0.1)])
+def test_without_distortion_the_first_step_is_hardly_damped(
+    monkeypatch: pytest.MonkeyPatch, model: str, damping: float
+) -> None:
+    seen: list[float] = []
+
+    def minimise(problem: Problem, start: State, most: int, damping: float, *rest: Any) -> Solution:
+        seen.append(damping)
+        return lm.minimise(problem, start, most, damping, *rest)
+
+    monkeypatch.setattr(levels, "minimise", minimise)
+    fit(noisy(model), model, options=OPTIONS)
+    assert seen[0] == pytest.approx(damping)
 
 
 def test_with_a_shared_camera(monkeypatch: pytest.MonkeyPatch) -> None:

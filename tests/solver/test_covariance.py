@@ -11,6 +11,7 @@ from torch import Tensor
 from geocalib.cameras import MODELS, Camera
 from geocalib.geometry.fields import Fields
 from geocalib.solver import FitOptions, Prior, fit
+from geocalib.solver.coupling import Coupling
 from lenses import ALL_MODELS
 from views import random_cameras, random_gravity, see, with_noise, with_outliers
 
@@ -158,3 +159,21 @@ def test_a_vague_prior_leaves_the_principal_point_vague() -> None:
     error = (result.camera.c - 16).abs()
     assert bool((error < 4 * result.sigma.principal_point).all())
     assert bool((result.sigma.principal_point > 0.05).all())
+
+
+@pytest.mark.parametrize("model", ["pinhole", "radial"])
+def test_images_alone_are_as_sure_as_by_the_sandwich(
+    model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where s^2 is given, one small inverse takes its place; here with a soft prior, too."""
+    camera = random_cameras(model, 3, seed=1, size=(32, 32))
+    fields = with_noise(see(camera, random_gravity(3, seed=2)), 3, seed=3)
+    given = {"focal": Prior(camera.f, 2.0), "options": FitOptions(confidence_scale=1e-3)}
+    alone = fit(fields, model, **given)  # type: ignore[arg-type]
+    monkeypatch.setattr(Coupling, "separate", False)
+    by_sandwich = fit(fields, model, **given)  # type: ignore[arg-type]
+    sigma = torch.diagonal(alone.covariance, dim1=1, dim2=2).sqrt()
+    unit = sigma[:, :, None] * sigma[:, None]
+    torch.testing.assert_close(
+        alone.covariance / unit, by_sandwich.covariance / unit, rtol=0, atol=1e-6
+    )

@@ -169,7 +169,8 @@ class Camera:
     def _field_of_view(self, axis: int) -> Array:
         xp = namespace(self.f)
         if not self.model.wide:
-            return 2 * xp.atan(0.5 * self.size[:, axis] / self.focal[:, axis])
+            f = self.f if axis else self.f * self.aspect
+            return 2 * xp.atan(0.5 * self.size[:, axis] / f)
         rays, valid = self.unproject(self.border_middles(axis))
         first, last = unstack(rays, 1)
         angle = xp.atan2(

@@ -96,6 +96,8 @@ class Fields:
     @classmethod
     def concatenate(cls, parts: list[Fields]) -> Fields:
         """One batch of several of the same size."""
+        if len(parts) == 1:
+            return parts[0]
         return map_tensors(lambda *values: namespace(values[0]).concat(values), *parts)
 
 
@@ -239,8 +241,9 @@ def up_jacobian(
     """
     gx, gy = gravity[:, :1], gravity[:, 1:2]
     jet, s = rays.jet.up or rays.jet, rays.s
-    tg = up.tx * gx + up.ty * gy
     tm = up.tx * rays.mx + up.ty * rays.my
+    # With a constant depth, nothing else moves along gravity.
+    tg = 0.0 if jet.d_s is None else up.tx * gx + up.ty * gy
     columns = []
     if free.gravity:
         for e in unstack(basis):

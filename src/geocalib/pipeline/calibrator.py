@@ -5,52 +5,39 @@ Image -> network -> fields -> fit -> calibration. Everything before and after is
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import cached_property, partial
-from itertools import chain, islice
-from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Unpack, overload
+from importlib import import_module
+from typing import TYPE_CHECKING, overload
 
-from geocalib.cameras import get_model
-from geocalib.cameras.base import CameraModel
-from geocalib.errors import ConfigError
-from geocalib.imaging import ImageSource
-from geocalib.nets.card import WeightCard
-from geocalib.pipeline.arguments import (
-    CameraModels,
-    Knowns,
-    LinesMode,
-    Options,
-    alone_of,
-    listed,
-    models_of,
-)
-from geocalib.pipeline.engines import EngineName, Loading, Recipe, settle
-from geocalib.pipeline.lines_alone import (
-    check_lines,
-    check_nothing_told,
-    lines_of_image,
-    lines_of_sight,
-)
-from geocalib.pipeline.predict import Seen, predict, see
-from geocalib.pipeline.prepare import Prepared, prepare
-from geocalib.pipeline.question import Question, errors_of, groups_of, rotation_of, warnings_of
-from geocalib.pipeline.rotation import AnyRotation, Mode, mode_of
-from geocalib.pipeline.solve import KeepFields, Task, solve
-from geocalib.pipeline.staged import Stages
-from geocalib.pipeline.stream import answer, size_of_chunks, stream
-from geocalib.priors.crop import CropLike
-from geocalib.priors.enabled import EnabledPriors, UsualPrior
-from geocalib.result.calibration import Calibration, Failure, Outcome
-from geocalib.solver import Rig
-from geocalib.solver.coupling import couple
-from geocalib.solver.given import Given
-from geocalib.solver.priors import Known
+from geocalib.pipeline.engines import Loading, Recipe, settle
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+    from typing import Literal, Unpack
+
+    from geocalib.cameras.base import CameraModel
+    from geocalib.imaging import ImageSource
+    from geocalib.nets.card import WeightCard
+    from geocalib.pipeline.arguments import CameraModels, Knowns, LinesMode, Options
+    from geocalib.pipeline.calls import Calls
+    from geocalib.pipeline.engines import EngineName
     from geocalib.pipeline.onnx_engine import OnnxEngine
+    from geocalib.pipeline.predict import Seen
+    from geocalib.pipeline.prepare import Prepared
+    from geocalib.pipeline.rotation import AnyRotation
+    from geocalib.pipeline.solve import KeepFields
+    from geocalib.pipeline.staged import Stages
     from geocalib.pipeline.torch_engine import TorchEngine
+    from geocalib.priors.crop import CropLike
+    from geocalib.priors.enabled import UsualPrior
+    from geocalib.result.calibration import Calibration, Failure, Outcome
+    from geocalib.solver import Rig
+    from geocalib.solver.priors import Known
+
+
+CALLS = "geocalib.pipeline.calls"
+"""What a calibrator needs when it is asked."""
 
 
 class Calibrator:
@@ -82,6 +69,8 @@ class Calibrator:
         if not self.recipe.certain:
             # Who asks for what there is not hears of it here, not at the first photo.
             loading.engine()
+        # For who asks later; who asks at once does it himself.
+        loading.afterwards(partial(import_module, CALLS))
 
     @classmethod
     def of(cls, made: Recipe | Loading) -> Calibrator:
@@ -92,8 +81,15 @@ class Calibrator:
         return calibrator
 
     @cached_property
+    def _calls(self) -> Calls:
+        # Who waits for the network imports what is around it meanwhile.
+        from geocalib.pipeline.calls import Calls
+
+        return Calls(self.recipe, self._loading.engine())
+
+    @property
     def _engine(self) -> OnnxEngine | TorchEngine:
-        return self._loading.engine()
+        return self._calls.engine
 
     @property
     def card(self) -> WeightCard:
@@ -184,45 +180,28 @@ class Calibrator:
         side of the (larger) picture. prior: "photos" takes the focal length for one that people
         use where nobody tells it (``geocalib.priors.photos``).
         """
-        check_lines(lines)
-        rotation = rotation_of(any_rotation, gravity, roll_deg)
-        sources, alone = listed(images)
-        models, count = models_of(camera_model, len(sources)), len(sources)
-        if count == 0:
-            return []
-        known: Knowns = {
-            "focal": focal,
-            "gravity": gravity,
-            "distortion": distortion,
-            "principal_point": principal_point,
-            "aspect": aspect,
-            "vfov_deg": vfov_deg,
-            "roll_deg": roll_deg,
-            "pitch_deg": pitch_deg,
-            "shared_intrinsics": shared_intrinsics,
-            "rig": rig,
-            "exif": exif,
-            "keep_fields": keep_fields,
-            "sensors": sensors,
-            "free_principal_point": free_principal_point,
-            "crop": crop,
-            "prior": prior,
-        }
-        if lines == "only":
-            check_nothing_told(known, rotation)
-            outcomes = list(map(lines_of_image, sources, models))
-            return alone_of(outcomes) if alone else outcomes
-        # What is wrong with the call is said before the network has seen the images.
-        question = self._question(models, lines, any_rotation, **known)
-        rows, chunks = zip(*question.chunks(sources, size_of_chunks(self._engine)), strict=True)
-        answers: Iterator[Outcome]
-        if alone or not question.coupling.separate:
-            answers = chain.from_iterable(answer(self._engine, chunk) for chunk in chunks)
-        else:
-            answers = stream(self._engine, self.recipe, chunks, None)
-        by_row = dict(zip(chain.from_iterable(rows), answers, strict=True))
-        outcomes = [by_row[index] for index in range(count)]
-        return alone_of(outcomes) if alone else outcomes
+        return self._calls.calibrate(
+            images,
+            camera_model,
+            focal=focal,
+            gravity=gravity,
+            distortion=distortion,
+            principal_point=principal_point,
+            aspect=aspect,
+            vfov_deg=vfov_deg,
+            roll_deg=roll_deg,
+            pitch_deg=pitch_deg,
+            shared_intrinsics=shared_intrinsics,
+            rig=rig,
+            exif=exif,
+            keep_fields=keep_fields,
+            sensors=sensors,
+            free_principal_point=free_principal_point,
+            crop=crop,
+            prior=prior,
+            lines=lines,
+            any_rotation=any_rotation,
+        )
 
     def calibrate_many(
         self,
@@ -239,23 +218,11 @@ class Calibrator:
         core, and none for a few images. Options are those of ``calibrate``, the same for all
         images, but for what images share: see ``calibrate_set``.
         """
-        if options.get("shared_intrinsics") or options.get("rig") is not None:
-            raise ConfigError("images that share a camera or a rig go to calibrate, or to a set")
-        if workers is not None and workers < 1:
-            raise ConfigError(f"workers is {workers}; at least 1 is needed")
-        lines, model = options.get("lines", "auto"), get_model(camera_model)
-        check_lines(lines)
-        if lines == "only":
-            return (one for image in images for one in self.calibrate([image], model, **options))
-        question = Question.create([model], self.card, **options)
-        size, every = size_of_chunks(self._engine), iter(images)
-        few = iter(lambda: list(islice(every, size)), [])
-        return stream(self._engine, self.recipe, map(question.repeated, few), workers)
+        return self._calls.calibrate_many(images, camera_model, workers, **options)
 
     def stages(self, camera_model: str | CameraModel, **options: Unpack[Options]) -> Stages:
         """The stages of ``calibrate_many``, for machines of their own."""
-        question = Question.create([get_model(camera_model)], self.card, **options)
-        return Stages(self.recipe, self._engine.spec, question)
+        return self._calls.stages(camera_model, **options)
 
     def calibrate_set(
         self,
@@ -287,37 +254,25 @@ class Calibrator:
         resume_in: a folder for what the network saw in each image, which the same call after an
         interruption goes on from; it stays until you remove it. With keep_fields it is not used.
         """
-        from geocalib.sets.album import Method
-        from geocalib.sets.calibrate import fit_set
-        from geocalib.sets.shelf import Shelf
-
-        model, count = get_model(camera_model), len(images)
-        if count == 0:
-            return iter(())
-        groups = groups_of(True if cameras is None else cameras, count)
-        coupling = couple(count, groups, None)
-        given = Given.create(
-            model,
-            coupling,
+        return self._calls.calibrate_set(
+            images,
+            camera_model,
+            cameras=cameras,
             focal=focal,
             gravity=gravity,
             distortion=distortion,
             vfov_deg=vfov_deg,
             roll_deg=roll_deg,
             pitch_deg=pitch_deg,
+            exif=exif,
+            keep_fields=keep_fields,
+            lines=lines,
+            sensors=sensors,
+            any_rotation=any_rotation,
+            free_principal_point=free_principal_point,
+            crop=crop,
+            resume_in=resume_in,
         )
-        if free_principal_point is not None:
-            raise ConfigError("the principal point of a set is fixed; drop free_principal_point")
-        enabled = EnabledPriors.create(count, exif, sensors, crop, None)
-        errors = errors_of(self.card)
-        method = Method(errors.fitted(model), errors, warnings_of(self.card), keep_fields)
-        rotation = rotation_of(any_rotation, gravity, roll_deg)
-        see = partial(self._see, with_lines=lines == "auto", any_rotation=rotation)
-        cameras = coupling.camera.tolist()
-        if resume_in is None or keep_fields:
-            return fit_set(see(images), cameras, given, enabled, method)
-        shelf = Shelf(resume_in, repr((self.card, model.name, lines, rotation, crop)))
-        return fit_set(shelf.sights(images, see), cameras, given, enabled, method, shelf)
 
     @property
     def batch(self) -> int:
@@ -330,18 +285,14 @@ class Calibrator:
 
         lines: whether to look for straight ones.
         """
-        return prepare(image, self._engine.spec, lines)
+        return self._calls.prepare(image, lines)
 
     def look(
         self, images: Sequence[Prepared | Failure], *, any_rotation: AnyRotation = "auto"
     ) -> list[Seen | Failure]:
         """The second stage: what the network sees in prepared images, ``batch`` at a time. It does
         not depend on the others of a batch."""
-        mode, sights = mode_of(any_rotation), list[Seen | Failure]()
-        for start in range(0, len(images), self.batch):
-            some = images[start : start + self.batch]
-            sights += predict(self._engine, some, mode, with_opinions=True)
-        return sights
+        return self._calls.look(images, any_rotation)
 
     def fit(
         self,
@@ -356,15 +307,7 @@ class Calibrator:
 
         Everything as in ``calibrate``; lines are used where ``prepare`` has looked for them.
         """
-        if not sights:
-            return []
-        model = get_model(camera_model)
-        task = self._checked(len(sights), model, lines, **known)
-        if lines == "only":
-            return [s if isinstance(s, Failure) else lines_of_sight(s, model) for s in sights]
-        if lines == "off":
-            sights = [s if isinstance(s, Failure) else replace(s, segments=None) for s in sights]
-        return solve(task, sights)
+        return self._calls.fit(sights, camera_model, lines, **known)
 
     def check(
         self,
@@ -375,26 +318,4 @@ class Calibrator:
         **known: Unpack[Knowns],
     ) -> None:
         """An error if ``fit`` cannot be asked this of so many images, said before any is read."""
-        self._checked(count, get_model(camera_model), lines, **known)
-
-    def _checked(
-        self, count: int, model: CameraModel, lines: LinesMode, **known: Unpack[Knowns]
-    ) -> Task:
-        check_lines(lines)
-        if lines == "only":
-            check_nothing_told(known, "auto")
-        return self._question([model] * count, lines, "auto", **known).task
-
-    def _question(
-        self,
-        models: Sequence[CameraModel],
-        lines: LinesMode,
-        any_rotation: AnyRotation,
-        **known: Unpack[Knowns],
-    ) -> Question:
-        return Question.create(models, self.card, lines=lines, any_rotation=any_rotation, **known)
-
-    def _see(
-        self, sources: Sequence[ImageSource], with_lines: bool, any_rotation: Mode
-    ) -> Iterator[Seen | Failure]:
-        return see(self._engine, sources, with_lines, any_rotation)
+        self._calls.check(count, camera_model, lines, **known)

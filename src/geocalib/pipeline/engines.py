@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
@@ -66,6 +67,10 @@ class Loading:
     def engine(self) -> OnnxEngine | TorchEngine:
         """The engine, when it is ready; an error if there can be none."""
         return self._engine.result()
+
+    def afterwards(self, work: Callable[[], object]) -> None:
+        """Do this in the same thread, when the engine is ready."""
+        self._engine.add_done_callback(lambda _: work())
 
 
 def load_engine(

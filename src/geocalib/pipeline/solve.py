@@ -53,6 +53,8 @@ class Task:
     def __getitem__(self, index: Sequence[int]) -> Task:
         """A part of it."""
         rows = list(index)
+        if rows == list(range(len(self.camera))):
+            return self
         return replace(
             self,
             given=self.given[rows],
@@ -156,7 +158,7 @@ def _kept(sight: Seen, keep_fields: KeepFields) -> Fields | None:
 
 def _fit(task: Task, sights: Sequence[Seen], given: Given) -> FitResult:
     """Cameras, in pixels of the fields, and gravity, with calibrated sigmas."""
-    if task.coupled:
+    if task.coupled or len({sight.fields.size for sight in sights}) == 1:
         return _fit_together(task, sights, given)
     # Beside larger fields the last bits of an answer would be others.
     runs = groupby(range(len(sights)), lambda row: sights[row].fields.size)

@@ -98,11 +98,12 @@ class Calibration:
         fields of view are those of the original image.
         """
         camera = _own_camera(camera)
-        scale = (camera.focal / _own_camera(fit.camera[index]).focal)[0].tolist()
-        factors = dict(zip((CX, CY), scale, strict=True))
         covariance = _own(fit.covariance[index])
-        units = np.array([factors.get(name, 1.0) for name in fit.parameters])
-        covariance = units[:, None] * covariance * units
+        if CX in fit.parameters:
+            scale = (camera.focal / _own_camera(fit.camera[index]).focal)[0].tolist()
+            factors = dict(zip((CX, CY), scale, strict=True))
+            units = np.array([factors.get(name, 1.0) for name in fit.parameters])
+            covariance = units[:, None] * covariance * units
         gravity = _unit(_own(fit.gravity[index]))
         return cls(
             image=image,

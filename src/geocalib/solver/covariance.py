@@ -21,8 +21,7 @@ from geocalib.arrays import (
 from geocalib.geometry import gravity as sphere
 from geocalib.records import dataclass
 from geocalib.solver.coupling import Arrow, Coupling
-from geocalib.solver.objective import Problem, estimated_scale
-from geocalib.solver.residuals import Information
+from geocalib.solver.objective import Evaluation, Problem
 from geocalib.solver.state import State
 
 FLATTEST = 1e-12
@@ -43,32 +42,30 @@ class Uncertainty:
 def estimate_uncertainty(problem: Problem, state: State) -> Uncertainty:
     """How sure the optimum is."""
     with no_gradients():
-        return uncertainty_by(problem.inspect(state)[1], problem, state)
+        evaluation, info = problem.inspect(state)
+        return uncertainty_by(evaluation.curved(info), info.scatter, problem, state)
 
 
-def uncertainty_by(info: Information, problem: Problem, state: State) -> Uncertainty:
-    """Covariance of each image's gravity, in its own tangent basis, and intrinsics, and s^2, given
-    what the observations tell at the optimum."""
+def uncertainty_by(
+    newton: Evaluation, scatter: Array | None, problem: Problem, state: State
+) -> Uncertainty:
+    """Covariance of each image's gravity, in its own tangent basis, and intrinsics, and s^2.
+
+    newton: the evaluation of the optimum, with the expected curvature for its Hessian. scatter:
+    (B, P, P) of its scores, where s^2 was estimated.
+    """
     coupling, a = problem.coupling, problem.gravity_size
     xp = namespace(state.gravity)
-    estimated = estimated_scale(info, coupling)
-    scale = estimated if problem.scale is None else xp.full_like(estimated, problem.scale)
-    M = Arrow.assemble(info.hessian, coupling, a)
-    if problem.scale is None:
-        V = Arrow.assemble(info.scatter, coupling, a)
+    of_image = newton.scale[coupling.camera_component[coupling.camera]]
+    if scatter is None and coupling.separate:
+        M, _ = problem.whole(newton)
+        inverse, vague = _inverse(M, M)
+        blocks = of_image[:, None, None] * inverse + vague
     else:
-        V = Arrow(problem.scale * M.A, problem.scale * M.B, problem.scale * M.C)
-    prior = problem.prior_terms(state)
-    if prior is not None:
-        time, camera_scale = (
-            scale[coupling.time_component, None],
-            scale[coupling.camera_component, None],
-        )
-        M = M.plus_diagonal(time * prior.time_weight, camera_scale * prior.camera_weight, coupling)
-        V = V.plus_diagonal(
-            time**2 * prior.time_weight, camera_scale**2 * prior.camera_weight, coupling
-        )
-    blocks = _sandwich(M, V, coupling)
+        arrow, _, _ = problem.system(newton)
+        blocks = _sandwich(arrow, _scatter(newton, scatter, arrow, problem), coupling)
+    # Near a singularity rounding alone would make it lopsided.
+    blocks = 0.5 * (blocks + blocks.mT)
     if a and coupling.rotation is not None:
         # From the shared frame's tangent basis to each image's own.
         _, gravity, basis = problem.frame.images(state, coupling, problem.observations.up_x.dtype)
@@ -77,7 +74,22 @@ def uncertainty_by(info: Information, problem: Problem, state: State) -> Uncerta
         change = diagonal_matrices(xp.ones_like(diagonal(blocks)))
         change[:, :2, :2] = turn
         blocks = change @ blocks @ change.mT
-    return Uncertainty(blocks, scale[coupling.camera_component[coupling.camera]])
+    return Uncertainty(blocks, of_image)
+
+
+def _scatter(newton: Evaluation, scatter: Array | None, M: Arrow, problem: Problem) -> Arrow:
+    """V of all images, given the expected curvature M."""
+    if scatter is None:
+        return Arrow(*(problem.scale * part for part in (M.A, M.B, M.C)))
+    coupling, prior = problem.coupling, newton.prior
+    V = Arrow.assemble(scatter, coupling, problem.gravity_size)
+    if prior is None:
+        return V
+    time, camera = (
+        newton.scale[component, None] ** 2
+        for component in (coupling.time_component, coupling.camera_component)
+    )
+    return V.plus_diagonal(time * prior.time_weight, camera * prior.camera_weight, coupling)
 
 
 def _sandwich(M: Arrow, V: Arrow, coupling: Coupling) -> Array:
@@ -107,9 +119,7 @@ def _sandwich(M: Arrow, V: Arrow, coupling: Coupling) -> Array:
         split = cameras.reshape(len(cameras), coupling.slots, own, coupling.slots, own)
         cameras = split[component, slot, :, slot]
     top = xp.concat([times, side], axis=2)
-    blocks = xp.concat([top, xp.concat([side.mT, cameras], axis=2)], axis=1)
-    # Near a singularity rounding alone would make it lopsided.
-    return 0.5 * (blocks + blocks.mT)
+    return xp.concat([top, xp.concat([side.mT, cameras], axis=2)], axis=1)
 
 
 def _inverse(matrix: Array, whole: Array) -> tuple[Array, Array]:

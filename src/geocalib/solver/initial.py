@@ -30,27 +30,30 @@ def initial_state(
     )
     xp = namespace(frame.size)
     size = frame.size[coupling.camera]
-    if kind == "trivial":
-        guess = trivial(size)
-    elif kind == "heuristic":
+    guess = fallback = trivial(size)
+    if kind == "heuristic":
         per_image, guesses, at = centre[coupling.camera], [], 0
         for part in parts:
             guesses.append(heuristic(part, per_image[at : at + len(part)]))
             at += len(part)
         guess = Guess(xp.concat([g.gravity for g in guesses]), xp.concat([g.f for g in guesses]))
-    else:
+    elif kind == "ransac":
         guess = ransac(observations, centre[coupling.camera], frame.aspect[coupling.camera])
-    fallback = trivial(size)
-    usable = xp.isfinite(guess.f) & xp.isfinite(guess.gravity).all(1)
-    f = xp.where(usable, guess.f, fallback.f)
-    gravity = xp.where(usable[:, None], guess.gravity, fallback.gravity)
+    if guess is not fallback:
+        usable = xp.isfinite(guess.f) & xp.isfinite(guess.gravity).all(1)
+        guess = Guess(
+            xp.where(usable[:, None], guess.gravity, fallback.gravity),
+            xp.where(usable, guess.f, fallback.f),
+        )
+    shared, log_f = guess.gravity, xp.log(guess.f)
     if coupling.rotation is not None:
-        gravity = (double(coupling.rotation).mT @ gravity[..., None])[..., 0]
-    log_f = mean_rows(xp.log(f), coupling.camera, len(frame.size))
-    shared = mean_rows(gravity, coupling.time, len(coupling.time_component))
-    # Guesses of cameras mounted against each other may cancel; then the rig counts as level.
-    length = xp.linalg.vector_norm(shared, axis=1, keepdims=True)
-    shared = xp.where(length > 0.1, shared / length, as_array(LEVEL, shared))
+        shared = (double(coupling.rotation).mT @ shared[..., None])[..., 0]
+    if not coupling.separate:
+        log_f = mean_rows(log_f, coupling.camera, len(frame.size))
+        shared = mean_rows(shared, coupling.time, len(coupling.time_component))
+        # Guesses of cameras mounted against each other may cancel; then the rig counts as level.
+        length = xp.linalg.vector_norm(shared, axis=1, keepdims=True)
+        shared = xp.where(length > 0.1, shared / length, as_array(LEVEL, shared))
     log_f = xp.minimum(xp.maximum(log_f, frame.log_f_low), frame.log_f_high)
     start = as_array(frame.model.start, log_f)
     distortion = xp.broadcast_to(start, (len(log_f), len(start)))

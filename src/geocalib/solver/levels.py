@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from geocalib.arrays import Array, namespace, no_gradients, replace_rows, row_max
+from geocalib.arrays import Array, namespace, no_gradients, replace_rows
 from geocalib.geometry.tensors import map_tensors
 from geocalib.solver.coupling import to_cameras
 from geocalib.solver.covariance import Uncertainty, estimate_uncertainty, uncertainty_by
@@ -26,6 +26,11 @@ that of all observations (median of crops of panoramas 0.05, at most 0.5; of pho
 
 ROUGH = 0.05
 """Part of a sigma to which it is found."""
+
+CALM = 0.1
+"""Of the first damping, where no distortion varies: gravity and focal length lie in no curved
+valley. And steps that damping made shorter look as if noise had, so that those after them are
+stretched too far."""
 
 NEAR = 0.25
 """Sigmas that Newton's step may lead: it leaves 0.001 of them (median), at most 0.06."""
@@ -53,7 +58,8 @@ def find(
         return _in_all(problem, start, options)
     with no_gradients():
         in_few = replace(problem, observations=few)
-        rough = minimise(in_few, start, most // 2, options.damping, ROUGH**2 * scale)
+        damping = options.damping if problem.frame.free.distortion else CALM * options.damping
+        rough = minimise(in_few, start, most // 2, damping, ROUGH**2 * scale)
         solution, uncertainty = _settled(problem, rough)
         left = ~solution.progress.converged
         if bool(left.any()):
@@ -74,15 +80,13 @@ def _settled(problem: Problem, rough: Solution) -> tuple[Solution, Uncertainty]:
     is short; elsewhere as before."""
     coupling, state = problem.coupling, rough.state
     evaluation, info = problem.inspect(state)
-    newton = replace(evaluation, normal=replace(evaluation.normal, hessian=info.hessian))
+    newton = evaluation.curved(info)
     undamped = namespace(evaluation.cost).zeros_like(evaluation.cost)
-    x_time, x_camera, gain = problem.step(newton, undamped)
-    _, _, plain = problem.step(evaluation, undamped)
-    step = namespace(gain).maximum(coupling.times_max(x_time), row_max(abs(x_camera)))
+    step, plain = problem.step(newton, undamped), problem.step(evaluation, undamped)
     # Where few residuals are small their density is a poor guess, and so is the step.
-    sound = gain * (1 - LARGEST_TREND) <= plain
-    near = sound & (step <= SHORT) & (gain <= NEAR**2 * evaluation.scale)
-    moved = problem.frame.step(state, x_time, to_cameras(x_camera, coupling))
+    sound = step.gain * (1 - LARGEST_TREND) <= plain.gain
+    near = sound & (step.length <= SHORT) & (step.gain <= NEAR**2 * evaluation.scale)
+    moved = problem.frame.step(state, step.time, to_cameras(step.camera, coupling))
     progress = Progress.start(evaluation.cost, DAMPING_NEAR)
     iterations = rough.progress.iterations + near
     return (
@@ -91,7 +95,7 @@ def _settled(problem: Problem, rough: Solution) -> tuple[Solution, Uncertainty]:
             evaluation.normal.cost,
             replace(progress, iterations=iterations, converged=near),
         ),
-        uncertainty_by(info, problem, state),
+        uncertainty_by(newton, info.scatter, problem, state),
     )
 
 

@@ -14,7 +14,6 @@ from geocalib.arrays import (
     no_gradients,
     records_gradients,
     replace_rows,
-    row_max,
 )
 from geocalib.geometry.tensors import map_tensors
 from geocalib.records import dataclass
@@ -122,25 +121,24 @@ def _iterate(
     little: float | None,
 ) -> Solution:
     coupling = problem.coupling
-    residuals = coupling.component_sum(_residual_count(problem.observations))
-    xp = namespace(evaluation.cost)
-    bits = xp.finfo(problem.observations.up_x.dtype).bits
+    if little is None:
+        share = GAIN_TOLERANCE / coupling.component_sum(_residual_count(problem.observations))
+    bits = namespace(evaluation.cost).finfo(problem.observations.up_x.dtype).bits
     tolerance, least_damping = STEP_TOLERANCE[bits], DAMPING_LEAST[bits]
     for iteration in range(max_iterations):
-        x_time, x_camera, gain = problem.step(evaluation, progress.damping)
+        step = problem.step(evaluation, progress.damping)
         with no_gradients():
-            stretch = _stretch(progress.trend, gain, evaluation.cost)
-            least = GAIN_TOLERANCE * evaluation.cost / residuals if little is None else little
-            running, ends = ~progress.done, gain <= least
-            step = xp.maximum(coupling.times_max(x_time), row_max(abs(x_camera)))
+            stretch = _stretch(progress.trend, step.gain, evaluation.cost)
+            least = share * evaluation.cost if little is None else little
+            running, ends = ~progress.done, step.gain <= least
         trial_state = problem.frame.step(
             state,
-            x_time * stretch[coupling.time_component, None],
-            to_cameras(x_camera * stretch[:, None], coupling),
+            step.time * stretch[coupling.time_component, None],
+            to_cameras(step.camera * stretch[:, None], coupling),
         )
         if bool((ends | ~running).all()):
             # Steps as short as that are taken unseen: to look costs as much as all the rest.
-            progress = _advance(progress, step, ends, ends, tolerance, least_damping)
+            progress = _advance(progress, step.length, ends, ends, tolerance, least_damping)
             return Solution(
                 trial_state.where(running, state, coupling), evaluation.normal.cost, progress
             )
@@ -149,7 +147,9 @@ def _iterate(
             better = trial.total(evaluation.scale) <= evaluation.total(evaluation.scale)
             seen = better & running & ~ends
             accept = (better | ends) & running
-            progress = _advance(progress, step, better | ends, ends, tolerance, least_damping)
+            progress = _advance(
+                progress, step.length, better | ends, ends, tolerance, least_damping
+            )
         if bool(seen.all()):
             state, evaluation = trial_state, trial
         elif bool(accept.any()):

@@ -13,6 +13,7 @@ from geocalib.arrays import (
     diagonal,
     diagonal_matrices,
     namespace,
+    row_max,
     solve,
     sum_rows,
     zeros,
@@ -68,19 +69,22 @@ class Problem:
         """Normal equations, costs and s^2 at a state."""
         if self.scale is None and self.priors.soft:
             return self.inspect(state)[0]
-        normal = normal_equations(*self._shown(state))
-        cost = self.coupling.component_sum(normal.cost)
-        scale = namespace(cost).full_like(cost, 1.0 if self.scale is None else self.scale)
-        return Evaluation(normal, cost, scale, self.prior_terms(state))
+        return self._evaluation(state, normal_equations(*self._shown(state)))
 
     def inspect(self, state: State) -> tuple[Evaluation, Information]:
         """The same, with s^2 always, and what the uncertainty follows from."""
-        normal, info = inspect(*self._shown(state))
+        normal, info = inspect(*self._shown(state), self.scale is None)
+        evaluation = self._evaluation(state, normal)
+        if info.scatter is None:
+            return evaluation, info
+        scale = estimated_scale(info.hessian, info.scatter, self.coupling)
+        return replace(evaluation, scale=detach(scale)), info
+
+    def _evaluation(self, state: State, normal: Normal) -> Evaluation:
+        """With s^2, 1 where it is to be estimated."""
         cost = self.coupling.component_sum(normal.cost)
-        scale = detach(estimated_scale(info, self.coupling))
-        if self.scale is not None:
-            scale = namespace(scale).full_like(scale, self.scale)
-        return Evaluation(normal, cost, scale, self.prior_terms(state)), info
+        scale = namespace(cost).full_like(cost, 1.0 if self.scale is None else self.scale)
+        return Evaluation(normal, cost, scale, self.prior_terms(state))
 
     def _shown(self, state: State) -> tuple[Camera, Array, Array, Observations, Free, float | None]:
         """What the residuals at a state depend on."""
@@ -118,22 +122,23 @@ class Problem:
         cost = cost + sum_rows(squares.sum(1), coupling.camera_component, coupling.components)
         return PriorTerms(time_weight, time_pull, camera_weight, camera_pull, cost)
 
-    def step(self, evaluation: Evaluation, damping: Array) -> tuple[Array, Array, Array]:
-        """The step (T, a) and (K, Q) by the normal equations, damped (K,), and by how much they
-        expect it to lower E + s^2 priors, (K,)."""
+    def step(self, evaluation: Evaluation, damping: Array) -> Step:
+        """The step by the normal equations, damped (K,)."""
         coupling, a = self.coupling, self.gravity_size
         if coupling.separate:
             # One small matrix for each image is solved as a whole.
-            matrix, right = self._whole(evaluation)
+            matrix, right = self.whole(evaluation)
             x = solve(damped(matrix, damping[:, None]), right[..., None])[..., 0]
-            return x[:, :a], x[:, a:], detach((x * right).sum(1))
+            gain, length = (x * right).sum(1), row_max(abs(x))
+            return Step(x[:, :a], x[:, a:], detach(gain), detach(length))
         arrow, b_time, b_camera = self.system(evaluation)
         elimination = arrow.damped(damping, coupling).eliminate(coupling)
         x_time, x_camera = elimination.solve(b_time, b_camera, coupling)
         gain = coupling.times_sum((x_time * b_time).sum(1)) + (x_camera * b_camera).sum(1)
-        return x_time, x_camera, detach(gain)
+        length = namespace(gain).maximum(coupling.times_max(x_time), row_max(abs(x_camera)))
+        return Step(x_time, x_camera, detach(gain), detach(length))
 
-    def _whole(self, evaluation: Evaluation) -> tuple[Array, Array]:
+    def whole(self, evaluation: Evaluation) -> tuple[Array, Array]:
         """The same system as ``system`` of images that stand alone: (B, P, P) and (B, P)."""
         normal, p = evaluation.normal, evaluation.prior
         if p is None:
@@ -177,6 +182,20 @@ def _away(gravity: Array, target: Array, inverse_variance: Array) -> tuple[Array
 
 
 @dataclass(frozen=True)
+class Step:
+    """Where the normal equations lead."""
+
+    time: Array
+    """(T, a)."""
+    camera: Array
+    """(K, Q)."""
+    gain: Array
+    """(K,) by how much they expect it to lower E + s^2 priors."""
+    length: Array
+    """(K,) its longest component."""
+
+
+@dataclass(frozen=True)
 class PriorTerms:
     """Diagonal weights and weighted pulls towards the priors, and their cost (K,)."""
 
@@ -195,6 +214,10 @@ class Evaluation:
     cost: Array
     scale: Array
     prior: PriorTerms | None
+
+    def curved(self, info: Information) -> Evaluation:
+        """With the expected curvature for its Hessian."""
+        return replace(self, normal=replace(self.normal, hessian=info.hessian))
 
     def total(self, scale: Array) -> Array:
         """E + s^2 priors, (K,)."""
@@ -229,10 +252,10 @@ class Evaluation:
         )
 
 
-def estimated_scale(info: Information, coupling: Coupling) -> Array:
-    """s^2 (K,) that makes the curvature of E / s^2 match the scatter of its scores."""
-    scatter = coupling.component_sum(diagonal(info.scatter))
-    curvature = coupling.component_sum(diagonal(info.hessian))
+def estimated_scale(hessian: Array, scatter: Array, coupling: Coupling) -> Array:
+    """s^2 (K,) that makes the curvature (B, P, P) of E / s^2 match the scatter of its scores."""
+    scatter = coupling.component_sum(diagonal(scatter))
+    curvature = coupling.component_sum(diagonal(hessian))
     # Parameters that the data say nothing about have neither.
     xp, seen = namespace(curvature), curvature > 0
     ratio = xp.where(seen, scatter / xp.where(seen, curvature, 1.0), 0.0)

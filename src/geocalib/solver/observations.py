@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from geocalib.arrays import Array, clip, counting, detach, namespace, tiny, unstack, zeros
-from geocalib.geometry.fields import Fields, pixel_grid
+from geocalib.geometry.fields import Fields
 from geocalib.geometry.tensors import map_tensors
 from geocalib.records import dataclass
 
@@ -122,11 +122,11 @@ def _dense(fields: Fields) -> Observations:
     width, height = fields.size
     batch = len(fields)
     xp = namespace(fields.up)
-    x, y = unstack(pixel_grid(width, height, fields.up).reshape(-1, 2))
+    x, y = (_rows(xp.broadcast_to(at, (1, height, width))) for at in _places(fields.up))
     up = fields.up.reshape(batch, 2, -1)
     return Observations(
-        at_x=xp.broadcast_to(x, (batch, len(x))),
-        at_y=xp.broadcast_to(y, (batch, len(y))),
+        at_x=xp.broadcast_to(x, (batch, x.shape[1])),
+        at_y=xp.broadcast_to(y, (batch, y.shape[1])),
         up_x=up[:, 0],
         up_y=up[:, 1],
         up_weight=_rows(fields.up_confidence),
@@ -135,30 +135,41 @@ def _dense(fields: Fields) -> Observations:
     )
 
 
+def _places(values: Array) -> tuple[Array, Array]:
+    """x (W,) and y (H, 1) of the pixels of values (..., H, W)."""
+    height, width = values.shape[-2:]
+    x = counting(width, values, values.dtype) + 0.5
+    return x, (counting(height, values, values.dtype) + 0.5)[:, None]
+
+
 def _rows(values: Array) -> Array:
     """(B, ...) as (B, N)."""
     return values.reshape(len(values), -1)
 
 
 def _pooled(fields: Fields, side: int) -> Observations:
-    up_weight, latitude_weight = fields.up_confidence, fields.latitude_confidence
-    latitude = fields.latitude[:, 0]
+    latitude, latitude_weight = fields.latitude, fields.latitude_confidence
     xp = namespace(latitude)
-    up_total, up_at, (up_x, up_y) = _cell_means(up_weight, [fields.up[:, 0], fields.up[:, 1]], side)
+    # All sums over cells at once: they are many, and small.
+    of_up = _moments(fields.up_confidence, fields.up)
+    of_both = xp.concat([of_up, _moments(latitude_weight, latitude)], axis=1)
+    sums = _over_cells(of_both, side)
+    up_total, (up_at_x, up_at_y, up_x, up_y) = _means(sums[:, : of_up.shape[1]])
     # The floor comes before the root, whose derivative at 0 is infinite.
     length = xp.sqrt(clip(up_x * up_x + up_y * up_y, tiny(up_x)))
-    total, latitude_at, (mean,) = _cell_means(latitude_weight, [latitude], side)
+    total, (at_x, at_y, mean) = _means(sums[:, of_up.shape[1] :])
     # A stray latitude would pull its cell's mean by its full distance: count it (much) less, and
     # move the cell's place along, which keeps the mean exact to first order. Cells without a
     # stray stay as they are, so that it does not matter what else is in the batch.
-    if _strays(latitude, mean, side):
+    distance = _distance(latitude, mean, side)
+    if bool((distance > 1).any()):
         for _ in range(STRAY_PASSES):
-            distance = (latitude - _spread(mean, latitude, side)) / STRAY
             trusted = latitude_weight / clip(distance * distance, 1) ** 2
-            _, latitude_at, (mean,) = _cell_means(trusted, [latitude], side)
+            _, (at_x, at_y, mean) = _means(_over_cells(_moments(trusted, latitude), side))
+            distance = _distance(latitude, mean, side)
     return Observations(
-        at_x=xp.concat([_rows(up_at[0]), _rows(latitude_at[0])], axis=1),
-        at_y=xp.concat([_rows(up_at[1]), _rows(latitude_at[1])], axis=1),
+        at_x=xp.concat([_rows(up_at_x), _rows(at_x)], axis=1),
+        at_y=xp.concat([_rows(up_at_y), _rows(at_y)], axis=1),
         up_x=_rows(up_x / length),
         up_y=_rows(up_y / length),
         up_weight=_rows(up_total),
@@ -167,53 +178,44 @@ def _pooled(fields: Fields, side: int) -> Observations:
     )
 
 
-def _cell_means(
-    weight: Array, values: list[Array], side: int
-) -> tuple[Array, tuple[Array, Array], list[Array]]:
-    """Over cells of side x side pixels of (B, H, W): the sum of the weights (B, h, w), the
-    weighted mean place (x, y) and the weighted means of the values."""
-    xp = namespace(weight)
-    _, height, width = weight.shape
-    x = counting(width, weight, weight.dtype) + 0.5
-    y = counting(height, weight, weight.dtype) + 0.5
-    rows = _over_runs(xp.sum, weight, side)
-    total = _over_runs(xp.sum, rows.mT, side).mT
+def _moments(weight: Array, values: Array) -> Array:
+    """(B, 3 + C, H, W): the weights (B, H, W), and these times x, y and each of C values
+    (B, C, H, W)."""
+    weight, (x, y) = weight[:, None], _places(weight)
+    return namespace(weight).concat([weight, weight * x, weight * y, weight * values], axis=1)
+
+
+def _means(sums: Array) -> tuple[Array, tuple[Array, ...]]:
+    """Of moments (B, 3 + C, h, w) summed up over cells: the weights (B, h, w), and the weighted
+    means of all else."""
+    total = sums[:, 0]
     inverse = 1 / clip(total, tiny(total))
-    at_x = _over_runs(xp.sum, (rows * x).mT, side).mT * inverse
-    at_y, *means = (
-        _over_cells(xp.sum, value * weight, side) * inverse for value in (y[:, None], *values)
-    )
-    return total, (at_x, at_y), means
+    return total, unstack(sums[:, 1:] * inverse[:, None], 1)
 
 
-def _over_cells(reduce: Callable[..., Array], values: Array, side: int) -> Array:
-    """The sums, say, (B, h, w) over cells of side x side of (B, H, W); those at the right and at
-    the bottom may be smaller."""
-    return _over_runs(reduce, _over_runs(reduce, values, side).mT, side).mT
+def _over_cells(values: Array, side: int) -> Array:
+    """The sums (..., h, w) over cells of side x side of (..., H, W); those at the right and at the
+    bottom may be smaller."""
+    return _over_runs(_over_runs(values, side).mT, side).mT
 
 
-def _over_runs(reduce: Callable[..., Array], values: Array, side: int) -> Array:
-    """The same over runs of ``side`` rows, which is fast: (B, h, W)."""
-    batch, height, width = values.shape
-    count = height // side
-    end = count * side
-    whole = reduce(values[:, :end].reshape(batch, count, side, width), axis=2)
-    if end == height:
+def _over_runs(values: Array, side: int) -> Array:
+    """The same over runs of ``side`` rows: (..., h, W)."""
+    end = values.shape[-2] // side * side
+    # Row by row: NumPy takes several times as long for a sum over so short an axis.
+    whole = values[..., 0:end:side, :]
+    for row in range(1, side):
+        whole = whole + values[..., row:end:side, :]
+    if end == values.shape[-2]:
         return whole
-    rest = reduce(values[:, end:], axis=1, keepdims=True)
-    return namespace(values).concat([whole, rest], axis=1)
+    rest = values[..., end:, :].sum(-2)[..., None, :]
+    return namespace(values).concat([whole, rest], axis=-2)
 
 
-def _strays(values: Array, cells: Array, side: int) -> bool:
-    """Whether any pixel is a stray in its cell."""
-    xp = namespace(values)
-    high, low = _over_cells(xp.max, values, side), _over_cells(xp.min, values, side)
-    return bool(xp.maximum(high - cells, cells - low).max() > STRAY)
-
-
-def _spread(cells: Array, like: Array, side: int) -> Array:
-    """Every pixel of (B, H, W) gets the value of its cell (B, h, w)."""
-    _, height, width = like.shape
-    xp = namespace(cells)
-    spread = xp.repeat(cells, side, axis=2)[:, :, :width]
-    return xp.repeat(spread, side, axis=1)[:, :height]
+def _distance(values: Array, means: Array, side: int) -> Array:
+    """(B, H, W) how far values (B, 1, H, W) are from the means (B, h, w) of their cells, by
+    ``STRAY``."""
+    height, width = values.shape[-2:]
+    xp = namespace(means)
+    spread = xp.repeat(means, side, axis=2)[:, :, :width]
+    return abs(values[:, 0] - xp.repeat(spread, side, axis=1)[:, :height]) / STRAY

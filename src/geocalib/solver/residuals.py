@@ -52,8 +52,8 @@ class Information:
 
     hessian: Array
     """(B, P, P) expected curvature of E / 2."""
-    scatter: Array
-    """(B, P, P) sum of squared scores."""
+    scatter: Array | None
+    """(B, P, P) sum of squared scores, where it is asked for."""
 
 
 @dataclass(frozen=True)
@@ -97,8 +97,9 @@ def inspect(
     observations: Observations,
     free: Free,
     huber: float | None,
+    with_scatter: bool,
 ) -> tuple[Normal, Information]:
-    """The same with curvature and score scatter, as at the optimum.
+    """The same with curvature and, if asked for, score scatter, as at the optimum.
 
     In its linear part the Huber cost of one residual has no curvature; that of the expected
     cost comes from the density of residuals around zero, here measured within a window that
@@ -107,10 +108,13 @@ def inspect(
     normals, information = [], []
     for r in _chunks(camera, gravity, basis, observations, free):
         normal, trust = _normal(r, huber)
-        score = double(r.jacobian * (r.weight * trust * r.value)[:, None])
         weighted = double(r.jacobian * _curvature(r, huber)[:, None])
+        scatter = None
+        if with_scatter:
+            score = double(r.jacobian * (r.weight * trust * r.value)[:, None])
+            scatter = score @ score.mT
         normals.append(normal)
-        information.append(Information(weighted @ double(r.jacobian).mT, score @ score.mT))
+        information.append(Information(weighted @ double(r.jacobian).mT, scatter))
     return _joined(normals), _joined(information)
 
 
@@ -126,7 +130,11 @@ def _joined(parts: list[Held]) -> Held:
     """One batch of several."""
     if len(parts) == 1:
         return parts[0]
-    return map_tensors(lambda *values: namespace(values[0]).concat(values), *parts)
+
+    def join(*values: Array | None) -> Array | None:
+        return None if values[0] is None else namespace(values[0]).concat(values)
+
+    return map_tensors(join, *parts)
 
 
 def _curvature(r: _Residuals, huber: float | None) -> Array:

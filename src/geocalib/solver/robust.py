@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from geocalib.arrays import Array, clip, inverse_root, namespace
+from geocalib.arrays import Array, clip, namespace
 
 
 def huber(squared: Array, threshold: float | None) -> tuple[Array, Array]:
@@ -12,6 +12,6 @@ def huber(squared: Array, threshold: float | None) -> tuple[Array, Array]:
     """
     if threshold is None:
         return squared, namespace(squared).ones_like(squared)
-    outside = clip(squared, threshold**2)
-    weight = threshold * inverse_root(outside)
-    return namespace(squared).minimum(squared, 2 * outside * weight - threshold**2), weight
+    xp = namespace(squared)
+    norm = xp.sqrt(clip(squared, threshold**2))
+    return xp.minimum(squared, 2 * threshold * norm - threshold**2), threshold / norm

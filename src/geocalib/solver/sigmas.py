@@ -103,8 +103,8 @@ def _plain_double(value: Array) -> Array:
 def _view_sigma(camera: Camera, axis: int, covariance: Array, parameters: Sequence[str]) -> Array:
     """(B,) one sigma of the horizontal (axis 0) or vertical (1) field of view, radians."""
     xp, view = namespace(camera.f), camera.vfov if axis else camera.hfov
-    slopes = view_slopes(camera, axis)
-    columns = [slopes.get(name, xp.zeros_like(view)) for name in parameters]
+    slopes, none = view_slopes(camera, axis, view), xp.zeros_like(view)
+    columns = [slopes.get(name, none) for name in parameters]
     if not columns:
         return xp.where(xp.isfinite(view), 0.0, view)
     slope = xp.stack(columns, axis=1)[:, None]
@@ -113,17 +113,17 @@ def _view_sigma(camera: Camera, axis: int, covariance: Array, parameters: Sequen
     return xp.where(xp.isfinite(view), xp.sqrt(clip(variance, 0)), math.nan)
 
 
-def view_slopes(camera: Camera, axis: int) -> dict[str, Array]:
-    """The derivatives (B,) of the horizontal (axis 0) or vertical (1) field of view in those
-    intrinsics that it depends on, by their names."""
+def view_slopes(camera: Camera, axis: int, view: Array) -> dict[str, Array]:
+    """The derivatives (B,) of the horizontal (axis 0) or vertical (1) field of view (B,), radians,
+    in those intrinsics that it depends on, by their names."""
     if not camera.model.wide:
         # view = 2 atan(size / 2 f), whose f is fx for the horizontal one.
-        slope = -namespace(camera.f).sin(camera.vfov if axis else camera.hfov)
+        slope = -namespace(view).sin(view)
         return {LOG_F: slope} if axis else {LOG_F: slope, LOG_ASPECT: slope}
-    return _wide_view_slopes(camera, axis)
+    return _wide_view_slopes(camera, axis, view)
 
 
-def _wide_view_slopes(camera: Camera, axis: int) -> dict[str, Array]:
+def _wide_view_slopes(camera: Camera, axis: int, view: Array) -> dict[str, Array]:
     """Those of the angle between the rays N = (m, depth(|m|^2)) of two pixels."""
     xp, ends = namespace(camera.f), camera.border_middles(axis)
     m = camera.normalise(ends)
@@ -137,7 +137,6 @@ def _wide_view_slopes(camera: Camera, axis: int) -> dict[str, Array]:
     other = xp.flip(rays, axis=1)
     away = rays * (rays * other).sum(-1)[..., None] - other
     away = away / clip(xp.linalg.vector_norm(away, axis=-1, keepdims=True), tiny(s))
-    view = camera.vfov if axis else camera.hfov
     widening = xp.where((view > math.pi)[:, None, None], -away, away) / length
     of_x, of_y, of_depth = unstack(widening)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cached_property
 
 from geocalib.arrays import (
     Array,
@@ -61,6 +62,11 @@ class State:
     log_stretch: Array
     """(C,) by what the aspect exceeds that of the frame."""
 
+    @cached_property
+    def basis(self) -> Array:
+        """(T, 3, 2) the directions in which gravity varies."""
+        return sphere.tangent_basis(self.gravity)
+
     def detach(self) -> State:
         """Without gradients."""
         return map_tensors(detach, self)
@@ -86,6 +92,8 @@ class State:
 
     def where(self, keep: Array, other: State, coupling: Coupling) -> State:
         """This state in the components (K,) to keep, the other one elsewhere."""
+        if bool(keep.all()):
+            return self
         xp = namespace(keep)
         time = keep[coupling.time_component]
         camera = keep[coupling.camera_component]
@@ -111,8 +119,8 @@ class Frame:
     """(C,) bounds of log f."""
     log_f_high: Array
     free: Free
-    move: Callable[[Array, Array], Array] = sphere.move
-    """How gravity (T, 3) follows a tangent step (T, 2)."""
+    move: Callable[[Array, Array], Array] | None = None
+    """How gravity (T, 3) follows a tangent step (T, 2); None: along a great circle."""
 
     @classmethod
     def create(cls, model: CameraModel, size: Array, aspect: Array, free: Free) -> Frame:
@@ -138,15 +146,14 @@ class Frame:
 
     def images(self, state: State, coupling: Coupling, dtype: DType) -> tuple[Camera, Array, Array]:
         """Camera, gravity (B, 3) and the directions (B, 3, 2) it varies in, of every image."""
-        xp, gravity = namespace(state.gravity), state.gravity
-        basis = sphere.tangent_basis(gravity)
+        xp, gravity, basis = namespace(state.gravity), state.gravity, state.basis
         camera = Camera(
             model=self.model,
             f=xp.exp(state.log_f),
             c=state.c,
             distortion=state.distortion,
             size=self.size,
-            aspect=self.aspect * xp.exp(state.log_stretch),
+            aspect=self.aspect * xp.exp(state.log_stretch) if self.free.aspect else self.aspect,
         )
         if not coupling.separate:
             gravity, basis = gravity[coupling.time], basis[coupling.time]
@@ -154,6 +161,8 @@ class Frame:
         if coupling.rotation is not None:
             rotation = cast(coupling.rotation, gravity.dtype)
             gravity, basis = (rotation @ gravity[..., None])[..., 0], rotation @ basis
+        if dtype == gravity.dtype:
+            return camera, gravity, basis
         return camera.cast(dtype), cast(gravity, dtype), cast(basis, dtype)
 
     def step(self, state: State, time_step: Array, camera_step: Array) -> State:
@@ -162,7 +171,12 @@ class Frame:
         log_stretch, xp = state.log_stretch, namespace(state.gravity)
         if self.free.gravity:
             square = clip((time_step * time_step).sum(1)[:, None], LONGEST_STEP**2)
-            gravity = self.move(gravity, time_step * (LONGEST_STEP * inverse_root(square)))
+            short = time_step * (LONGEST_STEP * inverse_root(square))
+            gravity = (
+                sphere.move(gravity, short, state.basis)
+                if self.move is None
+                else self.move(gravity, short)
+            )
         at = 0
         if self.free.focal:
             moved = log_f + clip(camera_step[:, 0], -LONGEST_STEP, LONGEST_STEP)
