@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from geocalib.lines.evidence import support
+from geocalib.lines.evidence import FITTED, misfit, support
 from geocalib.lines.mixture import Noise, noise_model
 
 REPEATS = 4.0
@@ -45,3 +45,18 @@ def test_a_direction_is_worth_what_the_others_do_not_explain() -> None:
     assert max(twice) < 0.3 * alone
     apart = supported([[0.1] * 30 + [40.0] * 30, [40.0] * 30 + [0.1] * 30])
     assert min(apart) > 0.5 * alone
+
+
+def test_the_misfit_is_1_where_residuals_are_as_large_as_expected() -> None:
+    """And counts what follows a direction alone, less what was fitted."""
+    count = 4000
+    noise = noise_of(count)
+    sigma = 1 / np.sqrt(noise.information[0, 0, 0])
+    residual = np.random.default_rng(0).normal(0, sigma, (1, 1, 1, count))
+    share = np.ones_like(residual)
+    assert abs(misfit(residual, noise, share)[0] - 1) < 0.1
+    assert abs(misfit(2 * residual, noise, share)[0] - 4) < 0.4
+    far = np.where(np.arange(count) < 100, residual, 1.0)
+    own = np.broadcast_to(np.arange(count) < 100, share.shape).astype(np.float64)
+    squared = np.square(residual[..., :100] / sigma).sum()
+    assert abs(misfit(far, noise, own)[0] - squared / (100 - FITTED)) < 1e-9

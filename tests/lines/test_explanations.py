@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -38,7 +39,7 @@ def test_lines_that_agree_with_the_network_are_believed_more() -> None:
     found = [probability(40, off_deg) for off_deg in (1.0, 5.0, 10.0, 20.0)]
     assert found == sorted(found, reverse=True)
     assert found[0] > 0.7
-    assert found[-1] < 0.3
+    assert found[-1] < found[0] - 0.05
 
 
 def test_level_edges_without_a_vertical_one_are_believed_less() -> None:
@@ -49,14 +50,61 @@ def test_level_edges_without_a_vertical_one_are_believed_less() -> None:
 
 
 def test_an_unbelieved_contradiction_leaves_the_answer_and_is_told() -> None:
+    """Level edges alone, far from what a sure network says of gravity and focal length."""
     camera = camera_of("pinhole")
-    segments = segments_along(camera, DIRECTIONS, each=80, clutter=60, noise=0.3)
-    prior = prior_of(camera, GRAVITY, (12.0, 0.0), sigma_deg=0.7)
+    segments = segments_along(camera, DIRECTIONS[1:], 40, clutter=60, noise=0.3, length=60.0)
+    prior = prior_of(camera, GRAVITY, (12.0, 0.0), 0.6, sigma_deg=0.7, sigma_log_f=0.1)
     (answer,) = refine([prior], [segments])
     assert answer.lines is not None
     assert answer.lines.verdict is Verdict.UNLIKELY
     assert answer.roll_deg == pytest.approx(prior.roll_deg)
     assert answer.lines.unused == len(segments)
+
+
+def test_level_edges_alone_tell_gravity_and_leave_the_focal_length_to_the_network() -> None:
+    """The focal length that makes them cross squarely is mostly wrong where nothing is vertical."""
+    camera = camera_of("pinhole")
+    streets = headings_of(GRAVITY, [20.0, 70.0])
+    segments = segments_along(camera, streets, 60, clutter=30, noise=0.3, length=60.0)
+    prior = prior_of(camera, GRAVITY, (1.5, -1.5), log_f_off=0.3)
+    (answer,) = refine([prior], [segments])
+    assert answer.lines is not None
+    assert answer.lines.verdict.used
+    before, after = (
+        np.degrees(np.arccos(each.gravity @ GRAVITY)).item() for each in (prior, answer)
+    )
+    assert after < 0.7 * before
+    assert abs(math.log(answer.fy / prior.fy)) < 0.02
+
+
+def test_a_lens_that_hardly_anyone_has_is_believed_less() -> None:
+    """As many segments, and a network that is as far off: once towards a usual lens."""
+    odds = []
+    for factor in (1.0, 6.0):
+        camera = camera_of("pinhole")
+        camera = replace(camera, f=factor * camera.f)
+        segments = segments_along(camera, DIRECTIONS, 80, clutter=60, noise=0.3, length=60.0)
+        prior = prior_of(camera, GRAVITY, log_f_off=-0.8, sigma_log_f=0.4)
+        (answer,) = refine([prior], [segments])
+        assert answer.lines is not None
+        share = answer.lines.probability
+        odds.append(share if answer.lines.verdict.used else 1 - share)
+    assert odds[1] < odds[0] - 0.1
+
+
+def test_sigmas_are_those_of_how_well_segments_keep_to_their_directions() -> None:
+    """Some are turned by more than their noise says."""
+    camera = camera_of("pinhole")
+    exact = segments_along(camera, DIRECTIONS, 80, noise=0.1, length=60.0)
+    turn = np.random.default_rng(1).normal(0, math.radians(0.6), len(exact))
+    along = exact.ends[:, 1] - exact.ends[:, 0]
+    aside = 0.5 * turn[:, None] * np.stack([-along[:, 1], along[:, 0]], -1)
+    turned = replace(exact, ends=exact.ends + np.stack([-aside, aside], 1))
+    sigmas = []
+    for segments in (exact, turned):
+        (answer,) = refine([prior_of(camera, GRAVITY)], [segments])
+        sigmas.append(answer.sigma.roll_deg)
+    assert sigmas[1] > 1.35 * sigmas[0]
 
 
 def test_verticals_alone_count_where_what_else_is_parallel_is_not_level() -> None:

@@ -10,6 +10,7 @@ import pytest
 from streets import camera_of, gravity_of, prior_of
 
 from geocalib.lines.prior import (
+    HELD,
     LARGEST_ERROR,
     SHARED_ERROR,
     log_f_sigma,
@@ -100,3 +101,13 @@ def test_only_what_the_network_says_is_taken_for_shared_error() -> None:
 def test_wide_lenses_keep_their_sigmas(model: str) -> None:
     answer = prior_of(camera_of(model), GRAVITY)
     assert sobered(answer) is answer
+
+
+@pytest.mark.parametrize("model", ["pinhole", "radial"])
+def test_a_focal_length_that_is_held_stays_and_gravity_is_as_sure_given_it(model: str) -> None:
+    answer = prior_of(camera_of(model), GRAVITY, sigma_log_f=0.3)
+    prior, layout = network_prior([answer], ALONE)
+    held = prior.focal_held(layout)
+    assert log_f_sigma(held) == pytest.approx(HELD, rel=0.01)
+    assert np.array_equal(held.stiffness.A, prior.stiffness.A)
+    assert np.array_equal(held.mean.log_f, prior.mean.log_f)

@@ -101,3 +101,19 @@ def test_more_photos_than_go_abreast_get_the_answers_that_each_gets_alone() -> N
         assert np.array_equal(answer.gravity, single.gravity)
         assert np.array_equal(answer.camera.f, single.camera.f)
         assert np.array_equal(answer.covariance, single.covariance)
+
+
+def test_photos_whose_lines_are_looked_at_once_more_get_the_answers_that_each_gets_alone() -> None:
+    """Level edges alone, and a network that is far off."""
+    camera, gravity = camera_of("pinhole"), gravity_of(3.0, 8.0)
+    priors, segments = [], []
+    for number, degrees in enumerate(([20.0, 70.0], [30.0, 120.0], [10.0, 50.0])):
+        along = headings_of(gravity, degrees)
+        segments.append(segments_along(camera, along, 60, clutter=30, noise=0.3, length=60.0))
+        off = (1.5, -1.5) if number < 2 else (40.0, 0.0)
+        priors.append(prior_of(camera, gravity, off, log_f_off=0.3))
+    for i, answer in enumerate(refine(priors, segments)):
+        (single,) = refine([priors[i]], [segments[i]])
+        assert np.array_equal(answer.gravity, single.gravity)
+        assert np.array_equal(answer.camera.f, single.camera.f)
+        assert np.array_equal(answer.covariance, single.covariance)

@@ -19,7 +19,7 @@ from geocalib.lines.system import Arrow, assembled, reduced
 from geocalib.lines.unknowns import Array, Layout
 from geocalib.records import dataclass
 
-CENTRE = 0.003
+CENTRE = 0.004
 """One sigma of the principal point, of the image's longer side, where it is held fixed."""
 DISTORTION = 0.03
 """One sigma of k1 in units of the image's height (k1 = that times (f / H)^2), of lenses that are
@@ -35,11 +35,12 @@ class Told:
     pulls: list[tuple[Array, Array]]
     """(R, T, a) and (R, Q) each: how hard one sigma of what is neglected pulls at the answer."""
 
-    def divided(self, repeats: float) -> Told:
-        """By segments that say as many times less."""
-        arrow, share = self.arrow, 1 / repeats
-        pulls = [(time * share, camera * share) for time, camera in self.pulls]
-        return Told(Arrow(arrow.A * share, arrow.B * share, arrow.C * share), pulls)
+    def divided(self, repeats: float | Array) -> Told:
+        """By segments that say as many times less, (R,) or all alike."""
+        arrow, share = self.arrow, np.reshape(1 / np.asarray(repeats), (-1, 1, 1, 1))
+        each = share[..., 0], share[..., 0, 0]
+        pulls = [(time * each[0], camera * each[1]) for time, camera in self.pulls]
+        return Told(Arrow(arrow.A * share, arrow.B * share, arrow.C * each[0]), pulls)
 
 
 def told_by_lines(problem: Problem, scene: Scene) -> Told:

@@ -69,7 +69,9 @@ def modes_from(problem: Problem, starts: Guess) -> Search[Modes]:
     end = yield Descent(few, starts, FIRST if problem.layout.model is MODEL else FIRST_BENT)
     cost = end.cost
     order = cost.argsort(kind="stable")
-    weights = np.exp(-0.5 / CAUTION * (cost[order] - cost.min()))
+    # All segments would tell them apart as much better as there are more of them.
+    seen, whole = ((part.length > 0).sum() for part in (few.bundle, problem.bundle))
+    weights = np.exp(-0.5 / CAUTION * whole / seen * (cost[order] - cost.min()))
     return Modes(end.view.guess[order], weights / weights.sum())
 
 

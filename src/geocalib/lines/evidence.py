@@ -10,6 +10,9 @@ from geocalib.lines.unknowns import Array, times
 CLUTTER_TRIED = (0.2, 0.5, 0.8, 0.95)
 """Shares of clutter: the likeliest one counts."""
 
+FITTED = 5.0
+"""Unknowns that make residuals smaller than they should be."""
+
 
 def support(residual: Array, noise: Noise, repeats: float) -> Array:
     """(..., K) by how much each direction raises the log likelihood of all segments (with residuals
@@ -34,6 +37,14 @@ def likelihood(ratio: Array, noise: Noise) -> Array:
     there = noise.there.astype(np.float64)
     tried = [times(np.log(clutter + (1 - clutter) * mean), there) for clutter in CLUTTER_TRIED]
     return np.asarray(np.maximum(np.max(tried, 0), 0))
+
+
+def misfit(residual: Array, noise: Noise, share: Array) -> Array:
+    """(R,) mean square, in sigmas, of the residuals (R, B, K, N) of segments, each with the share
+    that it has in directions: 1 where these are kept as well as expected."""
+    squared = noise.information * residual * residual
+    left = share.sum((-1, -2, -3)) - FITTED
+    return np.asarray((share * squared).sum((-1, -2, -3)) / np.maximum(left, 1.0))
 
 
 def _directions(noise: Noise) -> Array:

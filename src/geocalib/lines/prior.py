@@ -40,6 +40,8 @@ LARGEST_ERROR = 0.55
 """One sigma of log f where a network cannot tell it at all: what it answers is still likelier than
 any other, and errors of 1 and more, as its fit says, are rare. Both constants make the true focal
 lengths of the first half of ordinary photographs likeliest (``docs/lines.md``)."""
+HELD = 0.01
+"""One sigma of log f where it is held."""
 FLATTEST = 1e-12
 """Smallest eigenvalue of a correlation matrix that is inverted as it is."""
 
@@ -95,6 +97,13 @@ class Prior:
     def cost(self, guess: Guess, layout: Layout) -> Array:
         """(R,) of guesses."""
         return self.forces(guess, layout).cost
+
+    def focal_held(self, layout: Layout) -> Prior:
+        """The same, as if the focal lengths were known."""
+        own = np.arange(0, self.stiffness.C.shape[-1], layout.intrinsics)
+        C = self.stiffness.C.copy()
+        C[:, own, own] += HELD**-2
+        return replace(self, stiffness=replace(self.stiffness, C=C))
 
     def _stiffness(self, turn: Array, slope: Array) -> Arrow:
         stiff = self.stiffness

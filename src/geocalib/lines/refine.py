@@ -18,6 +18,7 @@ from geocalib.geometry.segments import Segments
 from geocalib.lines.bundle import Bundle
 from geocalib.lines.descent import (
     REPEATS,
+    afresh,
     modes_from,
     starts_of,
     supported_minimum,
@@ -26,6 +27,7 @@ from geocalib.lines.explanations import Explanation, explanations, probabilities
 from geocalib.lines.minimise import Problem
 from geocalib.lines.plumb import firm, loose, straightened
 from geocalib.lines.prior import Prior, network_prior, network_priors, sobered
+from geocalib.lines.sampling import sampled
 from geocalib.lines.search import survey
 from geocalib.lines.straightness import bendable, pinhole_again
 from geocalib.lines.together import Search, alone, together
@@ -39,6 +41,9 @@ FEWEST = 6
 LEAST_TOGETHER = 70.0
 """Support of all directions of an image that lines need where no network speaks for them: desks,
 whose edges point anywhere, have 30 to 60."""
+FEW_TRIALS, LEAST_ELSEWHERE = 500, 30.0
+"""Quadruples of segments that are drawn where a network's answer is at hand, and support of those
+whose world is looked at: pictures without buildings hardly ever have as much."""
 OPEN = 0.5
 """Probability of other explanations from which on their spread counts in full. It counts little
 where they are improbable: one sigma holds 68% of the errors, as everywhere, and a rare blunder,
@@ -71,14 +76,14 @@ def refine(
     return [answers[row] for row in range(len(calibrations))]
 
 
-def refined_from(calibration: Calibration, segments: Segments, starts: Guess) -> Calibration | None:
-    """The calibration of one image refined from given starts, without a network to agree with; None
-    if the lines tell nothing."""
+def refined_alone(calibration: Calibration, segments: Segments) -> Calibration | None:
+    """The calibration of one image refined from starts that its segments suggest, without a network
+    to agree with; None if the lines tell nothing."""
     single = couple(1, None, None)
     told = straightened([bendable(calibration)], [segments.curves], single)
     problem = _problem(*network_prior(told, single), [segments])
-    bent = np.repeat(problem.prior.mean.distortion, len(starts), 0)
-    found = alone(_explained(problem, replace(starts, distortion=bent)))
+    starts = sampled(problem)
+    found = [] if starts is None else alone(_explained(problem, starts))
     if not found or found[0].support < LEAST_TOGETHER:
         return None
     shares = probabilities(found)
@@ -111,6 +116,8 @@ def _refined(
         landscapes.append((yield from survey(each)))
     starts = starts_of(problem, landscapes)
     found = yield from _explained(problem, starts, honest, open_to)
+    if len(segments) == 1 and not probabilities(found).argmax():
+        found += yield from _elsewhere(problem, found, honest, open_to)
     if not found:
         return _left_alone(calibrations, told, segments, Verdict.NO_DIRECTION)
     return _weighed(calibrations, told, segments, found, probabilities(found))
@@ -129,6 +136,24 @@ def _explained(
     honest = honest or problem.prior
     found = explanations(replace(problem, prior=honest), end, modes, network or honest)
     return (yield from found)
+
+
+def _elsewhere(
+    problem: Problem, found: list[Explanation], honest: Prior, network: Prior
+) -> Search[list[Explanation]]:
+    """What the segments of one image may show where what they seem to (found) is not believed: a
+    world far from the network's answer that most of them follow; or the same one at the network's
+    focal length, of which level edges alone tell little."""
+    others = list[Explanation]()
+    starts = sampled(problem, FEW_TRIALS, LEAST_ELSEWHERE)
+    if starts is not None:
+        others += yield from _explained(problem, starts, honest, network)
+    if found and problem.layout.free.focal and not found[0].problem.active[:, 0].any():
+        level = found[0]
+        held = replace(level.problem, prior=problem.prior.focal_held(problem.layout))
+        end, modes = yield from afresh(held, level.scene.view.guess)
+        others += yield from explanations(replace(held, prior=honest), end, modes, network)
+    return others
 
 
 def _problem(prior: Prior, layout: Layout, segments: list[Segments]) -> Problem:
