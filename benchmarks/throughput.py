@@ -279,6 +279,7 @@ def curve(photos: Sequence[str], cores: int, seconds: float, best: float) -> Non
         found = run({**row, "source": "files", "count": count}, photos, left + 30)
         rate, memory = (found["rate"], found["memory"]) if found else (0.0, 0.0)
         table(count, f"{rate:.1f}", f"{memory:.1f}")
+        best = max(best, rate)
 
 
 def published(python: str, photos: Sequence[str], seconds: float) -> None:
