@@ -257,7 +257,8 @@ class Calibrator:
         return self._calls.calibrate_set(
             images,
             camera_model,
-            cameras=cameras,
+            cameras,
+            resume_in,
             focal=focal,
             gravity=gravity,
             distortion=distortion,
@@ -271,7 +272,6 @@ class Calibrator:
             any_rotation=any_rotation,
             free_principal_point=free_principal_point,
             crop=crop,
-            resume_in=resume_in,
         )
 
     @property

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from geocalib.cameras import get_model
 from geocalib.cameras.base import CameraModel
@@ -40,12 +40,10 @@ from geocalib.pipeline.rotation import AnyRotation, Mode, mode_of
 from geocalib.pipeline.solve import Task, solve
 from geocalib.pipeline.staged import Stages
 from geocalib.pipeline.stream import answer, size_of_chunks, stream
-from geocalib.priors.crop import CropLike
 from geocalib.priors.enabled import EnabledPriors
 from geocalib.result.calibration import Calibration, Failure, Outcome
 from geocalib.solver.coupling import couple
 from geocalib.solver.given import Given
-from geocalib.solver.priors import Known
 
 if TYPE_CHECKING:
     from geocalib.pipeline.onnx_engine import OnnxEngine
@@ -127,23 +125,10 @@ class Calls:
     def calibrate_set(
         self,
         images: Sequence[ImageSource],
-        camera_model: str | CameraModel = "pinhole",
-        *,
-        cameras: Sequence[int] | None = None,
-        focal: Known = None,
-        gravity: Known = None,
-        distortion: Known = None,
-        vfov_deg: Known = None,
-        roll_deg: Known = None,
-        pitch_deg: Known = None,
-        exif: bool = True,
-        keep_fields: bool = False,
-        lines: Literal["auto", "off"] = "auto",
-        sensors: bool = False,
-        any_rotation: AnyRotation = "auto",
-        free_principal_point: float | None = None,
-        crop: CropLike = None,
-        resume_in: Path | None = None,
+        camera_model: str | CameraModel,
+        cameras: Sequence[int] | None,
+        resume_in: Path | None,
+        **options: Unpack[Options],
     ) -> Iterator[Outcome]:
         from geocalib.sets.album import Method
         from geocalib.sets.calibrate import fit_set
@@ -157,19 +142,24 @@ class Calls:
         given = Given.create(
             model,
             coupling,
-            focal=focal,
-            gravity=gravity,
-            distortion=distortion,
-            vfov_deg=vfov_deg,
-            roll_deg=roll_deg,
-            pitch_deg=pitch_deg,
+            focal=options.get("focal"),
+            gravity=options.get("gravity"),
+            distortion=options.get("distortion"),
+            vfov_deg=options.get("vfov_deg"),
+            roll_deg=options.get("roll_deg"),
+            pitch_deg=options.get("pitch_deg"),
         )
-        if free_principal_point is not None:
+        if options.get("free_principal_point") is not None:
             raise ConfigError("the principal point of a set is fixed; drop free_principal_point")
+        crop, keep_fields = options.get("crop"), bool(options.get("keep_fields"))
+        exif, sensors = options.get("exif", True), options.get("sensors", False)
         enabled = EnabledPriors.create(count, exif, sensors, crop, None)
         errors = errors_of(self.engine.card)
         method = Method(errors.fitted(model), errors, warnings_of(self.engine.card), keep_fields)
-        rotation = rotation_of(any_rotation, gravity, roll_deg)
+        lines = options.get("lines", "auto")
+        rotation = rotation_of(
+            options.get("any_rotation", "auto"), options.get("gravity"), options.get("roll_deg")
+        )
         see = partial(self.see, with_lines=lines == "auto", any_rotation=rotation)
         cameras = coupling.camera.tolist()
         if resume_in is None or keep_fields:
