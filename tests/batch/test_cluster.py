@@ -1,5 +1,4 @@
-"""A batch on a cluster of two nodes, one of which dies in the middle. It takes minutes: set
-GEOCALIB_TEST_RAY=1 to run it."""
+"""A batch on a cluster of two nodes, one of which dies in the middle."""
 
 from __future__ import annotations
 
@@ -22,8 +21,6 @@ from geocalib.batch.run import Batch
 from geocalib.errors import MissingPackageError
 from geocalib.pipeline.request import CameraModel, Lines, Network, Request
 
-WANTED = "GEOCALIB_TEST_RAY"
-
 
 def test_without_ray(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(name: str) -> None:
@@ -36,8 +33,6 @@ def test_without_ray(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def two_nodes() -> Iterator[Any]:
-    if WANTED not in os.environ:
-        pytest.skip(f"takes minutes; set {WANTED}=1")
     machine = f"{platform.system()} on {platform.machine()}"
     ray = pytest.importorskip("ray", reason=f"Ray is not installed, or has no wheel for {machine}")
     from ray.cluster_utils import Cluster
