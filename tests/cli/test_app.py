@@ -10,6 +10,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -149,6 +150,16 @@ def test_show(run: Run, calibrator: FakeCalibrator, photos: list[str]) -> None:
     assert "show draws one photo; calibrate --overlay" in result.stderr
 
 
+def everything(terminal: int) -> bytes:
+    """What was written to a terminal that is closed at its other end: it comes in pieces of a few
+    kilobytes."""
+    seen = b""
+    with suppress(OSError):  # How Linux says that there is no more.
+        while piece := os.read(terminal, 1 << 16):
+            seen += piece
+    return seen
+
+
 def test_a_terminal_gets_a_bar_and_a_pipe_the_answers(photos: list[str], tmp_path: Path) -> None:
     """Both at once: standard error is a terminal, standard output is a pipe."""
     main, terminal = os.openpty()
@@ -163,7 +174,7 @@ def test_a_terminal_gets_a_bar_and_a_pipe_the_answers(photos: list[str], tmp_pat
         check=True,
     )
     os.close(terminal)
-    seen = os.read(main, 1 << 16).decode()
+    seen = everything(main).decode()
     os.close(main)
     assert [json.loads(line)["image"] for line in done.stdout.splitlines()] == photos
     assert "calibrating" in seen
