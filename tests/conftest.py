@@ -47,8 +47,15 @@ def pytest_collect_file() -> Generator[None, list[pytest.Collector], list[pytest
     return [one for one in found if type(one) is pytest.Module]
 
 
-PREPARED = ("tests/page/", "tests/nets/test_onnx_export.py", "tests/server/", "tests/fuzz/")
-"""Tests for which a browser, an exported network, a server or another process is made ready."""
+PREPARED = (
+    "tests/batch/test_cluster.py",
+    "tests/page/",
+    "tests/nets/test_onnx_export.py",
+    "tests/server/",
+    "tests/fuzz/",
+)
+"""Tests for which a cluster, a browser, an exported network, a server or another process is made
+ready."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
