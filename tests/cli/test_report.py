@@ -58,6 +58,11 @@ def test_a_folder_that_all_share_is_named_once(
     assert lines[-1].strip() == caption
 
 
+def test_failures_alone_have_no_sigmas(capsys: pytest.CaptureFixture[str]) -> None:
+    report.print_table([report.row(FAILURE)])
+    assert "sigma" not in capsys.readouterr().out
+
+
 def test_a_narrow_terminal_shows_every_number(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

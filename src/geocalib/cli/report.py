@@ -58,9 +58,11 @@ def row(outcome: Outcome) -> Row:
 
 def print_table(rows: Sequence[Row]) -> None:
     """The table on standard output. A folder that all images share is named once, and nothing is
-    said of distortion where there is none."""
+    said of distortion, or of sigmas, where there are none."""
     folder = _shared_folder([cells[0].plain for cells in rows])
-    where = f"in {folder.rstrip(os.sep) or os.sep}; " if folder else ""
+    notes = [f"in {folder.rstrip(os.sep) or os.sep}"] if folder else []
+    if any("±" in cell.plain for cells in rows for cell in cells[1:-1]):
+        notes.append("± is one sigma")
     bent = any(cells[HEADERS.index("distortion")].plain for cells in rows)
     shown = [i for i, header in enumerate(HEADERS) if bent or header != "distortion"]
     short = [(cells[0][len(folder) :], *cells[1:]) for cells in rows]
@@ -68,7 +70,7 @@ def print_table(rows: Sequence[Row]) -> None:
         [HEADERS[i] for i in shown],
         [[cells[i] for i in shown] for cells in short],
         ("image", "status"),
-        f"{where}± is one sigma",
+        "; ".join(notes) or None,
     )
 
 
