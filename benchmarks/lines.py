@@ -44,6 +44,8 @@ METHODS = ("network", "lines", "both")
 ANGLES = ("roll", "pitch", "vfov")
 TOLERANCE = 1.05
 """Of the better one's median, that both together may have."""
+DRAWS = 2000
+"""Of the photos of a set, with as many as it has: the first is the set itself."""
 LONG, SEVERAL, SECTORS = 0.08, 5, 12
 """Long edges: of the diagonal, how many of a direction, and directions that are told apart."""
 
@@ -199,9 +201,7 @@ def show(found: dict[str, list[Row]]) -> None:
 def _medians(rows: Sequence[Row]) -> Iterable[str]:
     """Cells of one line of the first table."""
     medians = {method: [_median(rows, method, angle) for angle in ANGLES] for method in METHODS}
-    better = np.fmin(medians["network"], medians["lines"])
-    ratio = np.array(medians["both"]) / better
-    worse = [f"{a} {r:.2f}" for a, r in zip(ANGLES, ratio, strict=True) if r > TOLERANCE]
+    worse = [cell for angle in ANGLES if (cell := _worse(rows, angle))]
     used, others = ([row for row in rows if row.used is used] for used in (True, False))
     return (
         str(len(rows)),
@@ -211,6 +211,21 @@ def _medians(rows: Sequence[Row]) -> Iterable[str]:
         *(_joined([_median(used, m, angle) for angle in ANGLES]) for m in ("network", "both")),
         _joined([_median(others, "both", angle) for angle in ANGLES]),
     )
+
+
+def _worse(rows: Sequence[Row], angle: str) -> str:
+    """How many times the median of the better one both together have, if that is more than it may
+    be, and between which values chance would leave it: photos drawn again and again."""
+    errors = {m: np.array([row.errors[m][angle] for row in rows]) for m in METHODS}
+    known = ~np.isnan(errors["both"])
+    draws = np.random.default_rng(0).integers(known.sum(), size=(DRAWS, known.sum()))
+    draws[0] = np.arange(known.sum())
+    if not draws.size:
+        return ""
+    medians = {m: np.median(errors[m][known][draws], axis=1) for m in METHODS}
+    ratio = medians["both"] / np.fmin(medians["network"], medians["lines"])
+    low, high = np.quantile(ratio, (0.05, 0.95))
+    return f"{angle} {ratio[0]:.2f} ({low:.2f} to {high:.2f})" if ratio[0] > TOLERANCE else ""
 
 
 def _median(rows: Sequence[Row], method: str, angle: str) -> float:
