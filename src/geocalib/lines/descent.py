@@ -67,11 +67,16 @@ def modes_from(problem: Problem, starts: Guess) -> Search[Modes]:
     """Where a few iterations lead."""
     few = replace(problem, bundle=problem.bundle.longest(MOST))
     end = yield Descent(few, starts, FIRST if problem.layout.model is MODEL else FIRST_BENT)
-    cost = end.cost
-    order = cost.argsort(kind="stable")
     # All segments would tell them apart as much better as there are more of them.
     seen, whole = ((part.length > 0).sum() for part in (few.bundle, problem.bundle))
-    weights = np.exp(-0.5 / CAUTION * whole / seen * (cost[order] - cost.min()))
+    return _modes(end, whole / seen)
+
+
+def _modes(end: Scene, more: float) -> Modes:
+    """Guesses by what they cost, where all segments would say so many times more."""
+    cost = end.cost
+    order = cost.argsort(kind="stable")
+    weights = np.exp(-0.5 / CAUTION * more * (cost[order] - cost.min()))
     return Modes(end.view.guess[order], weights / weights.sum())
 
 
@@ -138,6 +143,14 @@ def afresh(problem: Problem, guesses: Guess) -> Search[tuple[Scene, Modes]]:
     modes = yield from modes_from(problem, starts)
     end = yield _to_the_end(problem, modes.best)
     return end, modes
+
+
+def from_two_sides(problem: Problem, guess: Guess) -> Search[tuple[Scene, Modes]]:
+    """As ``afresh``, of a world with the vertical alone, by all segments at once: hardly anything
+    but what it says of the focal length can be missed."""
+    ends = yield _to_the_end(problem, Guess.concatenate([guess, problem.prior.mean]))
+    best = int(ends.cost.argmin())
+    return ends.rows(slice(best, best + 1), problem), _modes(ends, 1.0)
 
 
 def settled(problem: Problem, guess: Guess) -> Search[Scene]:

@@ -18,7 +18,7 @@ from typing import Self
 import numpy as np
 
 from geocalib.lines.covariance import covariance, told_by_lines
-from geocalib.lines.descent import CAUTION, REPEATS, Modes, afresh, settled, support_of
+from geocalib.lines.descent import CAUTION, REPEATS, Modes, from_two_sides, settled, support_of
 from geocalib.lines.evidence import misfit
 from geocalib.lines.minimise import Problem, Scene
 from geocalib.lines.prior import Prior
@@ -108,7 +108,7 @@ def explanations(
         found.append(loose)
     if problem.active[:, 0].any():
         upright = problem.upright()
-        scene, modes = yield from afresh(upright, scene.view.guess.upright())
+        scene, modes = yield from from_two_sides(upright, scene.view.guess.upright())
         found.append((yield from _judged(Verdict.UPRIGHT, upright, scene, modes, network)))
     return found
 
