@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from geocalib.lines.search import MOST, Landscape, peaks
 from geocalib.lines.straightness import MODEL
 from geocalib.lines.together import Descent, Search
 from geocalib.lines.unknowns import Array, Guess, Layout
-from geocalib.records import dataclass
+from geocalib.records import dataclass, replace
 
 REPEATS = 4.0
 """Segments that say what one independent segment would."""

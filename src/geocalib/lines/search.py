@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import pairwise
 from typing import Self
 
@@ -20,7 +19,7 @@ from geocalib.lines.prior import given_log_f, log_f_sigma, student_cost, student
 from geocalib.lines.residuals import Optics
 from geocalib.lines.together import Request, Search, side_by_side
 from geocalib.lines.unknowns import Array, Guess, Images, compass, level_frame
-from geocalib.records import dataclass
+from geocalib.records import dataclass, replace
 
 FOCALS = 15
 """Focal lengths tried."""
