@@ -51,9 +51,8 @@ class Modes:
 
     def spread(self, layout: Layout) -> Array:
         """(B, P, P) what it adds to the covariance of the best that another one may be right."""
-        images = layout.images(self.guesses)
-        first = layout.images(self.best)
-        turns = (images.gravity[..., None, :] @ first.basis)[..., 0, :]
+        basis = layout.images(self.best).basis
+        turns = (layout.gravity(self.guesses)[..., None, :] @ basis)[..., 0, :]
         off = np.zeros((*turns.shape[:2], layout.tangents + layout.intrinsics))
         off[..., : layout.tangents] = turns
         if layout.free.focal:
@@ -110,7 +109,7 @@ def _start(problem: Problem, landscapes: list[Landscape], focals: Sequence[int])
         headings[0, image] = scape.heading(at)
     guess = Guess(gravity, log_f, distortion, c, headings)
     # Where gravity is shared, it is not quite that under which the headings are level.
-    return replace(guess, headings=levelled(headings, layout.images(guess).gravity))
+    return replace(guess, headings=levelled(headings, layout.gravity(guess)))
 
 
 def supported_minimum(problem: Problem, modes: Modes) -> Search[tuple[Problem, Scene, Modes]]:
@@ -137,7 +136,7 @@ def afresh(problem: Problem, guesses: Guess) -> Search[tuple[Scene, Modes]]:
     What told the focal length may be gone: so a descent starts where the prior is, as well.
     """
     mean = problem.prior.mean
-    headings = levelled(guesses.headings[:1], problem.layout.images(mean).gravity)
+    headings = levelled(guesses.headings[:1], problem.layout.gravity(mean))
     starts = Guess.concatenate([guesses, replace(mean, headings=headings)])
     modes = yield from modes_from(problem, starts)
     end = yield _to_the_end(problem, modes.best)
