@@ -294,9 +294,10 @@ def _step(layout: Layout, at: Evaluation, damping: Array) -> tuple[Step, Array]:
         matrix[:, :shared, :shared] += pull.arrow.dense()
         right[:, :a] += pull.time[:, 0]
         right[:, a:shared] += pull.camera
-        step = -np.linalg.solve(damped(matrix, damping), right[..., None])[:, None, :, 0]
-        promise = -np.vecdot(step[:, 0], right)
-        return Step(step[..., :a], step[..., a:shared], step[..., shared:]), promise
+        found = np.asarray(-np.linalg.solve(damped(matrix, damping), right[..., None])[..., 0])
+        every = found[:, None]
+        parts = every[..., :a], every[..., a:shared], every[..., shared:]
+        return Step(*parts), -np.vecdot(found, right)
     hessian, gradient, turns = reduced(at.hessian, at.gradient, shared, damping)
     lines, (time, camera) = assembled(hessian, gradient, layout)
     total = (lines + pull.arrow).damped(damping)

@@ -53,7 +53,7 @@ def noise_model(
     ratio = np.sqrt(information)
     ratio *= share[..., None, None]
     ratio *= usable
-    return Noise(information, ratio, usable.any(-2))
+    return Noise(information, ratio, np.asarray(usable.any(-2)))
 
 
 @dataclass(frozen=True)
