@@ -6,6 +6,9 @@ millisecond before Python 3.13: for the hundred classes that one photo needs, a 
 time on the command line. Here ``__init__`` alone is compiled, and the classes share the others. It
 sets all fields at once: lines make a thousand small records of one photo.
 Classes that users make or read of in the documentation are plain dataclasses.
+
+``replace`` is the standard library's, too, in a third of the time: it asks once for each class what
+its fields are.
 """
 
 from __future__ import annotations
@@ -13,15 +16,26 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError, fields
+from functools import cache
 from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-__all__ = ["dataclass"]
+__all__ = ["dataclass", "replace"]
 
 if TYPE_CHECKING:
-    from dataclasses import dataclass
+    from dataclasses import dataclass, replace
 else:
     Class = TypeVar("Class", bound=type)
+    Record = TypeVar("Record")
+
+    def replace(record: Record, /, **changes: object) -> Record:
+        """A copy with other values; every field must be one that ``__init__`` takes."""
+        kind = type(record)
+        return kind(**{name: getattr(record, name) for name in _names(kind)} | changes)
+
+    @cache
+    def _names(kind: type) -> tuple[str, ...]:
+        return tuple(field.name for field in fields(kind))
 
     def dataclass(*, frozen: Literal[True]) -> Callable[[Class], Class]:
         """frozen: all of them are; it is said where they are defined."""

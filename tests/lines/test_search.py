@@ -45,7 +45,7 @@ def test_ratios_are_those_of_the_residuals() -> None:
     sight = look(images, problem.bundle, directions)
     ratio = likelihood_ratios(sight.optics.vectors, problem.bundle, directions[0])
     pixels, length = problem.bundle.noise[0], problem.bundle.length[0]
-    nearness = np.abs(directions[0, ..., 2:]) / sight.length[0, 0]
+    nearness = np.abs(directions[0, ..., 2:] * sight.inverse[0, 0])
     variance = pixels**2 * (2 / length**2 + 0.5 * nearness**2) + COARSE**2
     density = np.sqrt(0.5 * math.pi / variance)
     density = density * np.exp(-0.5 * sight.residual[0, 0] ** 2 / variance)

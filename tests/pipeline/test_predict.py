@@ -79,7 +79,7 @@ def test_lines_found_beside_the_network_are_the_same(
         monkeypatch.setenv("OMP_NUM_THREADS", count)
         sights = list(see(engine, sources, with_lines=True, any_rotation="off"))
         assert isinstance(sights.pop(1), Failure)
-        found.append([sight.segments for sight in sights if isinstance(sight, Seen)])
+        found.append([sight.lines for sight in sights if isinstance(sight, Seen)])
     for alone, beside in zip(*found, strict=True):
         assert alone is not None
         assert beside is not None

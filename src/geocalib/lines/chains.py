@@ -7,6 +7,8 @@ theirs, whichever way the arc bends: the test does not favour straight ones.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 
@@ -54,10 +56,14 @@ def _following(ends: Array) -> Indices:
     length = np.abs(end - start)
     along, middle = (end - start) / length, 0.5 * (start + end)
     farthest = max(LONGEST_GAP, LONGEST_OVERLAP)
-    flat = along.view(np.float64).reshape(-1, 2)
-    near = flat @ flat.T > 0
+    # In single precision: of all pairs, only those that turn too much for any distance that they
+    # may have, or are far apart, are left out here.
+    distance = math.sqrt(2) * farthest + 0.5 * (length + length.max())
+    least = np.cos(np.minimum(BEND * distance + LOOSE, 0.5 * math.pi)).astype(np.float32)
+    flat = along.view(np.float64).reshape(-1, 2).astype(np.float32)
+    near = flat @ flat.T > least
     for first, last in ((start.real, end.real), (start.imag, end.imag)):
-        off = np.subtract.outer(last.copy(), first.copy())
+        off = np.subtract.outer(last.astype(np.float32), first.astype(np.float32))
         near &= np.abs(off, out=off) < farthest
     place = np.flatnonzero(near)
     i = place // len(ends)

@@ -7,8 +7,6 @@ segments averages that out.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from geocalib.cameras import get_model
@@ -16,8 +14,8 @@ from geocalib.geometry.gravity import tangent_basis
 from geocalib.lines.minimise import Normal, Problem, Scene
 from geocalib.lines.residuals import look
 from geocalib.lines.system import Arrow, assembled, reduced
-from geocalib.lines.unknowns import Array, Layout
-from geocalib.records import dataclass
+from geocalib.lines.unknowns import Array, Layout, times
+from geocalib.records import dataclass, replace
 
 CENTRE = 0.004
 """One sigma of the principal point, of the image's longer side, where it is held fixed."""
@@ -48,8 +46,10 @@ def told_by_lines(problem: Problem, scene: Scene) -> Told:
     layout = problem.layout
     shared = layout.tangents + layout.intrinsics
     (hessian, gradient), forces = _neglected(problem, scene)
-    lines, gradient, _ = reduced(hessian, gradient, shared)
-    pulls = [assembled(lines, reduced(hessian, force, shared)[1], layout)[1] for force in forces]
+    lines, gradient, turns = reduced(hessian, gradient, shared)
+    # Headings give way to every force as they do to the gradient.
+    left = [each[..., :shared] - times(turns.slope.mT, each[..., shared:]) for each in forces]
+    pulls = [assembled(lines, force, layout)[1] for force in left]
     return Told(assembled(lines, gradient, layout)[0], pulls)
 
 

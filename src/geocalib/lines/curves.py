@@ -71,7 +71,7 @@ def _measured(grey: npt.NDArray[Any], ends: Array) -> tuple[Array, Indices, Arra
     base = ends[piece, 0] + ((number + 0.5) / count[piece])[:, None] * across[piece]
     slopes = np.diff(profiles(grey, base, normal[piece], REACH), axis=-1)
     middle = slopes[:, REACH - 2 : REACH + 2].sum(1)
-    sign = np.where(np.bincount(piece, middle, len(ends)) < 0, -1.0, 1.0)
+    sign = np.where(np.bincount(piece, middle, len(ends)) < 0, -1, 1).astype(np.float32)
     offset, there = steepest(slopes * sign[piece, None])
     points = base + offset[:, None] * normal[piece]
     ends = np.where(sign[:, None, None] < 0, ends[:, ::-1], ends)

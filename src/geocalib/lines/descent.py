@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from geocalib.lines.search import MOST, Landscape, peaks
 from geocalib.lines.straightness import MODEL
 from geocalib.lines.together import Descent, Search
 from geocalib.lines.unknowns import Array, Guess, Layout
-from geocalib.records import dataclass
+from geocalib.records import dataclass, replace
 
 REPEATS = 4.0
 """Segments that say what one independent segment would."""
@@ -52,9 +51,8 @@ class Modes:
 
     def spread(self, layout: Layout) -> Array:
         """(B, P, P) what it adds to the covariance of the best that another one may be right."""
-        images = layout.images(self.guesses)
-        first = layout.images(self.best)
-        turns = (images.gravity[..., None, :] @ first.basis)[..., 0, :]
+        basis = layout.images(self.best).basis
+        turns = (layout.gravity(self.guesses)[..., None, :] @ basis)[..., 0, :]
         off = np.zeros((*turns.shape[:2], layout.tangents + layout.intrinsics))
         off[..., : layout.tangents] = turns
         if layout.free.focal:
@@ -67,11 +65,16 @@ def modes_from(problem: Problem, starts: Guess) -> Search[Modes]:
     """Where a few iterations lead."""
     few = replace(problem, bundle=problem.bundle.longest(MOST))
     end = yield Descent(few, starts, FIRST if problem.layout.model is MODEL else FIRST_BENT)
-    cost = end.cost
-    order = cost.argsort(kind="stable")
     # All segments would tell them apart as much better as there are more of them.
     seen, whole = ((part.length > 0).sum() for part in (few.bundle, problem.bundle))
-    weights = np.exp(-0.5 / CAUTION * whole / seen * (cost[order] - cost.min()))
+    return _modes(end, whole / seen)
+
+
+def _modes(end: Scene, more: float) -> Modes:
+    """Guesses by what they cost, where all segments would say so many times more."""
+    cost = end.cost
+    order = cost.argsort(kind="stable")
+    weights = np.exp(-0.5 / CAUTION * more * (cost[order] - cost.min()))
     return Modes(end.view.guess[order], weights / weights.sum())
 
 
@@ -106,7 +109,7 @@ def _start(problem: Problem, landscapes: list[Landscape], focals: Sequence[int])
         headings[0, image] = scape.heading(at)
     guess = Guess(gravity, log_f, distortion, c, headings)
     # Where gravity is shared, it is not quite that under which the headings are level.
-    return replace(guess, headings=levelled(headings, layout.images(guess).gravity))
+    return replace(guess, headings=levelled(headings, layout.gravity(guess)))
 
 
 def supported_minimum(problem: Problem, modes: Modes) -> Search[tuple[Problem, Scene, Modes]]:
@@ -133,11 +136,19 @@ def afresh(problem: Problem, guesses: Guess) -> Search[tuple[Scene, Modes]]:
     What told the focal length may be gone: so a descent starts where the prior is, as well.
     """
     mean = problem.prior.mean
-    headings = levelled(guesses.headings[:1], problem.layout.images(mean).gravity)
+    headings = levelled(guesses.headings[:1], problem.layout.gravity(mean))
     starts = Guess.concatenate([guesses, replace(mean, headings=headings)])
     modes = yield from modes_from(problem, starts)
     end = yield _to_the_end(problem, modes.best)
     return end, modes
+
+
+def from_two_sides(problem: Problem, guess: Guess) -> Search[tuple[Scene, Modes]]:
+    """As ``afresh``, of a world with the vertical alone, by all segments at once: hardly anything
+    but what it says of the focal length can be missed."""
+    ends = yield _to_the_end(problem, Guess.concatenate([guess, problem.prior.mean]))
+    best = int(ends.cost.argmin())
+    return ends.rows(slice(best, best + 1), problem), _modes(ends, 1.0)
 
 
 def settled(problem: Problem, guess: Guess) -> Search[Scene]:

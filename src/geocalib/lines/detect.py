@@ -147,10 +147,9 @@ def straight_pieces(grey: npt.NDArray[Any], ends: Ends) -> Ends:
     places = first[long] + along * (last - first)[long]
     direction = (last - first)[long] / length[long][..., None]
     normal = np.stack([-direction[..., 1], direction[..., 0]], -1)
-    across = np.arange(-REACH, REACH + 1.0)
-    values = profiles(grey, places, normal, REACH)
-    step = np.abs(np.diff(values, axis=-1))
-    offset = (step * (across[1:] - 0.5)).sum(-1) / step.sum(-1).clip(min=1.0)
+    across = np.arange(0.5 - REACH, REACH, dtype=np.float32)
+    step = np.abs(np.diff(profiles(grey, places, normal, REACH), axis=-1))
+    offset = step @ across / step.sum(-1).clip(min=1.0)
     # Of a constant, a slope and an arc, the arc is the bend; what runs beside an edge adds to the
     # other two only.
     bump = 4 * along[:, 0] * (1 - along[:, 0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,8 @@ import numpy.typing as npt
 from geocalib.lines.opencv import opencv
 
 Array = npt.NDArray[np.float64]
+Single = npt.NDArray[np.float32]
+"""Brightness has few digits, and edges are measured at thousands of places."""
 
 ROW = 1024
 """Places looked up at once: OpenCV's tables have fewer than 32768 rows."""
@@ -25,30 +28,33 @@ FEWEST, FARTHEST = 6, 1.5
 """Places where the edge must be found, and within how many pixels."""
 
 
-def profiles(grey: npt.NDArray[Any], places: Array, normals: Array, reach: int) -> Array:
+def profiles(grey: npt.NDArray[Any], places: Array, normals: Array, reach: int) -> Single:
     """(..., 2 reach + 1) brightness at whole pixels across places (..., 2) along normals that
     broadcast with them."""
     cv2 = opencv()
-    across = np.arange(-reach, reach + 1.0)
-    # Coordinate by coordinate: loops over two numbers at a time are slow.
-    x, y = (places[..., i, None] + across * normals[..., i, None] for i in (0, 1))
-    rows = max(1, -(-x.size // ROW))
+    across = np.arange(-reach, reach + 1, dtype=np.float32)
+    shape = *places.shape[:-1], len(across)
+    size = math.prod(shape)
+    rows = max(1, -(-size // ROW))
     table = np.zeros((2, rows * ROW), np.float32)
-    table[0, : x.size], table[1, : y.size] = x.ravel(), y.ravel()
-    # Pixel centres are at half-integers here, at integers in OpenCV.
-    table -= np.float32(0.5)
+    # Coordinate by coordinate: loops over two numbers at a time are slow.
+    for i, row in enumerate(table):
+        # Pixel centres are at half-integers here, at integers in OpenCV.
+        place, normal = (places[..., i] - 0.5).astype(np.float32), normals[..., i, None]
+        off = normal.astype(np.float32) * across
+        np.add(place[..., None], off, out=row[:size].reshape(shape))
     lookup = table.reshape(2, rows, ROW)
     values = cv2.remap(grey, *lookup, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
-    return np.asarray(values.ravel()[: x.size].reshape(x.shape), np.float64)
+    return np.asarray(values.ravel()[:size].reshape(shape), np.float32)
 
 
-def steepest(slopes: Array) -> tuple[Array, npt.NDArray[np.bool_]]:
+def steepest(slopes: Single) -> tuple[Single, npt.NDArray[np.bool_]]:
     """(P,) pixels from the middle of profiles to where they rise most, and whether they do.
 
     slopes: (P, 2 reach) from pixel to pixel. The slope of a blurred step is a bell, and the
     logarithm of a bell a parabola: three values tell its top.
     """
-    middle = np.arange(slopes.shape[1]) - 0.5 * (slopes.shape[1] - 1)
+    middle = np.arange(slopes.shape[1], dtype=np.float32) - 0.5 * (slopes.shape[1] - 1)
     near = slopes * np.exp(-0.5 * (middle / NEAR) ** 2)
     top = near[:, 1:-1].argmax(1) + 1
     place = top + np.arange(0, slopes.size, slopes.shape[1])

@@ -19,8 +19,8 @@ def support(residual: Array, noise: Noise, repeats: float) -> Array:
     (..., K, N)), given the other directions, counted in independent segments."""
     ratio = likelihood_ratio(residual, noise)
     every = ratio.sum(-2, keepdims=True)
-    whole = likelihood(every, noise)
-    return np.asarray((whole - likelihood(every - ratio, noise)) / repeats)
+    found = likelihood(np.concatenate([every, every - ratio], -2), noise)
+    return np.asarray((found[..., :1] - found[..., 1:]) / repeats)
 
 
 def likelihood_ratio(residual: Array, noise: Noise) -> Array:
@@ -32,11 +32,16 @@ def likelihood_ratio(residual: Array, noise: Noise) -> Array:
 
 def likelihood(ratio: Array, noise: Noise) -> Array:
     """(..., M) log likelihood of segments against that of clutter alone, given their sums of
-    ratios (..., M, N) over all directions, with the likeliest share of clutter."""
-    mean = ratio.clip(min=0) / _directions(noise)[..., None, None]
-    there = noise.there.astype(np.float64)
-    tried = [times(np.log(clutter + (1 - clutter) * mean), there) for clutter in CLUTTER_TRIED]
-    return np.asarray(np.maximum(np.max(tried, 0), 0))
+    ratios (..., M, N) over all directions, with the likeliest share of clutter. In their
+    precision."""
+    count, there = (value.astype(ratio.dtype) for value in (_directions(noise), noise.there))
+    mean = np.maximum(ratio, 0) / count[..., None, None]
+    best = np.zeros(ratio.shape[:-1], ratio.dtype)
+    for clutter in CLUTTER_TRIED:
+        each = mean * (1 - clutter)
+        each += clutter
+        np.maximum(best, times(np.log(each, out=each), there), out=best)
+    return best
 
 
 def misfit(residual: Array, noise: Noise, share: Array) -> Array:

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Self
 
 import numpy as np
 
+from geocalib.geometry.tensors import map_tensors
 from geocalib.lines.covariance import covariance, told_by_lines
-from geocalib.lines.descent import CAUTION, REPEATS, Modes, afresh, settled, support_of
+from geocalib.lines.descent import CAUTION, REPEATS, Modes, from_two_sides, settled, support_of
 from geocalib.lines.evidence import misfit
 from geocalib.lines.minimise import Problem, Scene
 from geocalib.lines.prior import Prior
@@ -26,7 +26,7 @@ from geocalib.lines.system import Arrow
 from geocalib.lines.together import Request, Search, side_by_side
 from geocalib.lines.unknowns import Array, Guess, Layout
 from geocalib.lines.worlds import THIRD, unlocked, with_extra
-from geocalib.records import dataclass
+from geocalib.records import dataclass, replace
 from geocalib.result.lines import Verdict
 
 # Chosen on crops of the validation panoramas and on the first half of photographs (``evaluation.
@@ -108,7 +108,7 @@ def explanations(
         found.append(loose)
     if problem.active[:, 0].any():
         upright = problem.upright()
-        scene, modes = yield from afresh(upright, scene.view.guess.upright())
+        scene, modes = yield from from_two_sides(upright, scene.view.guess.upright())
         found.append((yield from _judged(Verdict.UPRIGHT, upright, scene, modes, network)))
     return found
 
@@ -195,11 +195,13 @@ def _agreement(prior: Prior, layout: Layout, guess: Guess, lines: Arrow) -> Arra
     """(R,) by how much likelier the answer of lines is around the network's than anywhere: the log
     of the ratio of both evidences, by Laplace's approximation."""
     network = prior.stiffness_at(guess, layout)
-    narrow, wide = (
-        _log_determinant(believed) - _log_determinant(lines + believed)
-        for believed in (network, _anything(network, layout))
-    )
-    return np.asarray(0.5 * (narrow - wide - prior.cost(guess, layout)))
+    anything = _anything(network, layout)
+    every = network, lines + network, anything, lines + anything
+    # As rows of one arrow, which takes as long as one of them.
+    whole: Arrow = map_tensors(lambda *parts: np.concatenate(parts), *every)
+    narrow, with_lines, wide, wide_with_lines = _log_determinant(whole).reshape(4, -1)
+    ratio = narrow - with_lines - (wide - wide_with_lines)
+    return np.asarray(0.5 * (ratio - prior.cost(guess, layout)))
 
 
 def _anything(network: Arrow, layout: Layout) -> Arrow:

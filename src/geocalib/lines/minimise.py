@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import is_dataclass, replace
+from dataclasses import is_dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -23,7 +23,7 @@ from geocalib.lines.prior import Forces, Prior, Pull
 from geocalib.lines.residuals import Sight, directions_of, look, moves_of
 from geocalib.lines.system import assembled, damped, reduced
 from geocalib.lines.unknowns import Array, Flags, Guess, Images, Layout, cross, times, unit
-from geocalib.records import dataclass
+from geocalib.records import dataclass, replace
 
 Held = TypeVar("Held")
 """A record whose arrays begin with R."""
@@ -82,8 +82,13 @@ class Problem:
     def noise(self, sight: Sight, waywardness: float) -> Noise:
         """Of the segments that are seen so."""
         bundle = self.bundle
-        usable = self.active[..., None] & sight.valid & (bundle.length > 0)[..., None, :]
+        usable = self._possible & sight.valid
         return noise_model(bundle.length, sight.nearness, bundle.noise, usable, waywardness)
+
+    @cached_property
+    def _possible(self) -> Flags:
+        """(..., B, K, N) which segments may follow which direction, wherever they are seen."""
+        return self.active[..., None] & (self.bundle.length > 0)[..., None, :]
 
     def scene(self, view: View, waywardness: float) -> Scene:
         """A view under noise as it is seen from there."""
@@ -113,12 +118,15 @@ class Problem:
         sight, free = sight or scene.view.sight, free or self.layout.free
         # Of each direction by itself, and then in the unknowns that move it.
         jacobian = sight.jacobian(free)
-        weight = scene.weighing.share * scene.noise.information / self.repeats
+        weight = scene.weighing.share * scene.noise.information
         weighted = jacobian * weight[..., None, :]
         moves = moves_of(sight.directions, scene.view.images.basis, free.intrinsics)
-        hessian = (moves.mT @ (weighted @ jacobian.mT) @ moves).sum(-3)
-        gradient = times(moves.mT, times(weighted, sight.residual)).sum(-2)
-        return hessian, gradient
+        # All directions one after the other: products are summed up as they are made.
+        every = moves.reshape(*moves.shape[:-3], -1, moves.shape[-1])
+        moved = (weighted @ jacobian.mT @ moves).reshape(every.shape)
+        off = times(weighted, sight.residual).reshape(every.shape[:-1])
+        share = every.mT / self.repeats
+        return share @ moved, times(share, off)
 
     def moved(self, guess: Guess, before: Array, step: Step) -> View:
         """What is seen after a step from guesses under which images have gravity before
@@ -284,10 +292,12 @@ def _step(layout: Layout, at: Evaluation, damping: Array) -> tuple[Step, Array]:
         # Few unknowns, of which none need be eliminated.
         matrix, right = at.hessian[:, 0].copy(), at.gradient[:, 0].copy()
         matrix[:, :shared, :shared] += pull.arrow.dense()
-        right[:, :shared] += np.concatenate([pull.time[:, 0], pull.camera], -1)
-        step = np.asarray(-np.linalg.solve(damped(matrix, damping), right[..., None])[..., 0])
-        parts = (part[:, None] for part in np.split(step, [a, shared], -1))
-        return Step(*parts), -np.vecdot(step, right)
+        right[:, :a] += pull.time[:, 0]
+        right[:, a:shared] += pull.camera
+        found = np.asarray(-np.linalg.solve(damped(matrix, damping), right[..., None])[..., 0])
+        every = found[:, None]
+        parts = every[..., :a], every[..., a:shared], every[..., shared:]
+        return Step(*parts), -np.vecdot(found, right)
     hessian, gradient, turns = reduced(at.hessian, at.gradient, shared, damping)
     lines, (time, camera) = assembled(hessian, gradient, layout)
     total = (lines + pull.arrow).damped(damping)

@@ -43,15 +43,16 @@ def noise_model(
     direction; waywardness: radians in the picture by which lines miss their direction."""
     # Opposite noise of the ends turns a segment; common noise shifts it, which turns the
     # direction to a near vanishing point.
-    turn = 2 / np.maximum(length * length, 1e-6)
-    variance = 0.5 * nearness * nearness
+    squared = (pixels * pixels)[..., None]
+    turn = 2 * squared / np.maximum(length * length, 1e-6) + waywardness**2
+    variance = nearness * nearness
+    variance *= (0.5 * squared)[..., None]
     variance += turn[..., None, :]
-    variance *= pixels[..., None, None] ** 2
-    variance += waywardness**2
     information = 1 / variance
-    share = (1 - CLUTTER) / np.maximum(usable.any(-1).sum(-1)[..., None, None], 1)
-    ratio = np.sqrt(0.5 * math.pi * information)
-    ratio *= usable * share
+    share = math.sqrt(0.5 * math.pi) * (1 - CLUTTER) / np.maximum(usable.any(-1).sum(-1), 1)
+    ratio = np.sqrt(information)
+    ratio *= share[..., None, None]
+    ratio *= usable
     return Noise(information, ratio, np.asarray(usable.any(-2)))
 
 

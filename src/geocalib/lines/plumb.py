@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -26,6 +25,7 @@ from geocalib.geometry.fields import Free
 from geocalib.geometry.segments import Curves
 from geocalib.lines.prior import FREEDOM, free_of
 from geocalib.lines.sagitta import bend
+from geocalib.records import replace
 from geocalib.result.calibration import Calibration
 from geocalib.solver.coupling import Coupling
 
@@ -63,7 +63,8 @@ def straightened(
 ) -> list[Calibration]:
     """Calibrations of images that form one component, given the long edges of each.
 
-    Where the distortion is not free, or a camera shows no edges, they stay as they are.
+    Where the distortion is not free, or a camera shows no edges, they stay as they are. What they
+    say of sigmas does so in any case.
     """
     answers = list(calibrations)
     free = free_of(calibrations[0])
@@ -139,7 +140,7 @@ def _straightened(calibration: Calibration, curves: Curves, free: Free) -> Calib
     covariance[place] = left + follow @ among @ follow.T
     covariance[own[:, None], rest] = follow @ among
     covariance[rest[:, None], own] = (follow @ among).T
-    return calibration.moved(camera, calibration.gravity, covariance, calibration.lines)
+    return replace(calibration, camera=camera, covariance=covariance)
 
 
 def _posterior(camera: Camera, prior: Array, curves: Curves, free: Free) -> tuple[Camera, Array]:
@@ -176,6 +177,8 @@ def _along(camera: Camera, step: Array, curves: Curves, free: Free) -> tuple[flo
     nodes, unit, between = _interpolation()
     crooked = camera.size[0, 1] * np.array(CROOKED)
     scale = np.sqrt(curves.sigma**2 + crooked[:, None] ** 2)
+    single = (math.sqrt(TAIL) * scale).astype(np.float32)
+    flat = np.log(scale).sum(-1)
     sane = np.linspace(-REACH, REACH, COARSE)
     sane = sane[np.abs(_bulge(_moved(camera, sane[:, None] * step, free))) < WILDEST]
     low, high = (float(sane[0]), float(sane[-1])) if len(sane) > 1 else (-REACH, REACH)
@@ -184,10 +187,13 @@ def _along(camera: Camera, step: Array, curves: Curves, free: Free) -> tuple[flo
         middle, half = 0.5 * (low + high), 0.5 * (high - low)
         tried = _moved(camera, (middle + half * nodes)[:, None] * step, free)
         sagittas = between @ bend(tried, curves).sagitta
-        # Not log1p, which takes ten times as long: of a sum of many, the last digits do not count.
-        squared = (sagittas[:, None] / scale) ** 2
-        tails = np.log(1 + squared / TAIL).sum(-1)
-        gain = -(0.5 * (TAIL + 1) * tails + np.log(scale).sum(-1)) / REPEATS
+        # In single precision, and not by log1p, which takes ten times as long: of a sum of many,
+        # the last digits do not count.
+        ratio = sagittas.astype(np.float32)[:, None] / single
+        ratio *= ratio
+        ratio += 1
+        tails = np.log(ratio, out=ratio).sum(-1)
+        gain = -(0.5 * (TAIL + 1) * tails.astype(np.float64) + flat) / REPEATS
         places = middle + half * unit
         bulge = between @ _bulge(tried)
         gain = np.logaddexp.reduce(gain, axis=1) + _student(places) + _student(bulge / BULGE)

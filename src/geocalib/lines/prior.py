@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from geocalib.geometry.gravity import tangent_basis
 from geocalib.geometry.tensors import map_tensors
 from geocalib.lines.system import Arrow
 from geocalib.lines.unknowns import Array, Guess, Layout, powers, times
-from geocalib.records import dataclass
+from geocalib.records import dataclass, replace
 from geocalib.result.calibration import Calibration
 from geocalib.solver import coupling as solver
 from geocalib.solver.coupling import Coupling
@@ -69,6 +69,11 @@ class Prior:
             np.repeat(np.stack([prior.basis for prior in priors]), rows, 0),
             map_tensors(repeated, *(prior.stiffness for prior in priors)),
         )
+
+    @cached_property
+    def whole(self) -> Array:
+        """(R, a + Q, a + Q) the stiffness as one matrix where there is one gravity."""
+        return self.stiffness.dense()
 
     def distance(self, guess: Guess, layout: Layout) -> Array:
         """(R,) how far guesses are from the mean, in sigmas."""
@@ -124,6 +129,11 @@ class Prior:
         time = (guess.gravity[..., None, :] @ self.basis)[..., 0, :]
         shrunk = self._shrunk(guess, layout)
         camera = self._off(guess, layout, shrunk)
+        if time.shape[1] == 1:
+            # As one matrix: of one photo it is small.
+            a, off = time.shape[-1], np.concatenate([time[:, 0], camera], -1)
+            force = times(self.whole, off)
+            return Forces(force[:, None, :a], force[:, a:], np.vecdot(off, force), shrunk)
         time_force = times(stiff.A, time) + times(stiff.B, camera[:, None])
         camera_force = times(stiff.B.mT, time).sum(1) + times(stiff.C, camera)
         squared = (time * time_force).sum((-1, -2)) + (camera * camera_force).sum(-1)
@@ -278,12 +288,14 @@ def network_priors(
     # From each image's tangent basis to that of its time.
     turn = (mean_basis[coupling.time].mT @ basis)[:, :a, :a]
     around = mean, mean_basis[..., :a]
-    return [Prior(*around, _stiffness(each, coupling, turn)) for each in beliefs], layout
+    return [Prior(*around, each) for each in _stiffness(beliefs, coupling, turn)], layout
 
 
-def _stiffness(calibrations: Sequence[Calibration], coupling: Coupling, turn: Array) -> Arrow:
-    """That of gravities and cameras, given what turns (B, a, a) the gravity of each image to that
-    of its time.
+def _stiffness(
+    beliefs: Sequence[Sequence[Calibration]], coupling: Coupling, turn: Array
+) -> list[Arrow]:
+    """That of gravities and cameras, by each belief, given what turns (B, a, a) the gravity of each
+    image to that of its time.
 
     Where an image is the only one of its time, the joint covariance of its gravity and its camera
     is kept; gravity that several images share keeps its own covariance only.
@@ -292,13 +304,14 @@ def _stiffness(calibrations: Sequence[Calibration], coupling: Coupling, turn: Ar
     first_of_camera = _first(coupling.camera, cameras)
     first_of_time = _first(coupling.time, moments)
     a = turn.shape[-1]
-    covariance = np.stack([(bend := _bend(c)) @ c.covariance @ bend.T for c in calibrations])
-    top = turn @ covariance[:, :a, :a] @ turn.mT
-    side = turn @ covariance[:, :a, a:]
-    own_information = _inverse(covariance[first_of_camera][:, a:, a:])
+    bend = np.stack([_bend(c) for c in beliefs[0]])
+    covariance = bend @ np.array([[c.covariance for c in each] for each in beliefs]) @ bend.mT
+    top = turn @ covariance[..., :a, :a] @ turn.mT
+    side = turn @ covariance[..., :a, a:]
+    information = _inverse(covariance[..., a:, a:])
     alone = np.bincount(coupling.time, minlength=moments)[coupling.time] == 1
     # Gravity given the camera: regress one on the other.
-    slope = side @ _inverse(covariance[:, a:, a:]) * alone[:, None, None]
+    slope = side @ information * alone[:, None, None]
     tight = _inverse(top - slope @ side.mT)
     # Several images of one time say the same thing: it counts once.
     first = np.zeros(len(turn), np.bool_)
@@ -306,12 +319,13 @@ def _stiffness(calibrations: Sequence[Calibration], coupling: Coupling, turn: Ar
     tight = tight * first[:, None, None]
     across = -tight @ slope
     matrix = np.block([[tight, across], [across.mT, slope.mT @ tight @ slope]])
-    matrix[first_of_camera, a:, a:] += own_information
-    laid = solver.Arrow.assemble(matrix, coupling, a)
+    matrix[:, first_of_camera, a:, a:] += information[:, first_of_camera]
     # Other components may have more cameras, and leave room for them here.
     used = cameras * (covariance.shape[-1] - a)
-    A, B, C = laid.A, laid.B[..., :used], laid.C[0, :used, :used]
-    return Arrow(*(part[None] for part in (A, B, C)))
+    laid = (solver.Arrow.assemble(each, coupling, a) for each in matrix)
+    return [
+        Arrow(each.A[None], each.B[None, ..., :used], each.C[:1, :used, :used]) for each in laid
+    ]
 
 
 def _bend(calibration: Calibration) -> Array:
@@ -333,26 +347,20 @@ def _first(index: Array, count: int) -> Array:
 
 
 def _inverse(matrix: Array) -> Array:
-    """Inverse of covariances (n, p, p), which may be nearly singular."""
-    if matrix.shape[1] == 0:
+    """Inverse of covariances (..., p, p), which may be nearly singular."""
+    if matrix.shape[-1] == 0:
         return matrix
     scale = 1 / np.sqrt(np.maximum(diagonal(matrix), tiny(matrix)))
-    scaled = scale[:, :, None] * matrix * scale[:, None]
+    scaled = scale[..., :, None] * matrix * scale[..., None, :]
     values, vectors = np.linalg.eigh(scaled)
-    inverse = (vectors / np.maximum(values, FLATTEST)[:, None]) @ vectors.mT
-    return scale[:, :, None] * inverse * scale[:, None]
+    inverse = (vectors / np.maximum(values, FLATTEST)[..., None, :]) @ vectors.mT
+    return scale[..., :, None] * inverse * scale[..., None, :]
 
 
 def log_f_sigma(prior: Prior) -> float:
     """One sigma of log f of the first camera, where it is free."""
     a = prior.basis.shape[-1]
-    return float(np.sqrt(np.linalg.inv(_whole(prior))[a, a]))
-
-
-def _whole(prior: Prior) -> Array:
-    """The stiffness of the first image as one matrix."""
-    A, B, C = prior.stiffness.A[0, 0], prior.stiffness.B[0, 0], prior.stiffness.C[0]
-    return np.block([[A, B], [B.T, C]])
+    return float(np.sqrt(np.linalg.inv(prior.whole[0])[a, a]))
 
 
 def given_log_f(prior: Prior, log_f: Array, layout: Layout) -> Guess:
@@ -360,7 +368,7 @@ def given_log_f(prior: Prior, log_f: Array, layout: Layout) -> Guess:
     mean = prior.mean[[0] * len(log_f)]
     if not layout.free.focal:
         return mean
-    whole, a = _whole(prior), layout.tangents
+    whole, a = prior.whole[0], layout.tangents
     rest = [i for i in range(len(whole)) if i != a]
     slope = np.linalg.solve(whole[np.ix_(rest, rest)], -whole[rest, a])
     moves = (log_f - mean.log_f[:, 0])[:, None] * slope

@@ -7,7 +7,6 @@ Lines and network are weighed against each other, and the answer is the better e
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import chain
 
 import numpy as np
@@ -32,6 +31,7 @@ from geocalib.lines.search import survey
 from geocalib.lines.straightness import bendable, pinhole_again
 from geocalib.lines.together import Search, alone, together
 from geocalib.lines.unknowns import Array, Guess, Layout
+from geocalib.records import replace
 from geocalib.result.calibration import Calibration
 from geocalib.result.lines import CLUTTER, Lines, Traces, Verdict
 from geocalib.solver.coupling import Coupling, Rig, couple
@@ -186,7 +186,9 @@ def _left_alone(
     """Answers that only long edges have changed, where the lens is not a pinhole."""
     answers = []
     for before, after, part in zip(calibrations, told, segments, strict=True):
-        answer = after if before.camera.model.parameters else before
+        answer = before
+        if before.camera.model.parameters and after is not before:
+            answer = before.moved(after.camera, after.gravity, after.covariance)
         answers.append(_told(before, answer, _verdict_of(part, verdict), Traces.astray(part), 1.0))
     return answers
 

@@ -50,28 +50,27 @@ class Optics:
     focal: Array
     """(..., 2)."""
     sides: Array
-    """(..., 2, 2, N) unit vectors across and along each segment."""
+    """(..., 2, 2, N) vectors across and along each segment, f times as long as they are at the
+    distance 1."""
     vectors: Array
     """(..., 2, 3, N): f times what is seen of a direction, across and along, is its product with
     these."""
 
     @classmethod
     def create(cls, images: Images, bundle: Bundle) -> Optics:
-        focal, sides = images.focal[..., None], bundle.sides
+        focal = images.focal[..., None]
         off = bundle.middle - images.c[..., None]
         m = off / focal
-        x, y = m[..., 0, :], m[..., 1, :]
-        s = x * x + y * y
+        s = (m * m).sum(-2)
         jet, q = _depth(images, s)
-        reach = sides[..., 0, :] * off[..., None, 0, :]
-        reach += sides[..., 1, :] * off[..., None, 1, :]
-        vectors = np.empty((*reach.shape[:-1], 3, reach.shape[-1]))
-        vectors[..., 2, :] = reach
-        flat = vectors[..., :2, :]
-        np.multiply((-q[..., None, :] * focal)[..., None, :, :], sides, out=flat)
+        sides = focal[..., None, :, :] * bundle.sides
+        vectors = np.empty((*sides.shape[:-2], 3, sides.shape[-1]))
+        flat, reach = vectors[..., :2, :], vectors[..., 2, :]
+        np.einsum("...ijn,...jn->...in", bundle.sides, off, out=reach)
+        np.multiply(-q[..., None, None, :], sides, out=flat)
         if jet.d_s is not None:
             flat -= ((2 * jet.d_s)[..., None, :] * reach)[..., None, :] * m[..., None, :, :]
-        return cls(m, s, jet, q, images.focal, np.broadcast_to(sides, flat.shape), vectors)
+        return cls(m, s, jet, q, images.focal, sides, vectors)
 
     def look(self, directions: Array) -> Sight:
         """At unit directions (..., K, 3)."""
@@ -79,10 +78,10 @@ class Optics:
         across, along = seen[..., 0, :, :], seen[..., 1, :, :]
         squared = across * across
         squared += along * along
-        length = np.sqrt(np.maximum(squared, NOTHING, out=squared), out=squared)
-        # That of an undirected line.
-        residual = across / np.copysign(length, along)
-        return Sight(residual, length, seen, directions, self)
+        squared += NOTHING
+        # Its sign makes the residual that of an undirected line.
+        inverse = np.copysign(1 / np.sqrt(squared, out=squared), along)
+        return Sight(across * inverse, inverse, seen, directions, self)
 
 
 @quiet
@@ -102,8 +101,8 @@ class Sight:
 
     residual: Array
     """(..., K, N) sines of angles in the picture."""
-    length: Array
-    """(..., K, N) f |v|."""
+    inverse: Array
+    """(..., K, N) 1 / f |v|, negative where the direction is seen against the segment's."""
     seen: Array
     """(..., 2, K, N) f v across and along each segment."""
     directions: Array
@@ -130,15 +129,15 @@ class Sight:
     @property
     def nearness(self) -> Array:
         """(..., K, N) 1 / pixels from the middle of a segment to where its direction vanishes."""
-        return np.asarray(np.abs(self.h) / self.length)
+        return np.abs(self.h * self.inverse)
 
     def jacobian(self, free: Free) -> Array:
         """(..., K, 3 + Q, N) derivatives of the residuals in the coordinates of their direction,
         and in the free ones of log f, distortion and principal point."""
-        # d(sine) = |cosine| d(angle), by what is seen across and along.
-        across, along = self.seen[..., 0, :, :], self.seen[..., 1, :, :]
-        scale = np.abs(along) / (self.length * self.length * self.length)
-        one, other = along * scale, across * scale
+        # d(sine) = cosine d(angle), by what is seen across and along.
+        cosine = self.seen[..., 1, :, :] * self.inverse
+        scale = cosine * self.inverse
+        one, other = cosine * scale, self.residual * scale
         vectors = self.optics.vectors
         every = np.empty((*one.shape[:-1], 3 + free.intrinsics, one.shape[-1]))
         turn = every[..., :3, :]
@@ -156,34 +155,34 @@ class Sight:
         are multiplied by and subtracted to give those of residuals. reach (..., K, N): f m as
         such a change.
         """
-        optics, jet, aside = self.optics, self.optics.jet, self.aside
-        focal, sides = optics.focal, optics.sides
-        s, q, slope = map(_for_all, (optics.s, optics.q, jet.d_s))
+        optics, jet, aside, sides = self.optics, self.optics.jet, self.aside, self.optics.sides
+        q, slope = optics.q, 0.0 if jet.d_s is None else jet.d_s
+        twice = 2 * optics.s
         # -dq/ds.
-        curve, stiff = np.zeros(1), slope
-        if jet.d_ss is not None:
-            curve = _for_all(jet.d_ss)
-            stiff = slope + 2 * s * curve
-        flat = (self.directions[..., :2] * focal[..., None, :])[..., None, :, :] @ sides
+        stiff = slope if jet.d_ss is None else slope + twice * jet.d_ss
+        flat = self.directions[..., None, :, :2] @ sides
         flat = one * flat[..., 0, :, :] - other * flat[..., 1, :, :]
         bulk = aside * reach
         if free.focal:
-            yield 2 * stiff * bulk - (q + 2 * s * stiff) * flat
+            yield _for_all(2 * stiff) * bulk - _for_all(q + twice * stiff) * flat
         for i in free.distortion:
-            d_slope = _for_all(jet.d_ks[i])
-            yield -2 * d_slope * bulk - (_for_all(jet.d_k[i]) - 2 * s * d_slope) * flat
+            d_slope = jet.d_ks[i]
+            yield _for_all(-2 * d_slope) * bulk - _for_all(jet.d_k[i] - twice * d_slope) * flat
         if free.principal_point:
+            slope, stiff = _for_all(slope), _for_all(stiff)
+            curve = 0.0 if jet.d_ss is None else _for_all(jet.d_ss)
             for axis in (0, 1):
                 side = sides[..., axis, None, :]
                 side = one * side[..., 0, :, :] - other * side[..., 1, :, :]
                 m, d = optics.m[..., axis, None, :], self.directions[..., axis, None]
                 dh, dq = 4 * curve * m * aside + 2 * slope * d, 2 * stiff * m
-                yield (dh * reach - dq * flat) / focal[..., axis, None, None] - self.h * side
+                moved = dh * reach - dq * flat - self.h * side
+                yield moved / optics.focal[..., axis, None, None]
 
 
-def _for_all(values: Array | None) -> Array:
-    """(..., 1, N) of (..., N), the same for all directions; 0 where they vanish."""
-    return np.zeros(1) if values is None else values[..., None, :]
+def _for_all(values: Array | float) -> Array | float:
+    """(..., 1, N) of (..., N), the same for all directions."""
+    return values[..., None, :] if isinstance(values, np.ndarray) else values
 
 
 def look(images: Images, bundle: Bundle, directions: Array) -> Sight:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import pairwise
 from typing import Self
 
@@ -15,12 +14,12 @@ from geocalib.geometry.fields import Free
 from geocalib.geometry.gravity import move, tangent_basis
 from geocalib.lines.bundle import Bundle
 from geocalib.lines.minimise import Problem
-from geocalib.lines.mixture import CLUTTER, LEAST_EXPONENT, noise_model, weigh
+from geocalib.lines.mixture import CLUTTER, LEAST_EXPONENT, densities, noise_model
 from geocalib.lines.prior import given_log_f, log_f_sigma, student_cost, student_weight
 from geocalib.lines.residuals import Optics
 from geocalib.lines.together import Request, Search, side_by_side
 from geocalib.lines.unknowns import Array, Guess, Images, compass, level_frame
-from geocalib.records import dataclass
+from geocalib.records import dataclass, replace
 
 FOCALS = 15
 """Focal lengths tried."""
@@ -119,7 +118,8 @@ def _plumb(problem: Problem, images: Images, optics: Optics) -> Array:
             bundle.length, sight.nearness, bundle.noise, usable & sight.valid, width
         )
         basis = tangent_basis(gravity)
-        weight = weigh(sight.residual, noise).share * noise.information / problem.repeats
+        each = densities(sight.residual, noise)
+        weight = each / (each + CLUTTER) * noise.information / problem.repeats
         jacobian = basis.mT @ sight.jacobian(Free(True, False))[..., 0, :, :]
         weighted = jacobian * weight
         off, turn = home @ gravity[..., None], home @ basis
@@ -129,7 +129,7 @@ def _plumb(problem: Problem, images: Images, optics: Optics) -> Array:
         matrix = weighted @ jacobian.mT + pull @ stiffness @ turn
         force = weighted @ sight.residual.mT + pull @ held
         step = -np.linalg.solve(matrix, force)[..., 0]
-        longest = np.linalg.norm(step, axis=-1, keepdims=True).clip(min=LONGEST_STEP)
+        longest = np.maximum(np.sqrt(np.vecdot(step, step)), LONGEST_STEP)[..., None]
         gravity = move(gravity, step * (LONGEST_STEP / longest), basis)
     return gravity
 

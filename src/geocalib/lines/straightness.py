@@ -5,12 +5,11 @@ While lines are weighed the bend is an unknown with a prior, and then left out a
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from geocalib.cameras import get_model
 from geocalib.geometry.fields import CX
+from geocalib.records import replace
 from geocalib.result.calibration import Calibration
 
 DISTORTION = 0.05

@@ -11,7 +11,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Generator, Hashable, Sequence
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any, Self, TypeVar
 
@@ -22,7 +21,7 @@ from geocalib.geometry.tensors import map_tensors
 from geocalib.lines.minimise import Problem, Scene, minimise
 from geocalib.lines.prior import Prior
 from geocalib.lines.unknowns import Guess
-from geocalib.records import dataclass
+from geocalib.records import dataclass, replace
 
 Result = TypeVar("Result")
 

@@ -7,7 +7,6 @@ is uncertain about turns along: its tangent basis follows it, so that covariance
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from geocalib.geometry import gravity as sphere
 from geocalib.geometry.fields import LOG_ASPECT
 from geocalib.geometry.segments import Segments
 from geocalib.lines.refine import refine
+from geocalib.records import replace
 from geocalib.result.calibration import Calibration, Outcome
 from geocalib.solver.coupling import Rig
 

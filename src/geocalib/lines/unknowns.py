@@ -7,7 +7,6 @@ camera, or a gravity up to a known rotation.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cache, cached_property
 from typing import Any
 
@@ -20,7 +19,7 @@ from geocalib.cameras.camera import Camera
 from geocalib.geometry.fields import Free
 from geocalib.geometry.gravity import move, tangent_basis
 from geocalib.geometry.tensors import map_tensors
-from geocalib.records import dataclass
+from geocalib.records import dataclass, replace
 from geocalib.solver.coupling import Coupling
 from geocalib.solver.state import Frame
 

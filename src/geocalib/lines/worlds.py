@@ -7,18 +7,18 @@ wrong one, so every heading gets its own turn: each still lies on the horizon an
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 
+from geocalib.geometry.tensors import map_tensors
 from geocalib.lines.evidence import likelihood, likelihood_ratio
 from geocalib.lines.minimise import Problem, Scene, View
+from geocalib.lines.search import likelihood_ratios
 from geocalib.lines.unknowns import Array, Guess, compass, level_frame
+from geocalib.records import replace
 
 COMPASS = 60
 """Headings tried over half a turn."""
-TRIED_WIDTH = math.radians(1.0)
-"""By how much segments may miss them."""
 APART = math.cos(math.radians(10.0))
 """Headings nearer to each other than this are one."""
 LEAST_EXTRA = 25.0
@@ -49,10 +49,10 @@ def with_extra(problem: Problem, scene: Scene, found: Array) -> tuple[Problem, G
     cosines = np.abs(tried @ sight.directions[..., 1:, :].mT)
     near = (cosines > APART) & problem.active[:, None, 1:]
     every = likelihood_ratio(sight.residual, noise).sum(-2, keepdims=True)
-    wide = replace(problem, active=np.ones((len(problem.bundle), COMPASS), np.bool_))
-    around = sight.optics.look(tried)
-    ratio = likelihood_ratio(around.residual, wide.noise(around, TRIED_WIDTH))
-    gains = likelihood(every + ratio, noise) - likelihood(every, noise)
+    # Every image is a row of its own, and in single precision: whether there is one is all it says.
+    apart = map_tensors(lambda value: value[:, None], problem.bundle)
+    ratio = likelihood_ratios(sight.optics.vectors.swapaxes(0, 1), apart, tried[0])
+    gains = likelihood(every.astype(np.float32) + ratio, noise) - likelihood(every, noise)
     gains = np.where(near.any(-1), 0.0, gains / problem.repeats)[0]
     gain, best = gains.max(1), gains.argmax(1)
     weaker = np.where(problem.active[:, 1:], found[:, 1:], np.inf).min(1)

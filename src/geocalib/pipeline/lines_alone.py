@@ -52,9 +52,9 @@ def lines_of_image(source: ImageSource, model: CameraModel) -> Outcome:
 
 def lines_of_sight(sight: Seen, model: CameraModel) -> Outcome:
     """The same of one that has been looked at."""
-    if sight.segments is None:
+    if (segments := sight.lines) is None:
         raise ConfigError('lines="only" needs lines; look for them when images are prepared')
-    return _by_lines(sight.file, sight.segments, sight.notes, model)
+    return _by_lines(sight.file, segments, sight.notes, model)
 
 
 def _by_lines(

@@ -92,10 +92,15 @@ class Seen:
     down: Array | None
     """(3,) where to look for gravity first, where another side may be up."""
     notes: tuple[str, ...]
-    segments: Segments | None
-    """Straight ones at full resolution, where they were asked for."""
+    segments: Segments | Future[Segments] | None
+    """Straight ones at full resolution, where they were asked for; they may still be sought."""
     opinion: Opinion | None = None
     """On the focal length, in pixels of the original."""
+
+    @property
+    def lines(self) -> Segments | None:
+        """The segments, which are waited for."""
+        return self.segments.result() if isinstance(self.segments, Future) else self.segments
 
 
 def see(
@@ -123,10 +128,12 @@ def _beside_lines(
     engine: Engine, sources: Sequence[ImageSource], any_rotation: Mode, with_opinions: bool
 ) -> list[Seen | Failure]:
     """A few images through the network, while another thread looks for their lines: most of both
-    leaves Python alone, and neither keeps all cores busy all the time."""
+    leaves Python alone, and neither keeps all cores busy all the time. It may go on meanwhile with
+    what comes after the network."""
     images = list[Prepared | Failure]()
     lines = list[Future[Segments]]()
-    with ThreadPoolExecutor(1) as pool:
+    pool = ThreadPoolExecutor(1)
+    try:
         for source in sources:
             photo = read(source, engine.spec, with_lines=True)
             if isinstance(photo, Failure):
@@ -134,12 +141,14 @@ def _beside_lines(
                 continue
             lines.append(pool.submit(detect, photo, threads()))
             images.append(prepared(source, photo, engine.spec))
-        sights = predict(engine, images, any_rotation, with_opinions)
-        found = iter(lines)
-        return [
-            replace(sight, segments=next(found).result()) if isinstance(sight, Seen) else sight
-            for sight in sights
-        ]
+    finally:
+        pool.shutdown(wait=False)
+    sights = predict(engine, images, any_rotation, with_opinions)
+    sought = iter(lines)
+    return [
+        replace(sight, segments=next(sought)) if isinstance(sight, Seen) else sight
+        for sight in sights
+    ]
 
 
 def predict(

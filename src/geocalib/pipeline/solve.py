@@ -113,14 +113,15 @@ def _answers(task: Task, sights: Sequence[Seen], given: Given, lines: bool) -> l
         return outcomes
     cameras, told = task.camera.tolist(), given.told_log_f
     opinions = [sight.opinion for sight in sights]
-    segments = [sight.segments for sight in sights]
-    with_lines = (segments, cameras, task.rig, told)
     usual = task.enabled.expected(outcomes, cameras, told, opinions)
-    unasked = all(found is None for found in segments)
-    if usual is not outcomes or by_each is by_card or unasked:
-        return sharpened(usual, *with_lines)
+    unasked = all(sight.segments is None for sight in sights)
+    as_usual = usual is not outcomes or by_each is by_card or unasked
     # Lines were taught to weigh themselves against the card's sigmas.
-    sharp = sharpened(_outcomes(task, sights, given, by_card), *with_lines)
+    before = usual if as_usual else _outcomes(task, sights, given, by_card)
+    # Here they are needed, and waited for.
+    sharp = sharpened(before, [sight.lines for sight in sights], cameras, task.rig, told)
+    if as_usual:
+        return sharp
     return [unless_sharp(*each) for each in zip(outcomes, sharp, strict=True)]
 
 

@@ -75,7 +75,7 @@ def _segments(sight: Seen, traces: Traces | None) -> list[dict[str, Any]]:
     """Both ends of each, in pixels of the photo, and what it was taken for; of level ones also
     which heading they share, counted from 1."""
     if traces is None:
-        ends = [] if sight.segments is None else _plain(np.asarray(sight.segments.ends))
+        ends = [] if sight.lines is None else _plain(np.asarray(sight.lines.ends))
         return [{"ends": each, "kind": "unused"} for each in ends]
     headings = count(1)
     kinds: list[dict[str, Any]] = [

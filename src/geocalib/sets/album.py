@@ -59,7 +59,7 @@ class Sight(Protocol):
     @property
     def notes(self) -> tuple[str, ...]: ...
     @property
-    def segments(self) -> Segments | None: ...
+    def lines(self) -> Segments | None: ...
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ class Album:
         mapping = PixelMapping.create([sight.view], [sight.fields.size])
         plane = Plane.create(mapping, [file.size], centre)
         seen = plane.place(observe(fields.map(double), self._cells))
-        leaf = Leaf(file, plane, seen, sight.down, sight.notes, sight.segments)
+        leaf = Leaf(file, plane, seen, sight.down, sight.notes, sight.lines)
         self.bind(index, leaf, fields if self.method.keep_fields else None)
         return leaf
 
