@@ -31,8 +31,8 @@ from geocalib.result.lines import Verdict
 
 # Chosen on crops of the validation panoramas and on the first half of photographs (``evaluation.
 # halves``), with 600 more of the training part: where the truth is likely under the mixture of all
-# explanations and errors are small, and rounded. PER_SUPPORT was raised by hand, from 0.4, and
-# NO_VERTICAL and PER_MISFIT were settled with all photographs in sight: likelihoods hardly tell.
+# explanations and errors are small, and rounded. PER_SUPPORT was raised by hand, from 0.4. Of
+# NO_VERTICAL and what follows it likelihoods tell little: ``docs/lines.md`` has those of others.
 USUAL_SUPPORT, USUAL_AGREEMENT = 70.0, 5.0
 """Of an image of buildings."""
 USUAL = {Verdict.CROSSED: 2.5, Verdict.TURNED: 2.5, Verdict.UPRIGHT: 1.2}
@@ -52,7 +52,7 @@ one, and what a unit of log likelihood that they cost counts."""
 USUAL_MISFIT, PER_MISFIT = 1.2, 6.0
 """Mean square residual of segments that is usual, and the power of it by which variances grow:
 where segments keep to their directions well, these are those of the world more exactly."""
-CAUTION_RANGE = (0.1, 2.0)
+CAUTION_RANGE = (0.1, 2.5)
 """Of what that makes of ``CAUTION``."""
 AGREEMENT_REPEATS = 16.0
 """Segments that say what an independent one would of how far the two answers may be apart."""
