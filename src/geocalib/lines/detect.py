@@ -38,8 +38,11 @@ MOST = 500
 SCALE, WHOLE = 0.8, 5
 """At which the detector works, inside: it smooths away the stairs of slanted edges. And the fewest
 pixels that are whole ones at that scale."""
+SMALL = 500_000
+"""Pixels of a picture that is looked at whole: to see what its halves share twice would take longer
+than a second thread gains, which has the network to run meanwhile."""
 OVERLAP = 60
-"""Pixels that both halves of a picture have of each other."""
+"""Pixels that both halves of a larger one have of each other."""
 SAME_EDGE = 1.0
 """Pixels by which two segments of one edge may miss each other there."""
 
@@ -69,11 +72,11 @@ def detect(photo: Photo, threads: int = 2) -> Segments:
 
 
 def _detect(grey: npt.NDArray[Any], threads: int) -> Ends:
-    """(N, 2, 2) ends of the segments of a grey picture, whose halves are looked at side by side, or
-    one after the other where there is one thread."""
+    """(N, 2, 2) ends of the segments of a grey picture. The halves of a large one are looked at side
+    by side, or one after the other where there is one thread."""
     axis = int(grey.shape[1] >= grey.shape[0])
     seam = grey.shape[axis] // 2 // WHOLE * WHOLE
-    if seam < 2 * OVERLAP:
+    if grey.size < SMALL:
         return _detect_alone(grey)
     parts = np.split(grey, [seam + OVERLAP], axis)[0], np.split(grey, [seam - OVERLAP], axis)[1]
     one, other = map(np.ascontiguousarray, parts)
