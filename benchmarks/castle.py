@@ -4,8 +4,9 @@ geocalib[motion]``, then ``python benchmarks/castle.py castle_berlin``.
 The eleven photographs of one castle that the table has were taken with one camera. Points that
 several of them show tell its lens and how they are turned against each other, whatever is upright;
 near-vertical segments of all of them together tell gravity, which is then that of each. Nothing of
-this is shared with ``geocalib.lines`` but the segments. It is compared with the table, and with the
-answers of the network and of network and lines together.
+this is shared with ``geocalib.lines`` but the segments. It is compared with the table, with the
+answers of the network and of network and lines together, and with what these answer if they are
+told all of the lens but its focal length.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import pycolmap
 from scipy.optimize import least_squares
 
 from geocalib import Calibrator
+from geocalib.cameras import get_model
 from geocalib.evaluation.datasets import Sample, read_dataset
 from geocalib.geometry.gravity import to_roll_pitch
 from geocalib.imaging import read_photo
@@ -28,14 +30,14 @@ from geocalib.lines.detect import SHORT_SIDE, detect
 from geocalib.pipeline.arguments import LinesMode
 
 PREFIX = "sceaux"
-LENSES = {"SIMPLE_PINHOLE": 0, "SIMPLE_RADIAL": 1, "RADIAL": 2}
-"""Models of COLMAP, and how many distortions they have."""
+LENSES = {"SIMPLE_PINHOLE": "pinhole", "SIMPLE_RADIAL": "simple_radial", "RADIAL": "radial"}
+"""Models of COLMAP, and ours."""
 NEAR_VERTICAL, LONG = np.cos(np.radians(12.0)), 40.0
 """Of segments: cosine to the picture's vertical, and pixels."""
 WIDTHS = (0.05, 0.02, 0.007)
 """Radians by which verticals may miss gravity, narrower and narrower."""
 
-WAYS: tuple[LinesMode, ...] = ("off", "auto")
+WAYS: dict[str, LinesMode] = {"network": "off", "both": "auto"}
 
 Array = npt.NDArray[np.float64]
 
@@ -48,24 +50,39 @@ def main() -> None:
     ends = [vertical_ends(sample) for sample in samples]
     calibrator = Calibrator("lean")
     answers = {
-        lines: np.array([answer(calibrator, sample, lines) for sample in samples]) for lines in WAYS
+        way: np.array([answer(calibrator, sample, lines) for sample in samples])
+        for way, lines in WAYS.items()
     }
     with tempfile.TemporaryDirectory() as folder:
         mapped(samples, Path(folder))
         for lens, freedom in ((lens, freedom) for lens in LENSES for freedom in (False, True)):
             found = adjusted(Path(folder) / "0", lens, freedom)
-            show(
-                found,
-                samples,
-                ends,
-                answers,
-                f"{lens}, principal point {'free' if freedom else 'held'}",
-            )
+            (camera,) = found.cameras.values()
+            told = np.array([answer(calibrator, sample, "auto", camera) for sample in samples])
+            title = f"{lens}, principal point {'free' if freedom else 'held'}"
+            show(found, samples, ends, {**answers, "both, told the lens": told}, title)
 
 
-def answer(calibrator: Calibrator, sample: Sample, lines: LinesMode) -> tuple[float, float]:
-    """Pitch and vFoV in degrees."""
-    found = calibrator.calibrate(sample.image, lines=lines, exif=False)
+def answer(
+    calibrator: Calibrator,
+    sample: Sample,
+    lines: LinesMode,
+    camera: pycolmap.Camera | None = None,
+) -> tuple[float, float]:
+    """Pitch and vFoV in degrees; by a camera whose focal length alone is not told."""
+    model, distortion, point = "pinhole", None, None
+    if camera is not None:
+        model = LENSES[camera.model.name]
+        distortion = list(camera.params[3:]) or None
+        point = camera.principal_point_x, camera.principal_point_y
+    found = calibrator.calibrate(
+        sample.image,
+        camera_model=model,
+        distortion=distortion,
+        principal_point=point,
+        lines=lines,
+        exif=False,
+    )
     return found.pitch_deg, found.vfov_deg
 
 
@@ -96,7 +113,7 @@ def adjusted(folder: Path, lens: str, free_point: bool) -> pycolmap.Reconstructi
     found = pycolmap.Reconstruction(folder)
     (camera,) = found.cameras.values()
     middle = camera.width / 2, camera.height / 2
-    params = [camera.focal_length, *middle, *[0.0] * LENSES[lens]]
+    params = [camera.focal_length, *middle, *[0.0] * len(get_model(LENSES[lens]).parameters)]
     camera.model = getattr(pycolmap.CameraModelId, lens)
     camera.params = params
     options = pycolmap.BundleAdjustmentOptions()
@@ -113,7 +130,7 @@ def show(
     found: pycolmap.Reconstruction,
     samples: Sequence[Sample],
     ends: Sequence[Array],
-    answers: dict[LinesMode, Array],
+    answers: dict[str, Array],
     title: str,
 ) -> None:
     """The lens, and by how much the pitch of each picture is another one than the table's."""
@@ -135,9 +152,9 @@ def show(
     print(
         f"median {np.median(together - table):.2f}; {np.median(alone - table):.2f} by its own lines"
     )
-    for lines, (pitch, width) in ((lines, each.T) for lines, each in answers.items()):
+    for way, (pitch, width) in ((way, each.T) for way, each in answers.items()):
         off = np.median(np.abs(pitch - together)), np.median(np.abs(width - vfov))
-        print(f"median error of lines {lines}: pitch {off[0]:.2f}, vFoV {off[1]:.2f}")
+        print(f"median error, {way}: pitch {off[0]:.2f}, vFoV {off[1]:.2f}")
 
 
 def planes_of(camera: pycolmap.Camera, ends: Array) -> Array:

@@ -46,6 +46,9 @@ TOLERANCE = 1.05
 """Of the better one's median, that both together may have."""
 DRAWS = 2000
 """Of the photos of a set, with as many as it has: the first is the set itself."""
+SHARP = ("lines", "both")
+SHARES = (0.25, 0.5, 0.75, 0.9)
+QUANTILES = " / ".join(f"{share:.0%}" for share in SHARES)
 LONG, SEVERAL, SECTORS = 0.08, 5, 12
 """Long edges: of the diagonal, how many of a direction, and directions that are told apart."""
 
@@ -187,6 +190,14 @@ def show(found: dict[str, list[Row]]) -> None:
         parts = [rows, *([row for row in rows if row.half is half] for half in Half)]
         parts += [[row for row in rows if row.used is used] for used in (True, False)]
         line(name, *map(_normalised, parts))
+    print(
+        "\nLines alone and both where both use lines and lines alone answer: quantiles, degrees\n"
+    )
+    header("set", "angle", "n", *(f"{method}: {QUANTILES}" for method in SHARP), "both nearer")
+    for name, rows in found.items():
+        for angle in ANGLES:
+            if cells := _photo_by_photo(rows, angle):
+                line(name, angle, *cells)
     print("\nWhat became of the lines\n")
     header("set", "verdict", "photos")
     for name, rows in found.items():
@@ -226,6 +237,18 @@ def _worse(rows: Sequence[Row], angle: str) -> str:
     ratio = medians["both"] / np.fmin(medians["network"], medians["lines"])
     low, high = np.quantile(ratio, (0.05, 0.95))
     return f"{angle} {ratio[0]:.2f} ({low:.2f} to {high:.2f})" if ratio[0] > TOLERANCE else ""
+
+
+def _photo_by_photo(rows: Sequence[Row], angle: str) -> list[str]:
+    """How lines alone and both compare in photos that both use, and in which share of them both are
+    nearer to the truth."""
+    errors = np.array([[row.errors[m][angle] for m in SHARP] for row in rows if row.used])
+    errors = errors[np.isfinite(errors).all(1)] if len(errors) else errors
+    if not len(errors):
+        return []
+    lines, both = errors.T
+    cells = [_joined(np.quantile(column, SHARES).tolist()) for column in (lines, both)]
+    return [str(len(errors)), *cells, f"{np.mean(both < lines):.0%}"]
 
 
 def _median(rows: Sequence[Row], method: str, angle: str) -> float:
