@@ -66,12 +66,13 @@ class Explanation:
 
 @dataclass(frozen=True)
 class World:
-    """What segments may show, where it is likeliest, what else it might be, and what they tell."""
+    """What segments may show, where it is likeliest, and what they tell."""
 
     verdict: Verdict
     problem: Problem
     scene: Scene
-    modes: Modes
+    spread: Array
+    """(B, P, P) what it adds to the covariance that it may be elsewhere."""
     testimony: Testimony
 
 
@@ -86,7 +87,8 @@ def explanations(
     if not problem.active.any():
         return []
     scene = problem.costs(scene.view, scene.noise, scene.weighing)
-    crossed = World(Verdict.CROSSED, problem, scene, modes, (yield Telling(problem, scene)))
+    spread = modes.spread(problem.layout)
+    crossed = World(Verdict.CROSSED, problem, scene, spread, (yield Telling(problem, scene)))
     worlds = [crossed]
     square = bool(problem.active[:, 1:].all(1).any())
     if problem.active[:, 1:].any():
@@ -96,12 +98,13 @@ def explanations(
         if turned is not None:
             free, start = turned
             end = yield from settled(free, start)
-            worlds.append(World(Verdict.TURNED, free, end, modes, (yield Telling(free, end))))
+            worlds.append(World(Verdict.TURNED, free, end, spread, (yield Telling(free, end))))
         if problem.active[:, 0].any():
             upright = problem.upright()
             end, modes = yield from from_two_sides(upright, scene.view.guess.upright())
             testimony = yield Telling(upright, end)
-            worlds.append(World(Verdict.UPRIGHT, upright, end, modes, testimony))
+            spread = modes.spread(problem.layout)
+            worlds.append(World(Verdict.UPRIGHT, upright, end, spread, testimony))
     guess = Guess.concatenate([world.scene.view.guess.upright() for world in worlds])
     told = joined(*(world.testimony.told for world in worlds))
     caution = np.concatenate([world.testimony.caution for world in worlds])
@@ -142,8 +145,8 @@ def _explanation(world: World, agreement: float, blocks: Array, network: Prior) 
         + PER_AGREEMENT * (agreement - USUAL_AGREEMENT)
         + _focal_odds(problem, scene.view.guess, network.mean)
     )
-    blocks = blocks + world.modes.spread(problem.layout)
-    return Explanation(world.verdict, problem, scene, blocks, gains, support, log_odds)
+    covariance = blocks + world.spread
+    return Explanation(world.verdict, problem, scene, covariance, gains, support, log_odds)
 
 
 def _focal_odds(problem: Problem, guess: Guess, network: Guess) -> float:

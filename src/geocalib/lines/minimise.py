@@ -252,9 +252,14 @@ def minimise(problem: Problem, view: View, waywardness: float, iterations: int) 
         step, promise = _step(problem.layout, at, damping)
         longest = step.longest()
         moved = problem.moved(view.guess, at.gravity, step.shortened(longest))
+        settled = promise < SETTLED**2
+        if settled.all():
+            # Of so little nobody asks whether it is for the better.
+            view = moved
+            break
         trial = problem.under(moved, noise)
         better = trial.cost <= cost
-        done = (better & (promise < SETTLED**2)) | (damping >= DAMPING_RANGE[1])
+        done = (better & settled) | (damping >= DAMPING_RANGE[1])
         if better.all():
             view = moved
         elif better.any():

@@ -51,7 +51,7 @@ REACH = 4.0
 """Sigmas of the prior on either side where the posterior is looked for."""
 CLOSER = 5.0
 """Sigmas of what was found on either side where it is looked for again."""
-NODES = 9
+NODES = 5
 """Places there where sagittas are calculated; in between they are interpolated."""
 COARSE, FINE = 33, 121
 """Places where distortion is looked at for being wild, and where the posterior is."""
