@@ -220,6 +220,8 @@ class Step:
 
     def shortened(self, longest: Array) -> Step:
         """To ``LONGEST_STEP``, given how long it is."""
+        if longest.max() <= LONGEST_STEP:
+            return self
         share = (LONGEST_STEP / np.maximum(longest, LONGEST_STEP))[:, None, None]
         return Step(self.time * share, self.camera * share, self.turn * share)
 
