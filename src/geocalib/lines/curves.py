@@ -108,11 +108,11 @@ class _Paths:
         count = np.bincount(label)
         first = _first(label)
         centre = np.add.reduceat(points, first) / count[:, None]
-        x, y = (points - centre[label]).T
+        x, y = (points - np.repeat(centre, count, 0)).T
         xx, xy, yy = np.add.reduceat([x * x, x * y, y * y], first, 1)
         angle = 0.5 * np.arctan2(2 * xy, xx - yy)
         axis = np.stack([np.cos(angle), np.sin(angle)], -1)
-        cos, sin = axis[label].T
+        cos, sin = np.repeat(axis.T, count, 1)
         return cls(label, x * cos + y * sin, y * cos - x * sin, centre, axis)
 
     @cached_property
@@ -145,14 +145,16 @@ class _Paths:
         powers = np.empty((7, len(self.along)))
         powers[0], powers[1:] = 1, self.along / np.maximum(high, -low)[self.label]
         np.multiply.accumulate(powers, out=powers)
-        kept, before = np.ones(len(self.along), bool), None
+        count = np.bincount(self.label)
+        kept, fitted = np.ones(len(self.along), bool), np.zeros(len(self.along), bool)
         off = self.aside
         for cut in CUTS:
-            if before is None or not np.array_equal(kept, before):
-                path = (powers[:4] * self._fitted(powers, kept)[:, self.label]).sum(0)
-                off = np.abs(self.aside - path)
-            before, kept = kept, off < cut
-        count, left = (np.bincount(self.label, w, len(self.axis)) for w in (None, kept))
+            # Through the same points the path is the same.
+            if not np.array_equal(kept, fitted):
+                path = (powers[:4] * np.repeat(self._fitted(powers, kept), count, 1)).sum(0)
+                off, fitted = np.abs(self.aside - path), kept
+            kept = off < cut
+        left = np.bincount(self.label, kept, len(self.axis))
         return self.some(kept & (left >= LEAST_KEPT * count)[self.label])
 
     def _fitted(self, powers: Array, kept: npt.NDArray[np.bool_]) -> Array:
