@@ -21,6 +21,7 @@ from geocalib.lines.together import Request, layouts_side_by_side, side_by_side,
 from geocalib.lines.unknowns import Array, Guess, Layout
 from geocalib.records import dataclass, replace
 
+# Chosen as those of ``explanations`` are.
 USUAL_MISFIT, PER_MISFIT = 1.2, 6.0
 """Mean square residual of segments that is usual, and the power of it by which variances grow:
 where segments keep to their directions well, these are those of the world more exactly."""
