@@ -54,7 +54,7 @@ CLOSER = 5.0
 """Sigmas of what was found on either side where it is looked for again."""
 NODES, FEW_NODES = 9, 5
 """Places there where sagittas are calculated; in between they are interpolated. Of pinholes that
-may bend a little few are enough; with strong lenses answers change by degrees."""
+may bend a little few are enough; answers with strong lenses depend on how many there are."""
 COARSE, FINE = 33, 121
 """Places where distortion is looked at for being wild, and where the posterior is."""
 
