@@ -21,7 +21,8 @@ WIDTH = math.radians(0.2)
 
 def sure(problem: Problem, scene: Scene) -> Array:
     """(P, P) of one image."""
-    return np.asarray(covariance(problem, scene, told_by_lines(problem, scene))[0, 0])
+    told, guess = told_by_lines(problem, scene), scene.view.guess
+    return np.asarray(covariance(problem.prior, problem.layout, guess, told)[0, 0])
 
 
 def test_without_segments_it_is_the_priors() -> None:

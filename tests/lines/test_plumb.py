@@ -13,6 +13,7 @@ from geocalib.arrays import Array
 from geocalib.cameras import Camera
 from geocalib.geometry.fields import Free
 from geocalib.geometry.segments import Segments
+from geocalib.lines import plumb
 from geocalib.lines.curves import STRETCHES, Curves
 from geocalib.lines.plumb import firm, straightened
 from geocalib.lines.refine import refine
@@ -164,6 +165,23 @@ def test_edges_tell_how_a_supposed_pinhole_bends(k_hat: float) -> None:
     wide = bendable(prior_of(pinhole, GRAVITY))
     (told,) = straightened([wide], [curves_of(lens, 60, noise=0.1)], ALONE)
     assert told.distortion[0] == pytest.approx(k1, rel=0.25)
+
+
+@pytest.mark.parametrize("k_hat", [-0.08, 0.0, 0.08])
+def test_few_nodes_tell_of_a_supposed_pinhole_what_many_tell(
+    k_hat: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pinhole = camera_of("pinhole")
+    k = k_hat * (pinhole.f / pinhole.size[:, 1]).item() ** 2
+    camera = Camera.create("division", pinhole.f, (640, 480), [k])
+    curves = curves_of(camera, 60, curved=20, noise=0.05)
+    prior = bendable(prior_of(pinhole, GRAVITY))
+    (few,) = straightened([prior], [curves], ALONE)
+    monkeypatch.setattr(plumb, "FEW_NODES", 33)
+    (many,) = straightened([prior], [curves], ALONE)
+    sigma = math.sqrt(many.covariance[-1, -1])
+    assert abs(few.camera.distortion.item() - many.camera.distortion.item()) < 1e-3 * sigma
+    assert np.allclose(few.covariance, many.covariance, rtol=1e-3)
 
 
 def test_firm_is_surer_of_distortion_alone() -> None:

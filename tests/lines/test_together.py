@@ -10,8 +10,10 @@ from streets import camera_of, gravity_of, headings_of, prior_of, segments_along
 
 from geocalib.lines import straightness
 from geocalib.lines.descent import FIRST, FIRST_BENT, LAST, modes_from, settled
-from geocalib.lines.explanations import Judgement
+from geocalib.lines.judgement import Judgement, Telling
+from geocalib.lines.minimise import Scene
 from geocalib.lines.refine import refine
+from geocalib.lines.rows import joined
 from geocalib.lines.together import ABREAST, Descent, alone, side_by_side, together
 from geocalib.lines.unknowns import Guess
 
@@ -21,6 +23,10 @@ def places() -> list[Street]:
     return [
         replace(p, problem=replace(p.problem, bundle=p.problem.bundle.rounded())) for p in every
     ]
+
+
+def ends() -> list[Scene]:
+    return [alone(settled(place.problem, place.truth)) for place in places()]
 
 
 def equal(one: Guess, other: Guess) -> bool:
@@ -52,18 +58,34 @@ def test_rows_of_one_problem_see_what_each_problem_sees() -> None:
     assert np.array_equal(scene.cost, np.concatenate(apart))
 
 
-def test_guesses_are_judged_together_as_each_alone() -> None:
+def test_segments_of_several_tell_what_those_of_each_tell_alone() -> None:
     """Those of scenes that were seen apart as well."""
-    every = places()
-    ends = [alone(settled(place.problem, place.truth)) for place in every]
-    asked = [
-        Judgement(place.problem, end, place.problem.prior)
-        for place, end in zip(every, ends, strict=True)
-    ]
+    asked = [Telling(place.problem, end) for place, end in zip(places(), ends(), strict=True)]
     assert len({each.kind for each in asked}) == 1
-    for each, found in zip(asked, Judgement.answered(asked), strict=True):
-        (single,) = Judgement.answered([each])
-        assert all(np.array_equal(*pair) for pair in zip(found, single, strict=True))
+    for each, found in zip(asked, Telling.answered(asked), strict=True):
+        (single,) = Telling.answered([each])
+        assert np.array_equal(found.gains, single.gains)
+        assert np.array_equal(found.told.arrow.A, single.told.arrow.A)
+        assert np.array_equal(found.caution, single.caution)
+
+
+def test_guesses_are_judged_together_as_each_alone() -> None:
+    """Whatever told them: by the vertical alone or with two headings, one guess or two."""
+    asked = []
+    for number, (place, end) in enumerate(zip(places(), ends(), strict=True)):
+        problem, guess = place.problem, end.view.guess
+        if number == 1:
+            problem, guess = problem.upright(), guess.upright()
+            end = problem.scene(problem.view(guess), 0.01)
+        (found,) = Telling.answered([Telling(problem, end)])
+        rows = [0] * (1 + number)
+        told, caution = joined(*[found.told] * len(rows)), found.caution[rows]
+        asked.append(Judgement(problem, guess.upright()[rows], problem.prior, told, caution))
+    assert len({each.kind for each in asked}) == 1
+    for each, (agreement, blocks) in zip(asked, Judgement.answered(asked), strict=True):
+        ((single, own),) = Judgement.answered([each])
+        assert agreement == single
+        assert np.array_equal(blocks, own)
 
 
 def test_lenses_that_bend_much_take_more_steps_than_pinholes_that_bend_a_little() -> None:

@@ -12,9 +12,10 @@ import numpy as np
 from geocalib.cameras import get_model
 from geocalib.geometry.gravity import tangent_basis
 from geocalib.lines.minimise import Normal, Problem, Scene
+from geocalib.lines.prior import Prior
 from geocalib.lines.residuals import look
 from geocalib.lines.system import Arrow, assembled, reduced
-from geocalib.lines.unknowns import Array, Layout, times
+from geocalib.lines.unknowns import Array, Guess, Layout, times
 from geocalib.records import dataclass, replace
 
 CENTRE = 0.004
@@ -30,14 +31,14 @@ class Told:
 
     arrow: Arrow
     """Their information, the headings eliminated."""
-    pulls: list[tuple[Array, Array]]
+    pulls: tuple[tuple[Array, Array], ...]
     """(R, T, a) and (R, Q) each: how hard one sigma of what is neglected pulls at the answer."""
 
     def divided(self, repeats: float | Array) -> Told:
         """By segments that say as many times less, (R,) or all alike."""
         arrow, share = self.arrow, np.reshape(1 / np.asarray(repeats), (-1, 1, 1, 1))
         each = share[..., 0], share[..., 0, 0]
-        pulls = [(time * each[0], camera * each[1]) for time, camera in self.pulls]
+        pulls = tuple([(time * each[0], camera * each[1]) for time, camera in self.pulls])
         return Told(Arrow(arrow.A * share, arrow.B * share, arrow.C * each[0]), pulls)
 
 
@@ -49,16 +50,15 @@ def told_by_lines(problem: Problem, scene: Scene) -> Told:
     lines, gradient, turns = reduced(hessian, gradient, shared)
     # Headings give way to every force as they do to the gradient.
     left = [each[..., :shared] - times(turns.slope.mT, each[..., shared:]) for each in forces]
-    pulls = [assembled(lines, force, layout)[1] for force in left]
+    pulls = tuple([assembled(lines, force, layout)[1] for force in left])
     return Told(assembled(lines, gradient, layout)[0], pulls)
 
 
-def covariance(problem: Problem, scene: Scene, told: Told) -> Array:
+def covariance(prior: Prior, layout: Layout, guess: Guess, told: Told) -> Array:
     """(R, B, P, P) of each image's gravity, in its own tangent basis, and intrinsics, at guesses
     around which lines tell so much."""
-    layout, view = problem.layout, scene.view
     a, own = layout.tangents, layout.intrinsics
-    pull = problem.prior.pull(view.guess, layout, scene.forces)
+    pull = prior.pull(guess, layout, prior.forces(guess, layout))
     rest = (told.arrow + pull.arrow).eliminate()
     cameras = np.asarray(np.linalg.inv(rest.S), np.float64)
     AB, inner = rest.AB, cameras[:, None]
@@ -69,9 +69,10 @@ def covariance(problem: Problem, scene: Scene, told: Told) -> Array:
         camera = camera.reshape(len(camera), layout.cameras, own)
         moved = np.concatenate([time[:, layout.time], camera[:, layout.camera]], 2)
         blocks = blocks + moved[..., :, None] * moved[..., None, :]
-    if a:
+    if a and layout.rotation is not None:
+        images = layout.images(guess)
         turn = np.tile(np.eye(a + own), (*blocks.shape[:2], 1, 1))
-        turn[..., :a, :a] = tangent_basis(view.images.gravity).mT @ view.images.basis
+        turn[..., :a, :a] = tangent_basis(images.gravity).mT @ images.basis
         blocks = turn @ blocks @ turn.mT
     return np.asarray(0.5 * (blocks + blocks.mT))
 

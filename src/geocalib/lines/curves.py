@@ -66,14 +66,20 @@ def _measured(grey: npt.NDArray[Any], ends: Array) -> tuple[Array, Indices, Arra
     along = across / length[:, None]
     normal = np.stack([-along[:, 1], along[:, 0]], -1)
     count = (length / STEP).astype(np.intp)
+    # Repeated as one array: picked by their index, numbers take several times as long.
+    every = np.concatenate([ends[:, 0], across, normal, count[:, None]], 1)
+    every = np.repeat(np.concatenate([every, (np.cumsum(count) - count)[:, None]], 1), count, 0)
+    start, across, sideways = every[:, :2], every[:, 2:4], every[:, 4:6]
+    number = np.arange(len(every)) - every[:, 7]
+    base = start + ((number + 0.5) / every[:, 6])[:, None] * across
+    values = profiles(grey, base, sideways, REACH)
+    slopes = values[:, 1:] - values[:, :-1]
     piece = np.repeat(np.arange(len(ends)), count)
-    number = np.arange(len(piece)) - np.repeat(np.cumsum(count) - count, count)
-    base = ends[piece, 0] + ((number + 0.5) / count[piece])[:, None] * across[piece]
-    slopes = np.diff(profiles(grey, base, normal[piece], REACH), axis=-1)
-    middle = slopes[:, REACH - 2 : REACH + 2].sum(1)
+    middle = values[:, REACH + 2] - values[:, REACH - 2]
     sign = np.where(np.bincount(piece, middle, len(ends)) < 0, -1, 1).astype(np.float32)
-    offset, there = steepest(slopes * sign[piece, None])
-    points = base + offset[:, None] * normal[piece]
+    slopes *= np.repeat(sign, count)[:, None]
+    offset, there = steepest(slopes)
+    points = base + offset[:, None] * sideways
     ends = np.where(sign[:, None, None] < 0, ends[:, ::-1], ends)
     return ends, piece[there], points[there]
 
@@ -102,11 +108,11 @@ class _Paths:
         count = np.bincount(label)
         first = _first(label)
         centre = np.add.reduceat(points, first) / count[:, None]
-        x, y = (points - centre[label]).T
+        x, y = (points - np.repeat(centre, count, 0)).T
         xx, xy, yy = np.add.reduceat([x * x, x * y, y * y], first, 1)
         angle = 0.5 * np.arctan2(2 * xy, xx - yy)
         axis = np.stack([np.cos(angle), np.sin(angle)], -1)
-        cos, sin = axis[label].T
+        cos, sin = np.repeat(axis.T, count, 1)
         return cls(label, x * cos + y * sin, y * cos - x * sin, centre, axis)
 
     @cached_property
@@ -139,11 +145,16 @@ class _Paths:
         powers = np.empty((7, len(self.along)))
         powers[0], powers[1:] = 1, self.along / np.maximum(high, -low)[self.label]
         np.multiply.accumulate(powers, out=powers)
-        kept = np.ones(len(self.along), bool)
+        count = np.bincount(self.label)
+        kept, fitted = np.ones(len(self.along), bool), np.zeros(len(self.along), bool)
+        off = self.aside
         for cut in CUTS:
-            path = (powers[:4] * self._fitted(powers, kept)[:, self.label]).sum(0)
-            kept = np.abs(self.aside - path) < cut
-        count, left = (np.bincount(self.label, w, len(self.axis)) for w in (None, kept))
+            # Through the same points the path is the same.
+            if not np.array_equal(kept, fitted):
+                path = (powers[:4] * np.repeat(self._fitted(powers, kept), count, 1)).sum(0)
+                off, fitted = np.abs(self.aside - path), kept
+            kept = off < cut
+        left = np.bincount(self.label, kept, len(self.axis))
         return self.some(kept & (left >= LEAST_KEPT * count)[self.label])
 
     def _fitted(self, powers: Array, kept: npt.NDArray[np.bool_]) -> Array:

@@ -11,20 +11,16 @@ edges alone. How much each counts was measured (``docs/lines.md``).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Self
 
 import numpy as np
 
-from geocalib.geometry.tensors import map_tensors
-from geocalib.lines.covariance import covariance, told_by_lines
-from geocalib.lines.descent import CAUTION, REPEATS, Modes, from_two_sides, settled, support_of
-from geocalib.lines.evidence import misfit
+from geocalib.lines.descent import Modes, from_two_sides, settled
+from geocalib.lines.judgement import Judgement, Telling, Testimony
 from geocalib.lines.minimise import Problem, Scene
 from geocalib.lines.prior import Prior
-from geocalib.lines.system import Arrow
-from geocalib.lines.together import Request, Search, side_by_side
-from geocalib.lines.unknowns import Array, Guess, Layout
+from geocalib.lines.rows import joined
+from geocalib.lines.together import Search
+from geocalib.lines.unknowns import Array, Guess
 from geocalib.lines.worlds import THIRD, unlocked, with_extra
 from geocalib.records import dataclass, replace
 from geocalib.result.lines import Verdict
@@ -49,15 +45,6 @@ lines that are not what they seem mostly tell lenses that hardly anyone has."""
 TURNED, PER_GAIN = 2.9, 0.15
 """Log odds by which right angles are commoner than others where lines show two that could be at
 one, and what a unit of log likelihood that they cost counts."""
-USUAL_MISFIT, PER_MISFIT = 1.2, 6.0
-"""Mean square residual of segments that is usual, and the power of it by which variances grow:
-where segments keep to their directions well, these are those of the world more exactly."""
-CAUTION_RANGE = (0.1, 2.5)
-"""Of what that makes of ``CAUTION``."""
-AGREEMENT_REPEATS = 16.0
-"""Segments that say what an independent one would of how far the two answers may be apart."""
-ANY_GRAVITY, ANY_LOG_F = math.radians(20.0), 0.4
-"""One sigma of the answers of lines that are not what they seem, around the network's."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +64,18 @@ class Explanation:
     """Against the network alone."""
 
 
+@dataclass(frozen=True)
+class World:
+    """What segments may show, where it is likeliest, and what they tell."""
+
+    verdict: Verdict
+    problem: Problem
+    scene: Scene
+    spread: Array
+    """(B, P, P) what it adds to the covariance that it may be elsewhere."""
+    testimony: Testimony
+
+
 def explanations(
     problem: Problem, scene: Scene, modes: Modes, network: Prior
 ) -> Search[list[Explanation]]:
@@ -88,29 +87,42 @@ def explanations(
     if not problem.active.any():
         return []
     scene = problem.costs(scene.view, scene.noise, scene.weighing)
-    crossed = yield from _judged(Verdict.CROSSED, problem, scene, modes, network)
-    found = [crossed]
-    if not problem.active[:, 1:].any():
-        return found
-    turned = with_extra(problem, scene, crossed.gains)
+    spread = modes.spread(problem.layout)
+    crossed = World(Verdict.CROSSED, problem, scene, spread, (yield Telling(problem, scene)))
+    worlds = [crossed]
     square = bool(problem.active[:, 1:].all(1).any())
-    if turned is None and square:
-        turned = unlocked(problem, scene.view)
-    if turned is not None:
-        free, start = turned
-        end = yield from settled(free, start)
-        loose = yield from _judged(Verdict.TURNED, free, end, modes, network)
-        if square:
-            odds = crossed.log_odds - TURNED + PER_GAIN * _gain(crossed, loose)
-            odds += _focal_odds(free, end.view.guess, network.mean)
-            odds -= _focal_odds(problem, scene.view.guess, network.mean)
-            loose = replace(loose, support=crossed.support, log_odds=odds)
-        found.append(loose)
-    if problem.active[:, 0].any():
-        upright = problem.upright()
-        scene, modes = yield from from_two_sides(upright, scene.view.guess.upright())
-        found.append((yield from _judged(Verdict.UPRIGHT, upright, scene, modes, network)))
-    return found
+    if problem.active[:, 1:].any():
+        turned = with_extra(problem, scene, crossed.testimony.gains[0])
+        if turned is None and square:
+            turned = unlocked(problem, scene.view)
+        if turned is not None:
+            free, start = turned
+            end = yield from settled(free, start)
+            worlds.append(World(Verdict.TURNED, free, end, spread, (yield Telling(free, end))))
+        if problem.active[:, 0].any():
+            upright = problem.upright()
+            end, modes = yield from from_two_sides(upright, scene.view.guess.upright())
+            testimony = yield Telling(upright, end)
+            spread = modes.spread(problem.layout)
+            worlds.append(World(Verdict.UPRIGHT, upright, end, spread, testimony))
+    guess = Guess.concatenate([world.scene.view.guess.upright() for world in worlds])
+    told = joined(*(world.testimony.told for world in worlds))
+    caution = np.concatenate([world.testimony.caution for world in worlds])
+    agreement, blocks = yield Judgement(problem, guess, network, told, caution)
+    every = zip(worlds, agreement, blocks, strict=True)
+    found = [_explanation(*each, network) for each in every]
+    return [_held_against(each, found[0], network) if square else each for each in found]
+
+
+def _held_against(each: Explanation, crossed: Explanation, network: Prior) -> Explanation:
+    """An explanation where lines show two headings that could be at a right angle, as they are in
+    one: a world where they turn is held against that."""
+    if each.verdict is not Verdict.TURNED:
+        return each
+    odds = crossed.log_odds - TURNED + PER_GAIN * _gain(crossed, each)
+    for sign, one in ((1, each), (-1, crossed)):
+        odds += sign * _focal_odds(one.problem, one.scene.view.guess, network.mean)
+    return replace(each, support=crossed.support, log_odds=odds)
 
 
 def probabilities(found: list[Explanation]) -> Array:
@@ -120,48 +132,21 @@ def probabilities(found: list[Explanation]) -> Array:
     return np.asarray(share / share.sum())
 
 
-def _judged(
-    verdict: Verdict, problem: Problem, scene: Scene, modes: Modes, network: Prior
-) -> Search[Explanation]:
-    gains, agreement, blocks = yield Judgement(problem, scene, network)
+def _explanation(world: World, agreement: float, blocks: Array, network: Prior) -> Explanation:
+    """By how well its answer agrees with the network's, and what covariance (B, P, P) it has."""
+    problem, scene, gains = world.problem, world.scene, world.testimony.gains[0]
     # Of images that share something, by what one of them says on average.
     images = max(1, int(problem.active.any(1).sum()))
     support = float((gains * problem.active).sum()) / images
     agreement /= images
     log_odds = (
-        USUAL[verdict]
+        USUAL[world.verdict]
         + PER_SUPPORT * math.log(max(support, 1.0) / USUAL_SUPPORT)
         + PER_AGREEMENT * (agreement - USUAL_AGREEMENT)
         + _focal_odds(problem, scene.view.guess, network.mean)
     )
-    blocks = blocks + modes.spread(problem.layout)
-    return Explanation(verdict, problem, scene, blocks, gains, support, log_odds)
-
-
-@dataclass(frozen=True)
-class Judgement(Request):
-    """What speaks for one guess, and how sure it is: (B, K) the support of each direction, the
-    agreement with the network, and the covariance (B, P, P)."""
-
-    scene: Scene
-    network: Prior
-
-    @classmethod
-    def answered(cls, requests: Sequence[Self]) -> list[tuple[Array, float, Array]]:
-        first = requests[0]
-        problem, scene, network = first.problem, first.scene, first.network
-        if len(requests) > 1:
-            each = [1] * len(requests)
-            problem = side_by_side([request.problem for request in requests], each)
-            scene = Scene.concatenate([request.scene for request in requests], problem)
-            network = Prior.stack([request.network for request in requests], each)
-        told = told_by_lines(replace(problem, repeats=1.0), scene)
-        gains = support_of(scene)
-        agreement = _agreement(
-            network, problem.layout, scene.view.guess, told.divided(AGREEMENT_REPEATS).arrow
-        )
-        blocks = covariance(problem, scene, told.divided(REPEATS * _caution(scene)))
-        return list(zip(gains, agreement.tolist(), blocks, strict=True))
+    covariance = blocks + world.spread
+    return Explanation(world.verdict, problem, scene, covariance, gains, support, log_odds)
 
 
 def _focal_odds(problem: Problem, guess: Guess, network: Guess) -> float:
@@ -176,12 +161,6 @@ def _focal_odds(problem: Problem, guess: Guess, network: Guess) -> float:
     return odds - float(further.mean()) / UNUSUAL
 
 
-def _caution(scene: Scene) -> Array:
-    """(R,) by how much less sure than the likelihood answers are."""
-    found = misfit(scene.view.sight.residual, scene.noise, scene.weighing.share)
-    return np.asarray(CAUTION * np.clip((found / USUAL_MISFIT) ** PER_MISFIT, *CAUTION_RANGE))
-
-
 def _gain(crossed: Explanation, loose: Explanation) -> float:
     """Log likelihood that the world of turning headings wins over that of right angles."""
     gain = 0.5 * float(crossed.scene.cost[0] - loose.scene.cost[0])
@@ -189,42 +168,3 @@ def _gain(crossed: Explanation, loose: Explanation) -> float:
         # A third heading explains more segments in any case, which says nothing of right angles.
         gain -= float(loose.gains[:, THIRD].sum())
     return gain
-
-
-def _agreement(prior: Prior, layout: Layout, guess: Guess, lines: Arrow) -> Array:
-    """(R,) by how much likelier the answer of lines is around the network's than anywhere: the log
-    of the ratio of both evidences, by Laplace's approximation."""
-    network = prior.stiffness_at(guess, layout)
-    anything = _anything(network, layout)
-    every = network, lines + network, anything, lines + anything
-    # As rows of one arrow, which takes as long as one of them.
-    whole: Arrow = map_tensors(lambda *parts: np.concatenate(parts), *every)
-    narrow, with_lines, wide, wide_with_lines = _log_determinant(whole).reshape(4, -1)
-    ratio = narrow - with_lines - (wide - wide_with_lines)
-    return np.asarray(0.5 * (ratio - prior.cost(guess, layout)))
-
-
-def _anything(network: Arrow, layout: Layout) -> Arrow:
-    """The network's stiffness, made as soft as an answer that could be anything."""
-    time = _softening(np.diagonal(network.A, axis1=-2, axis2=-1), ANY_GRAVITY)
-    camera = np.ones(network.C.shape[:2])
-    if layout.free.focal:
-        own = slice(None, None, layout.intrinsics)
-        stiffness = np.diagonal(network.C, axis1=-2, axis2=-1)[:, own]
-        camera[:, own] = _softening(stiffness, ANY_LOG_F)
-    return Arrow(
-        time[..., :, None] * network.A * time[..., None, :],
-        time[..., :, None] * network.B * camera[:, None, None, :],
-        camera[:, :, None] * network.C * camera[:, None, :],
-    )
-
-
-def _softening(stiffness: Array, sigma: float) -> Array:
-    """What unknowns of a stiffness are multiplied by to have at least one sigma."""
-    return np.minimum(1.0, 1 / (sigma * np.sqrt(stiffness)))
-
-
-def _log_determinant(arrow: Arrow) -> Array:
-    """(R,)."""
-    times = np.linalg.slogdet(arrow.A)[1].sum(1)
-    return np.asarray(times + np.linalg.slogdet(arrow.eliminate().S)[1])

@@ -6,27 +6,22 @@ The cost is twice the prior's and the segments' negative log likelihood, the lat
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
-from dataclasses import is_dataclass
 from functools import cached_property
-from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from geocalib.geometry.fields import Free
-from geocalib.geometry.tensors import map_tensors
 from geocalib.lines.bundle import Bundle
 from geocalib.lines.mixture import Noise, Weighing, noise_model, weigh
 from geocalib.lines.prior import Forces, Prior, Pull
 from geocalib.lines.residuals import Sight, directions_of, look, moves_of
+from geocalib.lines.rows import chosen, joined, some
 from geocalib.lines.system import assembled, damped, reduced
 from geocalib.lines.unknowns import Array, Flags, Guess, Images, Layout, cross, times, unit
 from geocalib.records import dataclass, replace
 
-Held = TypeVar("Held")
-"""A record whose arrays begin with R."""
 Rows = npt.NDArray[np.intp]
 Normal = tuple[Array, Array]
 """Hessian (R, B, P, P) and gradient (R, B, P)."""
@@ -63,7 +58,7 @@ class Problem:
         layout = self.layout
         return replace(
             self,
-            bundle=_some(kept, self.bundle),
+            bundle=some(kept, self.bundle),
             active=self.active[kept],
             layout=replace(
                 layout,
@@ -72,7 +67,7 @@ class Problem:
                 low=layout.low[kept],
                 high=layout.high[kept],
             ),
-            prior=_some(kept, self.prior),
+            prior=some(kept, self.prior),
         )
 
     def upright(self) -> Problem:
@@ -158,7 +153,7 @@ class View:
     def rows(self, index: slice, problem: Problem) -> View:
         """Some of the guesses, which belong to a problem of their own, and what was found out."""
         view = problem.view(self.guess[index])
-        view.__dict__.update(images=_some(index, self.images), sight=_some(index, self.sight))
+        view.__dict__.update(images=some(index, self.images), sight=some(index, self.sight))
         return view
 
 
@@ -177,9 +172,9 @@ class Scene:
         """Some of the guesses, which belong to a problem of their own."""
         return Scene(
             self.view.rows(index, problem),
-            _some(index, self.noise),
-            _some(index, self.weighing),
-            _some(index, self.forces),
+            some(index, self.noise),
+            some(index, self.weighing),
+            some(index, self.forces),
             self.cost[index],
         )
 
@@ -189,12 +184,12 @@ class Scene:
         views = [scene.view for scene in scenes]
         view = problem.view(Guess.concatenate([view.guess for view in views]))
         images, sight = [view.images for view in views], [view.sight for view in views]
-        view.__dict__.update(images=_joined(*images), sight=_joined(*sight))
+        view.__dict__.update(images=joined(*images), sight=joined(*sight))
         return cls(
             view,
-            _joined(*(scene.noise for scene in scenes)),
-            _joined(*(scene.weighing for scene in scenes)),
-            _joined(*(scene.forces for scene in scenes)),
+            joined(*(scene.noise for scene in scenes)),
+            joined(*(scene.weighing for scene in scenes)),
+            joined(*(scene.forces for scene in scenes)),
             np.concatenate([scene.cost for scene in scenes]),
         )
 
@@ -225,6 +220,8 @@ class Step:
 
     def shortened(self, longest: Array) -> Step:
         """To ``LONGEST_STEP``, given how long it is."""
+        if longest.max() <= LONGEST_STEP:
+            return self
         share = (LONGEST_STEP / np.maximum(longest, LONGEST_STEP))[:, None, None]
         return Step(self.time * share, self.camera * share, self.turn * share)
 
@@ -257,26 +254,31 @@ def minimise(problem: Problem, view: View, waywardness: float, iterations: int) 
         step, promise = _step(problem.layout, at, damping)
         longest = step.longest()
         moved = problem.moved(view.guess, at.gravity, step.shortened(longest))
+        settled = promise < SETTLED**2
+        if settled.all():
+            # Of so little nobody asks whether it is for the better.
+            view = moved
+            break
         trial = problem.under(moved, noise)
         better = trial.cost <= cost
-        done = (better & (promise < SETTLED**2)) | (damping >= DAMPING_RANGE[1])
+        done = (better & settled) | (damping >= DAMPING_RANGE[1])
         if better.all():
             view = moved
         elif better.any():
-            view = problem.view(_chosen(better, moved.guess, view.guess))
+            view = problem.view(chosen(better, moved.guess, view.guess))
         if done.all() or not left:
             break
         damping = np.where(better, damping / DAMPING_FACTOR, damping * DAMPING_FACTOR)
         damping = np.minimum(np.maximum(damping, DAMPING_RANGE[0]), DAMPING_RANGE[1])
         if better.any():
-            at = _chosen(better, problem.evaluate(trial), at)
+            at = chosen(better, problem.evaluate(trial), at)
             cost = np.where(better, trial.cost, cost)
         if done.any():
             # Those that have settled are left behind.
             ends.append((rows[done], view.guess[done]))
             on = ~done
             rows, cost, damping = rows[on], cost[on], damping[on]
-            problem, at, noise = problem.rows(on), _some(on, at), _some(on, noise)
+            problem, at, noise = problem.rows(on), some(on, at), some(on, noise)
             view = problem.view(view.guess[on])
     if not ends:
         return view
@@ -307,46 +309,3 @@ def _step(layout: Layout, at: Evaluation, damping: Array) -> tuple[Step, Array]:
     camera = camera.reshape(len(camera), len(layout.size), layout.intrinsics)
     step = np.concatenate([time[:, layout.time], camera[:, layout.camera]], -1)
     return Step(time, camera, turns.after(step)), promise
-
-
-def _chosen(better: Flags, new: Held, old: Held) -> Held:
-    """The new one in the rows (R,) where it is better."""
-    if better.all():
-        return new
-    if not better.any():
-        return old
-
-    def choose(a: Any, b: Any) -> Any:
-        if isinstance(a, np.ndarray):
-            return np.where(better.reshape(-1, *(1,) * (a.ndim - 1)), a, b)
-        return _chosen(better, a, b)
-
-    return map_tensors(choose, new, old)
-
-
-def _some(kept: Flags | slice, held: Held) -> Held:
-    """Some rows (R,)."""
-
-    def keep(value: Any) -> Any:
-        match value:
-            case np.ndarray():
-                return value[kept]
-            case tuple():
-                return tuple(map(keep, value))
-        return _some(kept, value) if is_dataclass(value) else value
-
-    return map_tensors(keep, held)
-
-
-def _joined(*parts: Held) -> Held:
-    """Rows of several records, one after the other."""
-
-    def join(*values: Any) -> Any:
-        match values[0]:
-            case np.ndarray():
-                return np.concatenate(values)
-            case tuple():
-                return tuple(itertools.starmap(join, zip(*values, strict=True)))
-        return _joined(*values) if is_dataclass(values[0]) else values[0]
-
-    return map_tensors(join, *parts)

@@ -25,6 +25,7 @@ from geocalib.geometry.fields import Free
 from geocalib.geometry.segments import Curves
 from geocalib.lines.prior import FREEDOM, free_of
 from geocalib.lines.sagitta import bend
+from geocalib.lines.straightness import MODEL
 from geocalib.records import replace
 from geocalib.result.calibration import Calibration
 from geocalib.solver.coupling import Coupling
@@ -51,8 +52,9 @@ REACH = 4.0
 """Sigmas of the prior on either side where the posterior is looked for."""
 CLOSER = 5.0
 """Sigmas of what was found on either side where it is looked for again."""
-NODES = 9
-"""Places there where sagittas are calculated; in between they are interpolated."""
+NODES, FEW_NODES = 9, 5
+"""Places there where sagittas are calculated; in between they are interpolated. Of pinholes that
+may bend a little few are enough; answers with strong lenses depend on how many there are."""
 COARSE, FINE = 33, 121
 """Places where distortion is looked at for being wild, and where the posterior is."""
 
@@ -174,7 +176,7 @@ def _weight(sagitta: Array, curves: Curves, height: float) -> Array:
 
 def _along(camera: Camera, step: Array, curves: Curves, free: Free) -> tuple[float, float]:
     """Mean and variance of how many steps (D,), one sigma of the prior each, to go."""
-    nodes, unit, between = _interpolation()
+    nodes, unit, between = _interpolation(FEW_NODES if camera.model is MODEL else NODES)
     crooked = camera.size[0, 1] * np.array(CROOKED)
     scale = np.sqrt(curves.sigma**2 + crooked[:, None] ** 2)
     single = (math.sqrt(TAIL) * scale).astype(np.float32)
@@ -223,9 +225,9 @@ def _bulge(camera: Camera) -> Array:
 
 
 @cache
-def _interpolation() -> tuple[Array, Array, Array]:
+def _interpolation(count: int) -> tuple[Array, Array, Array]:
     """(N,) Chebyshev's nodes, (P,) finer places, and (P, N) what values there are made of."""
-    nodes = np.cos(math.pi * (np.arange(NODES) + 0.5) / NODES)
+    nodes = np.cos(math.pi * (np.arange(count) + 0.5) / count)
     places = np.linspace(-1, 1, FINE)
     found = nodes, places, _chebyshev(nodes, places)
     for each in found:

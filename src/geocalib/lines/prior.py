@@ -318,7 +318,8 @@ def _stiffness(
     first[first_of_time] = True
     tight = tight * first[:, None, None]
     across = -tight @ slope
-    matrix = np.block([[tight, across], [across.mT, slope.mT @ tight @ slope]])
+    top, below = (tight, across), (across.mT, slope.mT @ tight @ slope)
+    matrix = np.concatenate([np.concatenate(row, -1) for row in (top, below)], -2)
     matrix[:, first_of_camera, a:, a:] += information[:, first_of_camera]
     # Other components may have more cameras, and leave room for them here.
     used = cameras * (covariance.shape[-1] - a)

@@ -22,6 +22,9 @@ from geocalib.geometry.fields import Free
 from geocalib.geometry.segments import Curves
 from geocalib.records import dataclass
 
+SECOND, THIRD = np.array([1, 2, 0]), np.array([2, 0, 1])
+"""Of the axes, where each is the first."""
+
 
 @dataclass(frozen=True)
 class Bend:
@@ -111,6 +114,4 @@ def bend(camera: Camera, curves: Curves) -> Bend:
 
 def _cross(a: Array, b: Array) -> Array:
     """(3, ...) of vectors (3, ...)."""
-    return np.stack(
-        [a[i] * b[j] - a[j] * b[i] for i, j in ((1, 2), (2, 0), (0, 1))],
-    )
+    return a[SECOND] * b[THIRD] - a[THIRD] * b[SECOND]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Self
 
 import numpy as np
@@ -17,7 +16,7 @@ from geocalib.lines.minimise import Problem
 from geocalib.lines.mixture import CLUTTER, LEAST_EXPONENT, densities, noise_model
 from geocalib.lines.prior import given_log_f, log_f_sigma, student_cost, student_weight
 from geocalib.lines.residuals import Optics
-from geocalib.lines.together import Request, Search, side_by_side
+from geocalib.lines.together import Request, Search, side_by_side, slices
 from geocalib.lines.unknowns import Array, Guess, Images, compass, level_frame
 from geocalib.records import dataclass, replace
 
@@ -85,10 +84,9 @@ class Survey(Request):
         level = level_frame(images.gravity[:, 0])
         directions = np.concatenate([images.gravity, compass(2 * HEADINGS) @ level], 1)
         crossed = _crossed(optics, problem.bundle, directions)
-        limits = pairwise(np.cumsum([0, *rows]).tolist())
         return [
-            Landscape(guess[low:high], level[low:high], crossed[low:high], penalty)
-            for (low, high), (_, penalty) in zip(limits, tried, strict=True)
+            Landscape(guess[own], level[own], crossed[own], penalty)
+            for own, (_, penalty) in zip(slices(rows), tried, strict=True)
         ]
 
     def tried(self) -> tuple[Guess, Array]:

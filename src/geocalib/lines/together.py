@@ -11,6 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Generator, Hashable, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any, Self, TypeVar
 
@@ -20,7 +21,7 @@ from geocalib.arrays import Array
 from geocalib.geometry.tensors import map_tensors
 from geocalib.lines.minimise import Problem, Scene, minimise
 from geocalib.lines.prior import Prior
-from geocalib.lines.unknowns import Guess
+from geocalib.lines.unknowns import Guess, Layout
 from geocalib.records import dataclass, replace
 
 Result = TypeVar("Result")
@@ -49,12 +50,18 @@ class Request(ABC):
     @property
     def kind(self) -> Hashable:
         """Equal for those that can be rows of one problem."""
-        problem, layout = self.problem, self.problem.layout
-        several = len(problem.bundle) > 1 or layout.rotation is not None
-        if several or layout.model.name not in DIRECT:
+        if not self.shareable:
             return id(self)
+        problem, layout = self.problem, self.problem.layout
         shapes = problem.active.shape, problem.bundle.length.shape
         return type(self), shapes, problem.repeats, layout.model.name, layout.free
+
+    @property
+    def shareable(self) -> bool:
+        """Whether it may be rows of one problem with others."""
+        problem, layout = self.problem, self.problem.layout
+        single = len(problem.bundle) == 1 and layout.rotation is None
+        return single and layout.model.name in DIRECT
 
     @property
     def turn(self) -> tuple[int, int]:
@@ -85,10 +92,9 @@ class Descent(Request):
         guess = Guess.concatenate([descent.guess for descent in requests])
         problem = side_by_side([descent.problem for descent in requests], rows)
         end = replace(first, problem=problem, guess=guess).end()
-        limits = pairwise(np.cumsum([0, *rows]).tolist())
         return [
-            end.rows(slice(*own), descent.problem)
-            for descent, own in zip(requests, limits, strict=True)
+            end.rows(own, descent.problem)
+            for descent, own in zip(requests, slices(rows), strict=True)
         ]
 
     def end(self) -> Scene:
@@ -142,20 +148,31 @@ def _abreast(searches: Sequence[Search[Result]]) -> list[Result]:
 
 def side_by_side(problems: Sequence[Problem], rows: Sequence[int]) -> Problem:
     """Of one image each, as one problem for guesses of which so many rows belong to each."""
+    own = partial(_own, rows)
+    layout = layouts_side_by_side([problem.layout for problem in problems], rows)
+    prior = Prior.stack([problem.prior for problem in problems], rows)
+    bundle = map_tensors(own, *(problem.bundle for problem in problems))
+    active = own(*(problem.active for problem in problems))
+    return Problem(bundle, active, layout, prior, problems[0].repeats)
 
-    def own(*column: Array) -> Array:
-        """(R, ...) from what each problem has once."""
-        return np.repeat(np.stack(column), rows, 0)
 
-    layouts = [problem.layout for problem in problems]
-    layout = replace(
+def layouts_side_by_side(layouts: Sequence[Layout], rows: Sequence[int]) -> Layout:
+    """Their layouts."""
+    own = partial(_own, rows)
+    return replace(
         layouts[0],
         size=own(*(layout.size for layout in layouts)),
         aspect=own(*(layout.aspect for layout in layouts)),
         low=own(*(layout.low for layout in layouts)),
         high=own(*(layout.high for layout in layouts)),
     )
-    prior = Prior.stack([problem.prior for problem in problems], rows)
-    bundle = map_tensors(own, *(problem.bundle for problem in problems))
-    active = own(*(problem.active for problem in problems))
-    return Problem(bundle, active, layout, prior, problems[0].repeats)
+
+
+def slices(rows: Sequence[int]) -> list[slice]:
+    """Where so many rows each are, one after the other."""
+    return [slice(*limits) for limits in pairwise(np.cumsum([0, *rows]).tolist())]
+
+
+def _own(rows: Sequence[int], *column: Array) -> Array:
+    """(R, ...) from what each problem has once."""
+    return np.repeat(np.stack(column), rows, 0)

@@ -117,7 +117,7 @@ def _answers(task: Task, sights: Sequence[Seen], given: Given, lines: bool) -> l
     unasked = all(sight.segments is None for sight in sights)
     as_usual = usual is not outcomes or by_each is by_card or unasked
     # Lines were taught to weigh themselves against the card's sigmas.
-    before = usual if as_usual else _outcomes(task, sights, given, by_card)
+    before = usual if as_usual else _as_sure_as(by_card, outcomes)
     # Here they are needed, and waited for.
     sharp = sharpened(before, [sight.lines for sight in sights], cameras, task.rig, told)
     if as_usual:
@@ -138,6 +138,17 @@ def _outcomes(task: Task, sights: Sequence[Seen], given: Given, result: FitResul
         kept = _kept(sight, task.keep_fields)
         outcomes.append(Calibration.from_fit(result, row, camera, file.path, fields=kept))
     return outcomes
+
+
+def _as_sure_as(result: FitResult, outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """With the covariances of a fit with the same parameters, none of them in pixels. Their sigmas
+    stay: nobody reads them where lines may yet make other ones."""
+    return [
+        replace(outcome, covariance=result.covariance[row])
+        if isinstance(outcome, Calibration)
+        else outcome
+        for row, outcome in enumerate(outcomes)
+    ]
 
 
 def unless_sharp(network: Outcome, sharp: Outcome) -> Outcome:
