@@ -21,8 +21,9 @@ from geocalib.geometry.gravity import from_roll_pitch
 from geocalib.nets import catalogue
 from geocalib.nets.catalogue import weights_file
 from geocalib.nets.weights import load_network
-from geocalib.pipeline import onnx_session
+from geocalib.pipeline import onnx_engine, onnx_session
 from geocalib.pipeline.onnx_engine import Floats, OnnxEngine
+from geocalib.pipeline.onnx_session import Networks, open_networks
 from geocalib.pipeline.torch_engine import TorchEngine
 from geocalib.synthetic import render_scene
 
@@ -144,12 +145,33 @@ def test_the_same_bits_every_time(engine: OnnxEngine) -> None:
     # Among others, in a session of its own, and from several threads at once.
     engine.predict(towns(64, 64))
     others = [engine.predict(images), OnnxEngine(device="cpu").predict(images)]
+    others.append(engine.beside_others.predict(images))
     with ThreadPoolExecutor(2) as pool:
         others += pool.map(engine.predict, [images] * 2)
     for other in others:
         assert np.array_equal(first.up, other.up)
         assert np.array_equal(first.latitude, other.latitude)
         assert np.array_equal(first.up_confidence, other.up_confidence)
+
+
+def test_one_core_is_left_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the network with all of them is opened when it is worth it."""
+    opened = list[int]()
+
+    def spied(weights: str | Path, device: str, threads: int) -> Networks:
+        opened.append(threads)
+        return open_networks(weights, device, threads)
+
+    monkeypatch.setattr(onnx_engine, "open_networks", spied)
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    engine, images = OnnxEngine(device="cpu"), towns(64, 64)
+    for _ in range(2):
+        engine.beside_others.predict(images)
+    engine.predict(images)
+    assert opened == [2]
+    for _ in range(2):
+        engine.predict(images)
+    assert opened == [2, 3]
 
 
 class TestFiles:

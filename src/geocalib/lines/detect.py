@@ -39,7 +39,7 @@ SCALE, WHOLE = 0.8, 5
 """At which the detector works, inside: it smooths away the stairs of slanted edges. And the fewest
 pixels that are whole ones at that scale."""
 SMALL = 500_000
-"""Pixels of a picture that is looked at whole: to see what its halves share twice would take longer
+"""Pixels below which a picture is looked at whole: to see twice what its halves share costs more
 than a second thread gains, which has the network to run meanwhile."""
 OVERLAP = 60
 """Pixels that both halves of a larger one have of each other."""
@@ -72,8 +72,8 @@ def detect(photo: Photo, threads: int = 2) -> Segments:
 
 
 def _detect(grey: npt.NDArray[Any], threads: int) -> Ends:
-    """(N, 2, 2) ends of the segments of a grey picture. The halves of a large one are looked at side
-    by side, or one after the other where there is one thread."""
+    """(N, 2, 2) ends of the segments of a grey picture. The halves of a large one are looked at
+    side by side, or one after the other where there is one thread."""
     axis = int(grey.shape[1] >= grey.shape[0])
     seam = grey.shape[axis] // 2 // WHOLE * WHOLE
     if grey.size < SMALL:

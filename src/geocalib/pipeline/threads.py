@@ -35,6 +35,11 @@ def threads() -> int:
     return int(told) if told.isdecimal() and int(told) > 0 else cores()
 
 
+def sparing() -> int:
+    """Those of who leaves a core to others, if there is more than one."""
+    return max(1, threads() - 1)
+
+
 def cores() -> int:
     """Cores that this process may use."""
     there = os.cpu_count() or 1
