@@ -2,9 +2,8 @@
 rotated SET ...``.
 
 Every picture of the first set is a part of a photograph of the others, turned by an angle that is
-known exactly: its truth is that photograph's, with whatever is wrong with it. Answers to both have
-nothing in common but the scene. Where they agree with each other better than with the table, what
-is left is the table's error.
+known exactly: its truth is that photograph's, with whatever is wrong with it. Where answers to both
+agree with each other better than with the table, what is left is the table's error, or the scene's.
 """
 
 from __future__ import annotations
