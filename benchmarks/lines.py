@@ -178,7 +178,9 @@ def row_of(
 def show(found: dict[str, list[Row]]) -> None:
     """Tables of what each method gives, and of what became of the lines."""
     print("\nMedian error of roll / pitch / vFoV, degrees\n")
-    header("set", "half", "n", *METHODS, "worse", "used", "network there", "both there", "not used")
+    used = [f"used: {method}" for method in METHODS]
+    others = [f"not used: {method}" for method in METHODS[:2]]
+    header("set", "half", "n", *METHODS, "worse", "used", *used, *others)
     for name, rows in found.items():
         for half in (None, *Half):
             some = [row for row in rows if half in (None, row.half)]
@@ -219,8 +221,9 @@ def _medians(rows: Sequence[Row]) -> Iterable[str]:
         *(_joined(values) for values in medians.values()),
         ", ".join(worse) or "no",
         str(len(used)),
-        *(_joined([_median(used, m, angle) for angle in ANGLES]) for m in ("network", "both")),
-        _joined([_median(others, "both", angle) for angle in ANGLES]),
+        *(_joined([_median(used, m, angle) for angle in ANGLES]) for m in METHODS),
+        # There both are the network.
+        *(_joined([_median(others, m, angle) for angle in ANGLES]) for m in METHODS[:2]),
     )
 
 
