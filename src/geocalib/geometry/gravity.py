@@ -38,7 +38,7 @@ def tangent_basis(gravity: Array) -> Array:
     h = xp.hypot(x, y)
     sin_roll, cos_roll = x / h, y / h
     # Row by row: along roll, along pitch.
-    entries = [cos_roll, sin_roll * z, -sin_roll, cos_roll * z, x - x, -h]
+    entries = [cos_roll, sin_roll * z, -sin_roll, cos_roll * z, xp.zeros_like(x), -h]
     return stacked(entries).reshape(*x.shape, 3, 2)
 
 
