@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -21,9 +22,9 @@ from geocalib.geometry.gravity import from_roll_pitch
 from geocalib.nets import catalogue
 from geocalib.nets.catalogue import weights_file
 from geocalib.nets.weights import load_network
-from geocalib.pipeline import onnx_engine, onnx_session
+from geocalib.pipeline import onnx_session
 from geocalib.pipeline.onnx_engine import Floats, OnnxEngine
-from geocalib.pipeline.onnx_session import Networks, open_networks
+from geocalib.pipeline.threads import BEHIND
 from geocalib.pipeline.torch_engine import TorchEngine
 from geocalib.synthetic import render_scene
 
@@ -145,7 +146,6 @@ def test_the_same_bits_every_time(engine: OnnxEngine) -> None:
     # Among others, in a session of its own, and from several threads at once.
     engine.predict(towns(64, 64))
     others = [engine.predict(images), OnnxEngine(device="cpu").predict(images)]
-    others.append(engine.beside_others.predict(images))
     with ThreadPoolExecutor(2) as pool:
         others += pool.map(engine.predict, [images] * 2)
     for other in others:
@@ -154,24 +154,24 @@ def test_the_same_bits_every_time(engine: OnnxEngine) -> None:
         assert np.array_equal(first.up_confidence, other.up_confidence)
 
 
-def test_one_core_is_left_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And the network with all of them is opened when it is worth it."""
-    opened = list[int]()
+@pytest.mark.skipif(sys.platform != "linux", reason="single threads have no priority elsewhere")
+def test_a_network_gives_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of its threads but the one that asks it, and the bits are those of one thread."""
 
-    def spied(weights: str | Path, device: str, threads: int) -> Networks:
-        opened.append(threads)
-        return open_networks(weights, device, threads)
+    def threads() -> set[int]:
+        return {int(entry) for entry in os.listdir("/proc/self/task")}
 
-    monkeypatch.setattr(onnx_engine, "open_networks", spied)
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
-    engine, images = OnnxEngine(device="cpu"), towns(64, 64)
-    for _ in range(2):
-        engine.beside_others.predict(images)
-    engine.predict(images)
-    assert opened == [2]
-    for _ in range(2):
-        engine.predict(images)
-    assert opened == [2, 3]
+    before, own = threads(), os.getpriority(os.PRIO_PROCESS, 0)
+    several = OnnxEngine(device="cpu")
+    started = [os.getpriority(os.PRIO_PROCESS, thread) for thread in threads() - before]
+    assert len(started) >= 2
+    assert set(started) == {min(own + BEHIND, 19)}
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    images = towns(96, 64)
+    one, other = several.predict(images), OnnxEngine(device="cpu").predict(images)
+    assert np.array_equal(one.up, other.up)
+    assert np.array_equal(one.latitude_confidence, other.latitude_confidence)
 
 
 class TestFiles:

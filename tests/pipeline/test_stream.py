@@ -9,6 +9,7 @@ import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import count, islice
 from pathlib import Path
+from threading import get_native_id
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from geocalib.errors import ConfigError, ImageError
 from geocalib.pipeline import stream
 from geocalib.pipeline.chunks import Chunk, apart, in_order
 from geocalib.pipeline.full_batches import FEW, FullBatches
-from geocalib.pipeline.threads import POOLS, cores, environment, threads
+from geocalib.pipeline.threads import BEHIND, POOLS, cores, environment, giving_way, threads
 from geocalib.pipeline.workers import WorkerLostError, Workers
 from geocalib.result.calibration import Calibration, Failure, Outcome
 from quick_network import write_quick_network
@@ -232,6 +233,23 @@ def _runs(process: int) -> bool:
 
 
 class TestThreads:
+    @pytest.mark.skipif(sys.platform != "linux", reason="single threads have no priority elsewhere")
+    def test_those_that_give_way(self) -> None:
+        """What is started meanwhile does; who waits for it does not."""
+
+        def niceness() -> int:
+            return os.getpriority(os.PRIO_PROCESS, get_native_id())
+
+        def started() -> int:
+            with ThreadPoolExecutor(1) as pool:
+                return pool.submit(niceness).result()
+
+        before = niceness()
+        assert giving_way(started) == min(before + BEHIND, 19)
+        assert niceness() == started() == before
+        with pytest.raises(ZeroDivisionError):
+            giving_way(lambda: 1 // 0)
+
     def test_as_the_environment_says(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("OMP_NUM_THREADS", "3")
         assert threads() == 3

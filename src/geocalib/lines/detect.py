@@ -33,8 +33,8 @@ LEAST_BENT = 40.0
 """Pixels: shorter ones are not looked at for a bend."""
 ALONG, REACH = 13, 5
 """Places along a segment, and pixels to either side, where its edge is looked for."""
-MOST = 500
-"""Segments kept, the longest."""
+MOST, SPARE = 500, 100
+"""Segments kept, the longest, and how many more are looked at: pieces of bent ones are shorter."""
 SCALE, WHOLE = 0.8, 5
 """At which the detector works, inside: it smooths away the stairs of slanted edges. And the fewest
 pixels that are whole ones at that scale."""
@@ -62,13 +62,19 @@ def detect(photo: Photo, threads: int = 2) -> Segments:
     else:
         scale = np.ones(2)
     chords = _detect(grey, threads)
-    found = along_their_edges(grey, straight_pieces(grey, chords))
+    found = along_their_edges(grey, straight_pieces(grey, _longest(chords, MOST + SPARE)))
     unit = scale * per_pixel
     curves = trace(grey, chords, unit, np.array([left, top]) / scale)
     ends = (found * scale - (left, top)) * per_pixel
     least = SHORTEST * float(np.hypot(*photo.size))
     length = np.linalg.norm(ends[:, 1] - ends[:, 0], axis=-1)
     return Segments(ends[length >= least], NOISE * float(unit.mean()), curves).longest(MOST)
+
+
+def _longest(ends: Ends, count: int) -> Ends:
+    """So many of segments (N, 2, 2), in their order."""
+    length = np.linalg.norm(ends[:, 1] - ends[:, 0], axis=-1)
+    return ends[np.sort(np.argsort(-length, kind="stable")[:count])]
 
 
 def _detect(grey: npt.NDArray[Any], threads: int) -> Ends:

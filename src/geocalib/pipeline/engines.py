@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Literal, get_args
 from geocalib.errors import GET_TORCH, ConfigError, MissingPackageError
 from geocalib.nets.catalogue import PACKAGES, is_here
 from geocalib.nets.onnx_names import SUFFIX
-from geocalib.pipeline.threads import sparing
 from geocalib.records import dataclass
 
 if TYPE_CHECKING:
@@ -95,11 +94,11 @@ def load_engine(
         raise ConfigError("compile needs the engine torch")
     from geocalib.pipeline.onnx_session import open_networks
 
-    opened = open_networks(weights, device, sparing())
+    opened = open_networks(weights, device)
     # Not before: what is around a network is imported by others while it is opened.
     from geocalib.pipeline.onnx_engine import OnnxEngine
 
-    return OnnxEngine.of(opened, weights, device)
+    return OnnxEngine.of(opened, device)
 
 
 def choose(weights: str | Path, device: str) -> Literal["onnx", "torch"]:

@@ -41,11 +41,6 @@ class FullBatches:
         return self._engine.on_processor
 
     @property
-    def beside_others(self) -> FullBatches:
-        """The same, where a core is needed for something else meanwhile."""
-        return FullBatches(self._engine.beside_others)
-
-    @property
     def confidence_scale(self) -> float | None:
         """As ``FitOptions`` takes it."""
         return self._engine.confidence_scale

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -15,72 +13,46 @@ from geocalib.geometry.fields import Fields
 from geocalib.imaging import InputSpec
 from geocalib.nets.onnx_names import FIELDS, IMAGE, LOGITS, STANDING, WANTED
 from geocalib.nets.opinion import as_it_sees, focal_of
-from geocalib.pipeline.onnx_session import Networks, open_networks, outputs
+from geocalib.pipeline.onnx_session import Opened, open_networks, outputs
 from geocalib.pipeline.predict import batch_on
-from geocalib.pipeline.threads import sparing, threads
 
 Floats = npt.NDArray[np.float32]
 
 
 class OnnxEngine:
-    """A network in a file. See ``geocalib.pipeline.predict.Engine``.
-
-    How many threads a network has is settled when it is opened. So it is opened twice: at once with
-    one that leaves a core to others, as lines are usually looked for beside it; and with all, when
-    it runs by itself for the second time: a single photo gains less than that takes.
-    """
+    """A network in a file. See ``geocalib.pipeline.predict.Engine``."""
 
     def __init__(self, weights: str | Path = "lean", device: str = "auto") -> None:
         """weights: "lean", "large", or a file that ``geocalib export onnx`` wrote. device: "auto",
         or a name of ``onnx_session.PROVIDERS``, with the number of a card: "cuda:1"."""
-        self._take(open_networks(weights, device, sparing()), weights, device)
+        self._take(open_networks(weights, device), device)
 
     @classmethod
-    def of(cls, networks: Networks, weights: str | Path, device: str) -> OnnxEngine:
-        """That of networks which were opened for this device, and leave a core to others."""
+    def of(cls, networks: tuple[Opened, Opened | None], device: str) -> OnnxEngine:
+        """That of networks which were opened for this device."""
         engine = cls.__new__(cls)
-        engine._take(networks, weights, device)
+        engine._take(networks, device)
         return engine
 
-    def _take(self, networks: Networks, weights: str | Path, device: str) -> None:
-        self._sparing, self._weights = networks, weights
-        self._with_others = self._ran = False
-        self.card, kind = networks.fields.card, networks.fields.kind
+    def _take(self, networks: tuple[Opened, Opened | None], device: str) -> None:
+        first, self._second = networks
+        self._session, self.card, kind = first.session, first.card, first.kind
         self.device = device if device.partition(":")[0] == kind else kind
-        card, multiple = self.card, networks.fields.multiple
-        self.spec = InputSpec(card.short_side, multiple, card.largest_aspect, card.detail)
+        card = self.card
+        self.spec = InputSpec(card.short_side, first.multiple, card.largest_aspect, card.detail)
         self.batch = batch_on(kind)
         self.on_processor = kind == "cpu"
         self.confidence_scale = card.confidence_scale
 
-    @cached_property
-    def beside_others(self) -> OnnxEngine:
-        """The same, where a core is needed for something else meanwhile."""
-        engine = copy(self)
-        engine._with_others = True
-        return engine
-
-    @cached_property
-    def _by_itself(self) -> Networks:
-        """Those that take all cores."""
-        if not self.on_processor or sparing() == threads():
-            return self._sparing
-        return open_networks(self._weights, self.device, threads())
-
-    def _networks(self) -> Networks:
-        """Those to run now."""
-        first, self._ran = not self._ran, True
-        return self._sparing if first or self._with_others else self._by_itself
-
     @property
     def knows_upright(self) -> bool:
         """Whether it can tell how pictures stand."""
-        return STANDING in outputs(self._sparing.fields.session)
+        return STANDING in outputs(self._session)
 
     @property
     def has_opinion(self) -> bool:
         """Whether a second network tells the focal length."""
-        return self._sparing.opinion is not None
+        return self._second is not None
 
     def predict(self, images: Floats) -> Fields:
         """The fields of (B, 3, H, W) images."""
@@ -98,14 +70,13 @@ class OnnxEngine:
 
     def opinion(self, images: Floats) -> npt.NDArray[np.float64]:
         """(B, 2) the logarithm of the focal length by the diagonal, and its sigma."""
-        network = self._networks().opinion
-        assert network is not None
-        card = network.card
-        logits: Floats = network.session.run((LOGITS,), {IMAGE: as_it_sees(images, card)})[0]
+        assert self._second is not None
+        card = self._second.card
+        logits: Floats = self._second.session.run((LOGITS,), {IMAGE: as_it_sees(images, card)})[0]
         return focal_of(logits, images.shape, card)
 
     def _run(self, names: Sequence[str], given: dict[str, npt.NDArray[Any]]) -> list[Floats]:
-        values: list[Floats] = self._networks().fields.session.run(names, given)
+        values: list[Floats] = self._session.run(names, given)
         return values
 
 

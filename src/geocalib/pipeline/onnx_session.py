@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from importlib.resources import as_file
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,6 +19,7 @@ from geocalib.errors import ConfigError, WeightsError
 from geocalib.nets.card import CARD_KEY, WeightCard
 from geocalib.nets.catalogue import OPINION, PACKAGES, PUBLISHED, existing_file, packaged
 from geocalib.nets.onnx_names import FIELDS, IMAGE, LOGITS, MULTIPLE_KEY, SUFFIX
+from geocalib.pipeline.threads import giving_way, threads
 
 PROVIDERS = {
     "cuda": "CUDAExecutionProvider",
@@ -50,24 +52,17 @@ class Opened(NamedTuple):
         return kinds[self.session.get_providers()[0]]
 
 
-class Networks(NamedTuple):
-    """What comes with weights."""
-
-    fields: Opened
-    opinion: Opened | None
-
-
-def open_networks(weights: str | Path, device: str, threads: int) -> Networks:
-    """The network of weights, and the second one that comes with them, if one does, with so many
-    threads of a processor. All as ``OnnxEngine`` takes it."""
+def open_networks(weights: str | Path, device: str) -> tuple[Opened, Opened | None]:
+    """The network of weights, and the second one that comes with them, if one does. All as
+    ``OnnxEngine`` takes it."""
     with _file(weights) as path:
-        first = _open(path, device, threads, FIELDS)
+        first = _open(path, device, FIELDS)
     if isinstance(weights, str) and weights in PACKAGES:
         resource = packaged(weights, OPINION + SUFFIX)
         if resource.is_file():
             with as_file(resource) as path:
-                return Networks(first, _open(path, device, threads, (LOGITS,)))
-    return Networks(first, None)
+                return first, _open(path, device, (LOGITS,))
+    return first, None
 
 
 def outputs(session: onnxruntime.InferenceSession) -> list[str]:
@@ -87,7 +82,7 @@ def _file(weights: str | Path) -> Iterator[Path]:
         yield path
 
 
-def _session(path: Path, device: str, threads: int) -> onnxruntime.InferenceSession:
+def _session(path: Path, device: str) -> onnxruntime.InferenceSession:
     asked, _, number = device.partition(":")
     there = [kind for kind, name in PROVIDERS.items() if name in available()]
     if asked not in ("auto", *there) or (number and not (asked == "cuda" and number.isdecimal())):
@@ -98,7 +93,9 @@ def _session(path: Path, device: str, threads: int) -> onnxruntime.InferenceSess
         for kind in dict.fromkeys((*wanted, "cpu"))
     ]
     try:
-        session = onnxruntime.InferenceSession(path, _options(threads), providers=providers)
+        session = giving_way(
+            partial(onnxruntime.InferenceSession, path, _options(), providers=providers)
+        )
     except Exception as error:  # Its errors have no class in common.
         raise WeightsError(
             f"{path} is no ONNX file, or damaged; write one with geocalib export onnx"
@@ -118,9 +115,9 @@ def _no_device(name: str, there: Sequence[str]) -> ConfigError:
     return ConfigError(f"there is no device {name!r} here; use auto or one of: {', '.join(there)}")
 
 
-def _options(threads: int) -> onnxruntime.SessionOptions:
+def _options() -> onnxruntime.SessionOptions:
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
+    options.intra_op_num_threads = threads()
     options.inter_op_num_threads = 1
     # Threads that wait for work in a loop would keep OpenCV and BLAS from theirs.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
@@ -135,9 +132,9 @@ def _options(threads: int) -> onnxruntime.SessionOptions:
     return options
 
 
-def _open(path: Path, device: str, threads: int, expected: Sequence[str]) -> Opened:
+def _open(path: Path, device: str, expected: Sequence[str]) -> Opened:
     """expected: the first of its outputs."""
-    session = _session(path, device, threads)
+    session = _session(path, device)
     metadata = session.get_modelmeta().custom_metadata_map
     multiple = metadata.get(MULTIPLE_KEY, "")
     told = outputs(session)[: len(expected)]

@@ -55,10 +55,6 @@ class Engine(Protocol):
         device."""
 
     @property
-    def beside_others(self) -> Engine:
-        """The same, where a core is needed for something else meanwhile."""
-
-    @property
     def confidence_scale(self) -> float | None:
         """As ``FitOptions`` takes it."""
 
@@ -118,7 +114,7 @@ def see(
     for start in range(0, len(sources), engine.batch):
         few = sources[start : start + engine.batch]
         if with_lines and threads() > 1:
-            yield from _beside_lines(engine.beside_others, few, any_rotation, with_opinions)
+            yield from _beside_lines(engine, few, any_rotation, with_opinions)
             continue
         yield from predict(
             engine,

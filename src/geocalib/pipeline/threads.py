@@ -7,8 +7,14 @@ several of them work at a time, or several processes do, each then waits for the
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import get_native_id
+from typing import TypeVar
+
+Made = TypeVar("Made")
 
 POOLS = (
     "OMP_NUM_THREADS",
@@ -25,6 +31,9 @@ KEPT = {"MALLOC_MMAP_THRESHOLD_": "33554432", "MALLOC_TRIM_THRESHOLD_": "2684354
 memory is kept for the next photo. Else it goes back to the system and is asked for again, page by
 page: a tenth of the time of the line detector."""
 
+BEHIND = 10
+"""How nice, on top of what this process is, threads are that give way to others."""
+
 QUOTA = Path("/sys/fs/cgroup/cpu.max")
 """Where Linux tells a container how much of the machine it may use."""
 
@@ -35,9 +44,19 @@ def threads() -> int:
     return int(told) if told.isdecimal() and int(told) > 0 else cores()
 
 
-def sparing() -> int:
-    """Those of who leaves a core to others, if there is more than one."""
-    return max(1, threads() - 1)
+def giving_way(make: Callable[[], Made]) -> Made:
+    """What a function makes. The threads that it starts give way, on busy cores, to those of
+    others: a network takes a core that lines are looked for on when these are done with it. On
+    Linux, where single threads have a priority; elsewhere they are like all others."""
+    with ThreadPoolExecutor(1, initializer=_step_back) as pool:
+        return pool.submit(make).result()
+
+
+def _step_back() -> None:
+    """Of this thread, which hands it on to all that it starts and cannot take it back."""
+    if sys.platform == "linux":
+        own = get_native_id()
+        os.setpriority(os.PRIO_PROCESS, own, os.getpriority(os.PRIO_PROCESS, own) + BEHIND)
 
 
 def cores() -> int:

@@ -50,11 +50,6 @@ class TorchEngine:
             self._opinion[0].to(device)
 
     @property
-    def beside_others(self) -> TorchEngine:
-        """The same: how many threads torch has is its user's matter."""
-        return self
-
-    @property
     def knows_upright(self) -> bool:
         """Whether it can tell how pictures stand."""
         return self._upright is not None
