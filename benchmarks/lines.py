@@ -110,13 +110,10 @@ def main() -> None:
     whole = {None: options.sets, Half.CHOSEN_ON: options.chosen_on, Half.HELD_OUT: options.held_out}
     for half, paths in whole.items():
         for path in paths:
-            samples = read_dataset(path)
-            if options.at_most is not None and len(samples) > options.at_most:
-                places = np.linspace(0, len(samples) - 1, options.at_most).round().astype(int)
-                samples = [samples[i] for i in places]
+            samples = spaced(read_dataset(path), options.at_most)
             name, model = dataset_name(path), default_model(samples)
             file = options.keep and options.keep / f"{calibrator.card.name}-{name}.pickle"
-            seen = _kept(file, partial(look, calibrator, samples, model))
+            seen = kept(file, partial(look, calibrator, samples, model))
             found[name] = [row_of(*each, model, half) for each in seen]
             print(f"{name}: {len(seen)} photographs", flush=True)
     names = {dataset_name(path) for path in options.sets}
@@ -126,6 +123,13 @@ def main() -> None:
     show(found)
     first = next(iter(found.values()))[:10]
     print(f"\n{cost(calibrator, [row.sample for row in first])}")
+
+
+def spaced(samples: list[Sample], most: int | None) -> list[Sample]:
+    """So many of them at most, evenly spaced."""
+    if most is None or len(samples) <= most:
+        return samples
+    return [samples[i] for i in np.linspace(0, len(samples) - 1, most).round().astype(int)]
 
 
 Seen = tuple[Sample, Outcome, Outcome, Segments]
@@ -142,11 +146,11 @@ def look(calibrator: Calibrator, samples: Sequence[Sample], model: str) -> list[
     return list(zip(samples, outcomes, by_card, segments, strict=True))
 
 
-def _kept(file: Path | None, find: Callable[[], list[Seen]]) -> list[Seen]:
+def kept(file: Path | None, find: Callable[[], list[Seen]]) -> list[Seen]:
     """What a file holds, or what is found and then written there."""
     if file is not None and file.exists():
-        kept: list[Seen] = pickle.loads(file.read_bytes())
-        return kept
+        before: list[Seen] = pickle.loads(file.read_bytes())
+        return before
     found = find()
     if file is not None:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -160,7 +164,7 @@ def row_of(
     by_card: Outcome,
     segments: Segments,
     model: str,
-    half: Half | None,
+    half: Half | None = None,
 ) -> Row:
     """A photograph and all answers to it."""
     both = by_card
@@ -191,7 +195,7 @@ def show(found: dict[str, list[Row]]) -> None:
     for name, rows in found.items():
         parts = [rows, *([row for row in rows if row.half is half] for half in Half)]
         parts += [[row for row in rows if row.used is used] for used in (True, False)]
-        line(name, *map(_normalised, parts))
+        line(name, *map(normalised, parts))
     print(
         "\nLines alone and both where both use lines and lines alone answer: quantiles, degrees\n"
     )
@@ -213,7 +217,7 @@ def show(found: dict[str, list[Row]]) -> None:
 
 def _medians(rows: Sequence[Row]) -> Iterable[str]:
     """Cells of one line of the first table."""
-    medians = {method: [_median(rows, method, angle) for angle in ANGLES] for method in METHODS}
+    medians = {method: [median(rows, method, angle) for angle in ANGLES] for method in METHODS}
     worse = [cell for angle in ANGLES if (cell := _worse(rows, angle))]
     used, others = ([row for row in rows if row.used is used] for used in (True, False))
     return (
@@ -221,9 +225,9 @@ def _medians(rows: Sequence[Row]) -> Iterable[str]:
         *(_joined(values) for values in medians.values()),
         ", ".join(worse) or "no",
         str(len(used)),
-        *(_joined([_median(used, m, angle) for angle in ANGLES]) for m in METHODS),
+        *(_joined([median(used, m, angle) for angle in ANGLES]) for m in METHODS),
         # There both are the network.
-        *(_joined([_median(others, m, angle) for angle in ANGLES]) for m in METHODS[:2]),
+        *(_joined([median(others, m, angle) for angle in ANGLES]) for m in METHODS[:2]),
     )
 
 
@@ -254,7 +258,7 @@ def _photo_by_photo(rows: Sequence[Row], angle: str) -> list[str]:
     return [str(len(errors)), *cells, f"{np.mean(both < lines):.0%}"]
 
 
-def _median(rows: Sequence[Row], method: str, angle: str) -> float:
+def median(rows: Sequence[Row], method: str, angle: str) -> float:
     errors = np.array([row.errors[method][angle] for row in rows])
     errors = errors[~np.isnan(errors)]
     return float(np.median(errors)) if len(errors) else np.nan
@@ -267,7 +271,7 @@ def _joined(values: Sequence[float]) -> str:
     )
 
 
-def _normalised(rows: Sequence[Row]) -> str:
+def normalised(rows: Sequence[Row]) -> str:
     """Of roll, pitch and log f."""
     cells = []
     truths = [row.sample for row in rows]

@@ -32,7 +32,7 @@ LAST_BENT = ((math.radians(0.4), 3), (WAYWARDNESS, 8))
 lenses end far from the truth."""
 STARTS = 5
 """Focal lengths from which descents start: those that end elsewhere say what else might be."""
-LEAST_SUPPORT = 12.0
+LEAST_SUPPORT = 11.0
 """Of a direction: log likelihood in units of independent segments. Chance gives 7 to the best of
 some 1500 headings and focal lengths."""
 
