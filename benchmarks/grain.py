@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import chain
 from pathlib import Path
 
@@ -21,12 +20,10 @@ import numpy as np
 import numpy.typing as npt
 
 from geocalib import Calibrator
-from geocalib.evaluation.datasets import dataset_name, read_dataset
-from geocalib.evaluation.run import default_model
 from geocalib.geometry.segments import Segments
 from geocalib.imaging import read_photo
 from geocalib.lines.detect import SHORT_SIDE, detect
-from lines import ANGLES, Row, header, kept, line, look, median, normalised, row_of, spaced
+from lines import ANGLES, Row, header, joined, line, median, normalised, row_of, seen_in
 
 Array = npt.NDArray[np.float64]
 
@@ -44,10 +41,7 @@ def main() -> None:
     calibrator = Calibrator("lean")
     found: dict[str, list[list[Row]]] = {}
     for path in options.sets:
-        samples = spaced(read_dataset(path), options.at_most)
-        name, model = dataset_name(path), default_model(samples)
-        file = options.keep and options.keep / f"{calibrator.card.name}-{name}.pickle"
-        seen = kept(file, partial(look, calibrator, samples, model))
+        name, model, seen = seen_in(path, calibrator, options.at_most, options.keep)
         found[name] = [
             [
                 row_of(
@@ -83,7 +77,7 @@ def show(found: dict[str, list[list[Row]]]) -> None:
         cells = {m: _medians(draws, m) for m in ("network", "lines", "both")}
         better = np.fmin(cells["network"], cells["lines"])
         every = (cells["lines"], cells["both"], cells["both"] / better)
-        first = " / ".join(f"{value:.2f}" for value in cells["network"][0])
+        first = joined(cells["network"][0].tolist())
         line(name, len(draws[0]), first, *(_ranges(values) for values in every))
     print("\nWith long edges in two directions, and of these without lines; errors in sigmas\n")
     header("set", "draw", "with edges", "without lines", "roll, pitch, log f")
@@ -100,9 +94,14 @@ def _medians(draws: Sequence[Sequence[Row]], method: str) -> Array:
 
 
 def _ranges(values: Array) -> str:
-    return " / ".join(
-        f"{low:.2f} to {high:.2f}" for low, high in zip(values.min(0), values.max(0), strict=True)
-    )
+    """Of each angle."""
+    return " / ".join(map(_range, values.min(0), values.max(0)))
+
+
+def _range(low: float, high: float) -> str:
+    if np.isnan(low):
+        return "-"
+    return f"{low:.2f} to {high:.2f}" if np.isfinite(high) else "no answer"
 
 
 if __name__ == "__main__":

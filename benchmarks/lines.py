@@ -110,10 +110,7 @@ def main() -> None:
     whole = {None: options.sets, Half.CHOSEN_ON: options.chosen_on, Half.HELD_OUT: options.held_out}
     for half, paths in whole.items():
         for path in paths:
-            samples = spaced(read_dataset(path), options.at_most)
-            name, model = dataset_name(path), default_model(samples)
-            file = options.keep and options.keep / f"{calibrator.card.name}-{name}.pickle"
-            seen = kept(file, partial(look, calibrator, samples, model))
+            name, model, seen = seen_in(path, calibrator, options.at_most, options.keep)
             found[name] = [row_of(*each, model, half) for each in seen]
             print(f"{name}: {len(seen)} photographs", flush=True)
     names = {dataset_name(path) for path in options.sets}
@@ -125,7 +122,18 @@ def main() -> None:
     print(f"\n{cost(calibrator, [row.sample for row in first])}")
 
 
-def spaced(samples: list[Sample], most: int | None) -> list[Sample]:
+def seen_in(
+    path: Path, calibrator: Calibrator, most: int | None, keep: Path | None
+) -> tuple[str, str, list[Seen]]:
+    """The name of a set, its camera model, and its photographs, so many at most, as they were
+    looked at."""
+    samples = _spaced(read_dataset(path), most)
+    name, model = dataset_name(path), default_model(samples)
+    file = keep and keep / f"{calibrator.card.name}-{name}.pickle"
+    return name, model, _kept(file, partial(look, calibrator, samples, model))
+
+
+def _spaced(samples: list[Sample], most: int | None) -> list[Sample]:
     """So many of them at most, evenly spaced."""
     if most is None or len(samples) <= most:
         return samples
@@ -146,7 +154,7 @@ def look(calibrator: Calibrator, samples: Sequence[Sample], model: str) -> list[
     return list(zip(samples, outcomes, by_card, segments, strict=True))
 
 
-def kept(file: Path | None, find: Callable[[], list[Seen]]) -> list[Seen]:
+def _kept(file: Path | None, find: Callable[[], list[Seen]]) -> list[Seen]:
     """What a file holds, or what is found and then written there."""
     if file is not None and file.exists():
         before: list[Seen] = pickle.loads(file.read_bytes())
@@ -222,12 +230,12 @@ def _medians(rows: Sequence[Row]) -> Iterable[str]:
     used, others = ([row for row in rows if row.used is used] for used in (True, False))
     return (
         str(len(rows)),
-        *(_joined(values) for values in medians.values()),
+        *(joined(values) for values in medians.values()),
         ", ".join(worse) or "no",
         str(len(used)),
-        *(_joined([median(used, m, angle) for angle in ANGLES]) for m in METHODS),
+        *(joined([median(used, m, angle) for angle in ANGLES]) for m in METHODS),
         # There both are the network.
-        *(_joined([median(others, m, angle) for angle in ANGLES]) for m in METHODS[:2]),
+        *(joined([median(others, m, angle) for angle in ANGLES]) for m in METHODS[:2]),
     )
 
 
@@ -254,7 +262,7 @@ def _photo_by_photo(rows: Sequence[Row], angle: str) -> list[str]:
     if not len(errors):
         return []
     lines, both = errors.T
-    cells = [_joined(np.quantile(column, SHARES).tolist()) for column in (lines, both)]
+    cells = [joined(np.quantile(column, SHARES).tolist()) for column in (lines, both)]
     return [str(len(errors)), *cells, f"{np.mean(both < lines):.0%}"]
 
 
@@ -264,7 +272,7 @@ def median(rows: Sequence[Row], method: str, angle: str) -> float:
     return float(np.median(errors)) if len(errors) else np.nan
 
 
-def _joined(values: Sequence[float]) -> str:
+def joined(values: Sequence[float]) -> str:
     words = {True: "no answer", False: "-"}
     return " / ".join(
         f"{value:.2f}" if np.isfinite(value) else words[bool(np.isinf(value))] for value in values

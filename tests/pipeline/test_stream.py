@@ -250,6 +250,13 @@ class TestThreads:
         with pytest.raises(ZeroDivisionError):
             giving_way(lambda: 1 // 0)
 
+    def test_where_priorities_are_forbidden(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def forbidden(*_: int) -> None:
+            raise PermissionError
+
+        monkeypatch.setattr(os, "setpriority", forbidden, raising=False)
+        assert giving_way(lambda: 7) == 7
+
     def test_as_the_environment_says(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("OMP_NUM_THREADS", "3")
         assert threads() == 3

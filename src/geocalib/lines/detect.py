@@ -62,19 +62,14 @@ def detect(photo: Photo, threads: int = 2) -> Segments:
     else:
         scale = np.ones(2)
     chords = _detect(grey, threads)
-    found = along_their_edges(grey, straight_pieces(grey, _longest(chords, MOST + SPARE)))
+    longest = Segments(chords, NOISE).longest(MOST + SPARE).ends
+    found = along_their_edges(grey, straight_pieces(grey, longest))
     unit = scale * per_pixel
     curves = trace(grey, chords, unit, np.array([left, top]) / scale)
     ends = (found * scale - (left, top)) * per_pixel
     least = SHORTEST * float(np.hypot(*photo.size))
     length = np.linalg.norm(ends[:, 1] - ends[:, 0], axis=-1)
     return Segments(ends[length >= least], NOISE * float(unit.mean()), curves).longest(MOST)
-
-
-def _longest(ends: Ends, count: int) -> Ends:
-    """So many of segments (N, 2, 2), in their order."""
-    length = np.linalg.norm(ends[:, 1] - ends[:, 0], axis=-1)
-    return ends[np.sort(np.argsort(-length, kind="stable")[:count])]
 
 
 def _detect(grey: npt.NDArray[Any], threads: int) -> Ends:

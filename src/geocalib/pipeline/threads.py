@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from threading import get_native_id
 from typing import TypeVar
@@ -56,7 +57,9 @@ def _step_back() -> None:
     """Of this thread, which hands it on to all that it starts and cannot take it back."""
     if sys.platform == "linux":
         own = get_native_id()
-        os.setpriority(os.PRIO_PROCESS, own, os.getpriority(os.PRIO_PROCESS, own) + BEHIND)
+        # A sandbox may forbid it, and all goes on without.
+        with suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, own, os.getpriority(os.PRIO_PROCESS, own) + BEHIND)
 
 
 def cores() -> int:
