@@ -321,3 +321,23 @@ def test_what_lines_did_is_said_in_one_sentence() -> None:
     assert lines.vfov_deg == pytest.approx(answer.vfov_deg - prior.vfov_deg)
     assert lines.vertical + sum(lines.level) + lines.unused == len(segments)
     assert f"{lines.vertical} vertical, {lines.level[0]} + {lines.level[1]} level" in str(lines)
+
+
+@pytest.mark.parametrize(
+    ("seen", "verdict"),
+    [
+        (slice(0, 1), Verdict.UPRIGHT),
+        (slice(0, 2), Verdict.CROSSED),
+        (slice(1, 2), Verdict.LEVEL),
+        (slice(1, 3), Verdict.LEVEL),
+    ],
+)
+def test_no_direction_is_claimed_that_no_segment_follows(seen: slice, verdict: Verdict) -> None:
+    camera = camera_of("pinhole")
+    segments = segments_along(camera, CROSSED[seen], each=150, clutter=20, noise=0.3)
+    (answer,) = refine([prior_of(camera, GRAVITY, log_f_off=0.02)], [segments])
+    lines = answer.lines
+    assert lines is not None
+    assert lines.verdict is verdict
+    assert (lines.vertical > 0) == ("vertical and" in verdict or "vertical edges" in verdict)
+    assert bool(lines.level) == ("level edges" in verdict)

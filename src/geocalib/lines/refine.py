@@ -210,8 +210,9 @@ def _weighed(
     answers = []
     for i, (before, part, trace) in enumerate(zip(calibrations, segments, traces, strict=True)):
         answer = _with_spread([each[i] for each in rivals], shares, best)
-        verdict = found[best - 1].verdict if best else Verdict.UNLIKELY
-        if not (best and len(trace.directions)):
+        if best and len(trace.directions):
+            verdict = _shown(found[best - 1].verdict, trace)
+        else:
             active = any(each.problem.active[i].any() for each in found)
             why = Verdict.UNLIKELY if active else Verdict.NO_DIRECTION
             verdict = _verdict_of(part, why)
@@ -221,6 +222,13 @@ def _weighed(
             answer = pinhole_again(before, answer)
         answers.append(_told(before, answer, verdict, trace, float(shares[best])))
     return answers
+
+
+def _shown(verdict: Verdict, trace: Traces) -> Verdict:
+    """What became of the lines of one image, which need not show all directions of its world."""
+    if not trace.vertical.any():
+        return Verdict.LEVEL
+    return Verdict.UPRIGHT if trace.vertical.all() else verdict
 
 
 def _verdict_of(segments: Segments, verdict: Verdict) -> Verdict:

@@ -20,6 +20,7 @@ class Verdict(StrEnum):
     CROSSED = "used as vertical and level edges at right angles"
     TURNED = "used as vertical and level edges, not all at right angles"
     UPRIGHT = "used as vertical edges; what else runs parallel is not believed to be level"
+    LEVEL = "used as level edges; none of them is vertical"
     TOO_FEW = "not used: there are too few straight segments"
     NO_DIRECTION = "not used: too few of the segments run parallel in space"
     UNLIKELY = "not used: they fit an upright world worse than the network's answer fits the photo"
