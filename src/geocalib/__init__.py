@@ -6,8 +6,7 @@ imported when they are first used, so that importing the package costs nothing.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from geocalib.cameras import Camera
@@ -20,6 +19,9 @@ if TYPE_CHECKING:
     from geocalib.result.calibration import Calibration, Failure
     from geocalib.solver import FitOptions, FitResult, Prior, Rig, Status
     from geocalib.solver.fit import fit
+
+__version__: str
+"""Of the installed package."""
 
 __all__ = [
     "Calibration",
@@ -54,13 +56,22 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(_HOMES.get(name, "geocalib.solver")), name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # Type checkers know all names from above, and tell those that are misspelt.
+
+    def __getattr__(name: str) -> object:
+        if name not in (*__all__, "__version__"):
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        import importlib
+        import importlib.metadata
+
+        if name == "__version__":
+            value = importlib.metadata.version("geocalib")
+        else:
+            value = getattr(importlib.import_module(_HOMES.get(name, "geocalib.solver")), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    """The names for users, and those that every module has."""
+    return sorted({*__all__, "__version__", *(name for name in globals() if name[:2] == "__")})

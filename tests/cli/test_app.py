@@ -296,3 +296,23 @@ def test_the_page_names_every_option(run: Run) -> None:
         options = set(re.findall(r"--[a-z-]+", run(command, "--help").stdout))
         assert "--help" in options
         assert {option for option in options if option not in page} <= {"--help"}
+
+
+def test_without_a_command_there_is_help() -> None:
+    done = subprocess.run([sys.executable, "-c", COMMAND], capture_output=True, text=True)
+    assert "Traceback" not in done.stderr
+    assert "calibrate" in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("blocked", ["", "import sys; sys.modules['torch'] = None; "])
+def test_misspelt_weights_are_told_at_once(tmp_path: Path, blocked: str) -> None:
+    picture().save(tmp_path / "a.png")
+    words = ("calibrate", tmp_path / "a.png", "--weights", "leen")
+    done = subprocess.run(
+        [sys.executable, "-c", blocked + COMMAND, *words], capture_output=True, text=True
+    )
+    assert done.returncode == 2
+    known = ", ".join(WEIGHT_NAMES)
+    assert done.stderr == (
+        f"error: no weights are named 'leen', and no file is; there are {known}\n"
+    )

@@ -56,7 +56,7 @@ Window = Annotated[
 
 def spelt_out(words: Sequence[str]) -> list[str]:
     """The words of a command line with "on" for an --exif that stands alone, as it once did."""
-    following = [*words[1:], ""]
+    following = [*words, ""][1:]
     return [
         f"{EXIF}={Switch.ON}" if word == EXIF and after not in tuple(Switch) else word
         for word, after in zip(words, following, strict=True)

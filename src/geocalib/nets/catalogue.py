@@ -92,6 +92,12 @@ def identify(weights: str | Path) -> str:
     return f"{weights} {short}"
 
 
+def check_known(weights: str | Path) -> None:
+    """An error that lists the names there are, where weights are neither a name nor a file."""
+    if not (isinstance(weights, str) and weights in WEIGHT_NAMES):
+        existing_file(weights)
+
+
 @contextmanager
 def weights_file(weights: str | Path) -> Iterator[Path]:
     """The file of weights that need not be fetched."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, overload
 from geocalib.pipeline.engines import Loading, Recipe, settle
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
     from typing import Literal, Unpack
 
@@ -79,6 +79,10 @@ class Calibrator:
         calibrator = cls.__new__(cls)
         calibrator._load(made if isinstance(made, Loading) else Loading(made))
         return calibrator
+
+    def __reduce__(self) -> tuple[Callable[[Recipe], Calibrator], tuple[Recipe]]:
+        """Copies, and those in other processes, load the same engine again."""
+        return Calibrator.of, (self.recipe,)
 
     @cached_property
     def _calls(self) -> Calls:

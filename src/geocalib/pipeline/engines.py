@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
 from geocalib.errors import GET_TORCH, ConfigError, MissingPackageError
-from geocalib.nets.catalogue import PACKAGES, is_here
+from geocalib.nets.catalogue import PACKAGES, check_known, is_here
 from geocalib.nets.onnx_names import SUFFIX
 from geocalib.records import dataclass
 
@@ -83,6 +83,7 @@ def load_engine(
         engine = "torch" if compile else choose(weights, device)
     if engine == "torch":
         if find_spec("torch") is None:
+            check_known(weights)
             wish = "this engine" if weights in PACKAGES else str(weights)
             raise MissingPackageError(f"{wish} needs torch: {GET_TORCH}")
         from geocalib.nets import weights as networks

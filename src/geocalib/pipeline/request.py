@@ -12,6 +12,7 @@ from typing import Any
 
 from geocalib.errors import ConfigError
 from geocalib.geometry.conventions import VFOV_RANGE_DEG
+from geocalib.nets.catalogue import check_known
 from geocalib.pipeline.engines import settle
 from geocalib.records import dataclass
 
@@ -95,6 +96,7 @@ class Network:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "weights", settle(self.weights, self.device))
+        check_known(self.weights)
 
     @property
     def file(self) -> str | None:
