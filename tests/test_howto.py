@@ -94,6 +94,18 @@ def test_renderers_see_what_the_camera_sees(folder: Path) -> None:
     np.testing.assert_allclose([(x + 1) / 2 * c.width, (1 - y) / 2 * c.height], [480.0, 544.0])
 
 
+def test_depth_becomes_a_level_cloud(folder: Path) -> None:
+    found = run_code("docs/howto/depth.md")
+    c, small, world = found["c"], found["small"], found["world"]
+    # The point on the optical axis lies as far as the depth says, where the pitch points.
+    pixel = np.round(c.K_at(518, 392)[:2, 2] - 0.5).astype(int)
+    pitch = math.radians(c.pitch_deg)
+    expected = 4 * np.array([0, math.cos(pitch), math.sin(pitch)])
+    np.testing.assert_allclose(world[pixel[1], pixel[0]], expected, atol=0.01)
+    assert small.fx / 518 == pytest.approx(c.f_px / c.width)
+    assert found["K"].shape == (3, 3)
+
+
 def test_camera_and_imu(folder: Path) -> None:
     found = run_code("docs/howto/robotics.md")
     assert abs(found["c"].roll_deg - 6) < 1

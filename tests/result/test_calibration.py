@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import replace
+from dataclasses import astuple, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from geocalib.arrays import to_numpy
 from geocalib.errors import CameraError, FormatError
 from geocalib.result.calibration import Calibration, Failure
 from geocalib.result.schema import RECORD
+from geocalib.result.uncertainty import Uncertainty
 from lenses import ALL_MODELS
 from libraries import assert_same, numpy_of
 from views import random_cameras, random_gravity, see, with_noise
@@ -37,6 +38,53 @@ def test_values_by_hand() -> None:
     assert c.pitch_deg == pytest.approx(-20)
     assert (c.vfov_deg, c.hfov_deg) == pytest.approx((90, 90))
     assert one("radial").distortion == (-0.3, 0.1)
+
+
+@pytest.mark.parametrize("model", ALL_MODELS)
+def test_the_calibration_of_a_resampled_image(model: str) -> None:
+    """Pixels scale with the image, angles stay."""
+    whole = one(model, aspect=1.1, roll_deg=12)
+    small = whole.at(320, 120)
+    assert (small.width, small.height) == (320, 120)
+    assert pytest.approx(np.diag([1 / 2, 1 / 4, 1]) @ whole.K) == small.K
+    assert whole.K_at(320, 120) == pytest.approx(small.K)
+    assert np.diag([640, 480, 1]) @ whole.K_at(1, 1) == pytest.approx(whole.K)
+    pixels = np.array([[[200.0, 150.0], [320.0, 240.0], [400.0, 100.0]]])
+    rays, _ = whole.camera.unproject(pixels)
+    again, _ = small.camera.unproject(pixels * [1 / 2, 1 / 4])
+    np.testing.assert_allclose(again, rays, atol=1e-12)
+    assert small.gravity.tolist() == whole.gravity.tolist()
+
+
+def test_the_sigmas_of_a_resampled_image() -> None:
+    free = ("roll direction", "pitch direction", "log f", "cx", "cy", "log aspect")
+    camera, down = one("pinhole", aspect=1.2).camera, one().gravity
+    root = np.diag([0.01, 0.02, 0.03, 5.0, 6.0, 0.01]) + 0.001
+    covariance = root @ root.T
+    whole = replace(
+        one("pinhole", aspect=1.2),
+        parameters=free,
+        covariance=covariance,
+        sigma=Uncertainty.of(camera, down, covariance, free),
+    )
+    small = whole.at(320, 120)
+    expected = Uncertainty.of(small.camera, down, small.covariance, free)
+    assert astuple(small.sigma)[:7] == pytest.approx(astuple(expected)[:7])
+    assert small.sigma.principal_point == pytest.approx(expected.principal_point)
+    assert small.sigma.principal_point[0] == pytest.approx(whole.sigma.principal_point[0] / 2)
+    assert Calibration.from_json(small.to_json()) == small
+
+
+def test_what_tools_for_depth_ask() -> None:
+    c = one("pinhole", f=240.0, aspect=4 / 3, c=(300, 200), roll_deg=30, pitch_deg=-20)
+    assert (c.fov_x, c.f_px) == (pytest.approx(90), 320)
+    R = c.T_WC[:3, :3]
+    np.testing.assert_allclose(R @ R.T, np.eye(3), atol=1e-12)
+    np.testing.assert_allclose(R @ c.gravity, [0, 0, -1], atol=1e-12)
+    # It heads along y, and looks down as the pitch says.
+    ahead = np.radians(-20)
+    np.testing.assert_allclose(R[:, 2], [0, np.cos(ahead), np.sin(ahead)], atol=1e-12)
+    assert c.T_WC[:, 3].tolist() == [0, 0, 0, 1]
 
 
 def test_trusted() -> None:

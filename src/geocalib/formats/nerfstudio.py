@@ -19,7 +19,6 @@ from geocalib.cameras import to_opencv
 from geocalib.errors import FormatError
 from geocalib.files import write_text
 from geocalib.formats.outputs import calibrated, convert, destination, image_names
-from geocalib.geometry.gravity import world_from_camera
 from geocalib.result.calibration import Calibration, Outcome
 
 FILE = "transforms.json"
@@ -67,12 +66,8 @@ def dumps(outcomes: Iterable[Outcome]) -> str:
 
 def camera_to_world(calibration: Calibration) -> list[list[float]]:
     """4x4 pose of a camera with x right, y up, z back, in the world described above."""
-    level_to_world = np.array([[1.0, 0, 0], [0, 0, 1], [0, -1, 0]])
-    flip = np.array([1.0, -1, -1])
-    pose = np.eye(4)
     # Flipping columns takes the camera's axes to ours (x right, y down, z forward).
-    pose[:3, :3] = level_to_world @ world_from_camera(calibration.gravity) * flip
-    rows: list[list[float]] = pose.tolist()
+    rows: list[list[float]] = (calibration.T_WC * np.array([1.0, -1, -1, 1])).tolist()
     return rows
 
 

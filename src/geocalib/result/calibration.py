@@ -145,6 +145,34 @@ class Calibration:
             lines=lines,
         )
 
+    def at(self, width: int, height: int) -> Calibration:
+        """The calibration of the same image resampled to width x height, pixels.
+
+        Sigmas and covariance go along. What was measured on the image itself (``fields``, and
+        ``priors`` in its pixels) does not.
+        """
+        camera = self.camera.resize(width, height)
+        scale = dict(zip((CX, CY), (camera.size / self.camera.size)[0].tolist(), strict=True))
+        units = np.array([scale.get(name, 1.0) for name in self.parameters])
+        down, right = scale[CY], scale[CX]
+        sigma = self.sigma
+        return replace(
+            self,
+            camera=camera,
+            covariance=units[:, None] * self.covariance * units,
+            sigma=replace(
+                sigma,
+                focal=sigma.focal * down,
+                aspect=sigma.aspect * right / down,
+                principal_point=(
+                    sigma.principal_point[0] * right,
+                    sigma.principal_point[1] * down,
+                ),
+            ),
+            fields=None,
+            priors=(),
+        )
+
     @property
     def width(self) -> int:
         """Pixels."""
@@ -183,6 +211,36 @@ class Calibration:
     def K(self) -> Array:
         """(3, 3) calibration matrix."""
         return self.camera.K[0]
+
+    def K_at(self, width: float, height: float) -> Array:
+        """(3, 3) calibration matrix of the image resampled to width x height, pixels.
+
+        ``K_at(1, 1)`` is the normalised one, which knows no pixels: both sides of the image are 1.
+        """
+        return self.camera.resize(width, height).K[0]
+
+    @property
+    def fov_x(self) -> float:
+        """The horizontal field of view in degrees by fx and the width alone, as tools for depth
+        take it, whatever the lens: that of a pinhole camera."""
+        return math.degrees(2 * math.atan2(0.5 * self.width, self.fx))
+
+    @property
+    def f_px(self) -> float:
+        """fx under the name that Depth Pro has for it: the focal length in pixels of the width."""
+        return self.fx
+
+    @property
+    def T_WC(self) -> Array:
+        """(4, 4) pose: from the camera frame (x right, y down, z forward) to a level world.
+
+        The world's z points up, gravity along (0, 0, -1); the camera stands at its origin and heads
+        along y, as one photo tells neither place nor heading.
+        """
+        level_to_world = np.array([[1.0, 0, 0], [0, 0, 1], [0, -1, 0]])
+        pose = np.eye(4)
+        pose[:3, :3] = level_to_world @ sphere.world_from_camera(self.gravity)
+        return pose
 
     @property
     def distortion(self) -> tuple[float, ...]:
