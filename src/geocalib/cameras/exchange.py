@@ -77,6 +77,29 @@ COLMAP_LAYOUTS: Mapping[str, _Layout] = {
 """What COLMAP's models read as, or the next of its family that holds the values. Parameters that
 the model lacks must be ``NEUTRAL``; those that the layout lacks are."""
 
+COLMAP_IDS: Mapping[int, tuple[str, int]] = {
+    0: ("SIMPLE_PINHOLE", 3),
+    1: ("PINHOLE", 4),
+    2: ("SIMPLE_RADIAL", 4),
+    3: ("RADIAL", 5),
+    4: ("OPENCV", 8),
+    5: ("OPENCV_FISHEYE", 8),
+    6: ("FULL_OPENCV", 12),
+    7: ("FOV", 5),
+    8: ("SIMPLE_RADIAL_FISHEYE", 4),
+    9: ("RADIAL_FISHEYE", 5),
+    10: ("THIN_PRISM_FISHEYE", 12),
+    11: ("RAD_TAN_THIN_PRISM_FISHEYE", 16),
+    12: ("SIMPLE_DIVISION", 4),
+    13: ("DIVISION", 5),
+    14: ("SIMPLE_FISHEYE", 3),
+    15: ("FISHEYE", 4),
+    16: ("EUCM", 6),
+    17: ("EQUIRECTANGULAR", 2),
+}
+"""COLMAP's models by the ids of its binary files and databases: the name and how many parameters
+there are."""
+
 COLMAP_NAMES: Mapping[str, tuple[str, str]] = {
     "pinhole": ("SIMPLE_PINHOLE", "PINHOLE"),
     "simple_radial": ("SIMPLE_RADIAL", "OPENCV"),

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from geocalib.cameras import Camera, from_colmap
+from geocalib.cameras.exchange import COLMAP_IDS
 from geocalib.errors import CameraError, FormatError
 from geocalib.formats import colmap
 from geocalib.localize.rotation import from_quaternion, has_direction
@@ -23,28 +24,6 @@ Array = npt.NDArray[np.float64]
 
 NO_POINT = -1
 """In the place of a 3D point for keypoints without one."""
-
-MODELS: dict[int, tuple[str, int]] = {
-    0: ("SIMPLE_PINHOLE", 3),
-    1: ("PINHOLE", 4),
-    2: ("SIMPLE_RADIAL", 4),
-    3: ("RADIAL", 5),
-    4: ("OPENCV", 8),
-    5: ("OPENCV_FISHEYE", 8),
-    6: ("FULL_OPENCV", 12),
-    7: ("FOV", 5),
-    8: ("SIMPLE_RADIAL_FISHEYE", 4),
-    9: ("RADIAL_FISHEYE", 5),
-    10: ("THIN_PRISM_FISHEYE", 12),
-    11: ("RAD_TAN_THIN_PRISM_FISHEYE", 16),
-    12: ("SIMPLE_DIVISION", 4),
-    13: ("DIVISION", 5),
-    14: ("SIMPLE_FISHEYE", 3),
-    15: ("FISHEYE", 4),
-    16: ("EUCM", 6),
-    17: ("EQUIRECTANGULAR", 2),
-}
-"""Names and numbers of parameters by the ids of the binary form."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,9 +119,9 @@ def _cameras_bin(path: Path) -> Iterator[tuple[int, Camera]]:
     reader = _Reader(path)
     for _ in range(reader.integer("Q")):
         key, model, width, height = (int(v) for v in reader.numbers("IiQQ"))
-        if model not in MODELS:
+        if model not in COLMAP_IDS:
             raise FormatError(f"{path}: camera {key} has the unknown model {model}")
-        name, count = MODELS[model]
+        name, count = COLMAP_IDS[model]
         parameters = [float(v) for v in reader.numbers(f"{count}d")]
         try:
             yield key, from_colmap(name, parameters, (width, height))
