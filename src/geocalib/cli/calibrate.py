@@ -11,12 +11,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from geocalib import console
-from geocalib.cameras import Camera, to_colmap, to_opencv
+from geocalib.cameras import Camera
 from geocalib.cli import prior_report, report
 from geocalib.cli.pictures import is_drawn, save
 from geocalib.errors import CameraError, ConfigError, GeoCalibError
 from geocalib.files import Guard, is_special, locked
-from geocalib.formats import json_lines
+from geocalib.formats import FORMATS, json_lines
 from geocalib.lines.opencv import opencv
 from geocalib.pipeline.answers import calibrated
 from geocalib.pipeline.calibrator import Calibrator
@@ -238,15 +238,11 @@ def _draw(image: str, calibration: Calibration, path: Path) -> None:
 
 def _check_format(format: Format, camera_model: CameraModel) -> None:
     """Before a long run, see that its answers can be written."""
-    converter: Callable[[Camera], object]
-    if format is Format.COLMAP:
-        converter = to_colmap
-    elif format in (Format.OPENCV, Format.ROS, Format.NERFSTUDIO):
-        converter = to_opencv
-    else:
+    lens = FORMATS[format].lens
+    if lens is None:
         return
     try:
-        converter(Camera.create(str(camera_model), f=500.0, size=(640, 480)))
+        lens(Camera.create(str(camera_model), f=500.0, size=(640, 480)))
     except CameraError as error:
         mend = CameraModel.KANNALA_BRANDT if camera_model.wide else CameraModel.RADIAL
         raise ConfigError(f"--format {format}: {error}; use --camera-model {mend}") from None

@@ -5,53 +5,84 @@ number of images and returns the files it wrote. A path with a suffix is the fil
 other, and that of an existing folder, is the folder to write to, under the format's own names.
 
 ``json`` and ``csv`` keep everything, failures included, and ``read`` gives it back exactly. The
-others are for other programs: they hold cameras (``nerfstudio`` also how they are turned), pass
-over failures, and raise a ``FormatError`` where a camera model has no counterpart there. ``opencv``
-and ``ros`` hold one camera per file, so that several images need a folder.
+others are for other programs: they hold cameras, and what they can of gravity, pass over failures,
+and raise a ``FormatError`` where a camera model has no counterpart there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
-from geocalib.formats import colmap, csv_table, json_lines, nerfstudio, opencv, ros
+from geocalib.cameras import Camera, to_colmap, to_opencv
+from geocalib.formats import (
+    colmap,
+    colmap_database,
+    csv_table,
+    json_lines,
+    nerfstudio,
+    opencv,
+    ros,
+)
 from geocalib.formats.outputs import destination, one_each
-from geocalib.result.calibration import Outcome
+from geocalib.records import dataclass
+from geocalib.result.calibration import Calibration, Outcome
 
-FORMATS: dict[str, Callable[[Iterable[Outcome], str | Path], list[Path]]] = {
-    "json": json_lines.write,
-    "csv": csv_table.write,
-    "colmap": colmap.write,
-    "opencv": opencv.write,
-    "ros": ros.write,
-    "nerfstudio": nerfstudio.write,
+
+@dataclass(frozen=True)
+class FileFormat:
+    """What the command line, the server and others know of a format. Calling it writes."""
+
+    write: Callable[[Iterable[Outcome], str | Path], list[Path]]
+    file: str
+    """What its file is called in a folder; of a format of one file for each image, what the name
+    ends in."""
+    together: Callable[[Iterable[Outcome]], str | bytes] | None = None
+    """The content of the one file for all images."""
+    each: Callable[[Calibration], str | bytes] | None = None
+    """The content of the file of one image, of formats that have one for each."""
+    lens: Callable[[Camera], Any] | None = None
+    """Raises a ``CameraError`` for cameras that the format has no counterpart of."""
+    own: Callable[[Path], bool] | None = None
+    """Whether a file that exists is one to go on with: of a format whose files are added to."""
+
+    def __call__(self, outcomes: Iterable[Outcome], path: str | Path) -> list[Path]:
+        return self.write(outcomes, path)
+
+
+FORMATS: dict[str, FileFormat] = {
+    "json": FileFormat(json_lines.write, json_lines.FILE, json_lines.dumps, own=json_lines.is_ours),
+    "csv": FileFormat(csv_table.write, csv_table.FILE, csv_table.dumps, own=csv_table.is_ours),
+    "colmap": FileFormat(colmap.write, colmap.FILE, colmap.dumps, lens=to_colmap),
+    "colmap-database": FileFormat(
+        colmap_database.write,
+        colmap_database.FILE,
+        colmap_database.dumps,
+        lens=to_colmap,
+        own=colmap_database.is_database,
+    ),
+    "opencv": FileFormat(opencv.write, opencv.SUFFIX, each=opencv.dumps, lens=to_opencv),
+    "ros": FileFormat(ros.write, ros.SUFFIX, each=ros.dumps, lens=to_opencv),
+    "nerfstudio": FileFormat(nerfstudio.write, nerfstudio.FILE, nerfstudio.dumps, lens=to_opencv),
 }
-"""The writers by the names that users give them."""
+"""The formats by the names that users give them."""
 
 
 def files_of(format: str, images: Sequence[str], path: str | Path) -> list[Path]:
     """The files that a writer would write for images of these names, were all of them calibrated;
     the first one says where."""
-    if format in ONE_EACH:
-        return one_each(images, path, ONE_EACH[format])
-    return [destination(path, NAMES[format])]
+    known = FORMATS[format]
+    if known.each is not None:
+        return one_each(images, path, known.file)
+    return [destination(path, known.file)]
 
-
-NAMES = {
-    "json": json_lines.FILE,
-    "csv": csv_table.FILE,
-    "colmap": colmap.FILE,
-    "nerfstudio": nerfstudio.FILE,
-}
-"""What the file of a format is called in a folder."""
-
-ONE_EACH = {"opencv": opencv.SUFFIX, "ros": ros.SUFFIX}
-"""Formats of a file per image, and what its name ends in."""
 
 __all__ = [
     "FORMATS",
+    "FileFormat",
     "colmap",
+    "colmap_database",
     "csv_table",
     "files_of",
     "json_lines",

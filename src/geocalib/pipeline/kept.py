@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from geocalib.files import Guard, sha256_of
-from geocalib.formats import FORMATS, ONE_EACH, csv_table, files_of, json_lines
+from geocalib.formats import FORMATS, csv_table, files_of, json_lines
 from geocalib.nets.catalogue import identify
 from geocalib.pipeline.journal import Journal, Record, check_record, request_of
 from geocalib.pipeline.request import Format, Network, Request
@@ -23,9 +23,6 @@ from geocalib.records import dataclass
 
 OPTIONS = {"vfov_deg": "fov", "roll_deg": "roll", "pitch_deg": "pitch"}
 """What fields of a request are called on the command line, where that differs."""
-
-RESUMABLE = {Format.JSON: json_lines.is_ours, Format.CSV: csv_table.is_ours}
-"""Formats that keep everything, so that a run goes on with a finished file; how to tell ours."""
 
 
 def question(request: Request, network: Network) -> Mapping[str, Any]:
@@ -67,13 +64,13 @@ class Kept:
     @property
     def place(self) -> Path:
         """What only one process at a time may write."""
-        if self.format in ONE_EACH:
+        if FORMATS[self.format].each is not None:
             return Path(self.output)
         return files_of(self.format, (), self.output)[0]
 
     def done(self, images: Sequence[str], together: bool) -> set[str]:
         """The images that need no more work; an error if something is in the way of the others."""
-        self.guard.check(files_of(self.format, images, self.output), RESUMABLE.get(self.format))
+        self.guard.check(files_of(self.format, images, self.output), FORMATS[self.format].own)
         self.guard.check([self.journal.path], json_lines.is_ours)
         if self.guard.overwrite:
             self.journal.discard_others()
@@ -105,7 +102,7 @@ class Kept:
             return [self.place]
         records = list(json_lines.read_records(self.journal.path))
         images = [str(record.get("image")) for record in records]
-        self.guard.check(files_of(self.format, images, self.output), RESUMABLE.get(self.format))
+        self.guard.check(files_of(self.format, images, self.output), FORMATS[self.format].own)
         if self.format is Format.JSON:
             os.replace(self.journal.path, os.path.realpath(self.place))
             return [self.place]

@@ -66,6 +66,7 @@ class Format(StrEnum):
     JSON = "json"
     CSV = "csv"
     COLMAP = "colmap"
+    COLMAP_DATABASE = "colmap-database"
     OPENCV = "opencv"
     ROS = "ros"
     NERFSTUDIO = "nerfstudio"

@@ -16,14 +16,13 @@ from starlette.exceptions import HTTPException
 
 from geocalib.cameras import get_model
 from geocalib.errors import GeoCalibError
-from geocalib.formats import FORMATS
 from geocalib.pipeline.calibrator import Calibrator
 from geocalib.pipeline.request import CameraModel
 from geocalib.result.calibration import Failure, read_outcome
 from geocalib.result.schema import SCHEMA
 from geocalib.server import openapi
 from geocalib.server.attend import attended
-from geocalib.server.exports import exported
+from geocalib.server.exports import OFFERED, exported
 from geocalib.server.gate import Gate
 from geocalib.server.grids import grid_of, whole_of
 from geocalib.server.limits import Limits, RefusedError
@@ -129,7 +128,7 @@ def create_app(
                 }
                 for name in CameraModel
             ],
-            "formats": list(FORMATS),
+            "formats": OFFERED,
             "limits": asdict(limits),
         }
 

@@ -3,46 +3,37 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from io import BytesIO
 from pathlib import PurePosixPath
 
-from geocalib.formats import (
-    NAMES,
-    ONE_EACH,
-    colmap,
-    csv_table,
-    json_lines,
-    nerfstudio,
-    opencv,
-    ros,
-)
+from geocalib.errors import FormatError
+from geocalib.formats import FORMATS
 from geocalib.formats.outputs import calibrated, image_names
-from geocalib.result.calibration import Calibration, Outcome
+from geocalib.result.calibration import Outcome
 
-TOGETHER: dict[str, Callable[[Iterable[Outcome]], str]] = {
-    "json": json_lines.dumps,
-    "csv": csv_table.dumps,
-    "colmap": colmap.dumps,
-    "nerfstudio": nerfstudio.dumps,
-}
-"""Formats of one file for all images."""
-
-EACH: dict[str, Callable[[Calibration], str]] = {"opencv": opencv.dumps, "ros": ros.dumps}
-"""Formats of one file per image."""
+OFFERED = [name for name, kind in FORMATS.items() if kind.together or kind.each]
+"""Formats that need no more than the records: others need the photos as well."""
 
 
 def exported(outcomes: Sequence[Outcome], format: str) -> tuple[str, bytes]:
     """The name and the content of a file; of several, that of an archive."""
-    if format in TOGETHER:
-        return NAMES[format], _encoded(TOGETHER[format](outcomes))
+    if format not in OFFERED:
+        raise FormatError(
+            f"{format} needs the photos themselves: write it with geocalib calibrate; here there "
+            f"are {', '.join(OFFERED)}"
+        )
+    kind = FORMATS[format]
+    if kind.together is not None:
+        return kind.file, _encoded(kind.together(outcomes))
+    assert kind.each is not None
     found = calibrated(outcomes)
     texts: dict[str, bytes] = {}
     for number, (calibration, image) in enumerate(zip(found, image_names(found), strict=True), 1):
-        name = f"{PurePosixPath(image).name or 'image'}{ONE_EACH[format]}"
-        texts[f"{number}_{name}" if name in texts else name] = _encoded(EACH[format](calibration))
+        name = f"{PurePosixPath(image).name or 'image'}{kind.file}"
+        texts[f"{number}_{name}" if name in texts else name] = _encoded(kind.each(calibration))
     if len(texts) == 1:
-        return f"camera{ONE_EACH[format]}", next(iter(texts.values()))
+        return f"camera{kind.file}", next(iter(texts.values()))
     archive = BytesIO()
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
         for name, text in texts.items():
@@ -50,6 +41,6 @@ def exported(outcomes: Sequence[Outcome], format: str) -> tuple[str, bytes]:
     return "cameras.zip", archive.getvalue()
 
 
-def _encoded(text: str) -> bytes:
+def _encoded(content: str | bytes) -> bytes:
     # Names need not be valid text.
-    return text.encode("utf-8", "replace")
+    return content if isinstance(content, bytes) else content.encode("utf-8", "replace")
