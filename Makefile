@@ -17,8 +17,8 @@ $(VENV)/.core: pyproject.toml constraints.txt
 	$(INSTALL) -e .
 	@touch $@
 
-$(VENV)/.installed: $(VENV)/.core large/pyproject.toml
-	$(INSTALL) -e ".[dev]" -e large
+$(VENV)/.installed: $(VENV)/.core large/pyproject.toml lab/pyproject.toml
+	$(INSTALL) -e ".[dev]" -e large -e lab
 	@touch $@
 
 # Tests wait for servers and browsers now and then: one more than there are cores, at most 4.
@@ -59,7 +59,7 @@ fuzz: $(VENV)/.installed
 	GEOCALIB_FUZZ=10000 $(RUN)/pytest tests/fuzz
 
 benchmark: $(VENV)/.installed
-	$(RUN)/python benchmarks/solver.py
+	$(RUN)/python lab/benchmarks/solver.py
 
 clean:
 	rm -rf $(VENV) out dist build site .pytest_cache .mypy_cache .ruff_cache

@@ -16,12 +16,12 @@ import torch
 from PIL import Image
 
 from geocalib import Calibration, Calibrator, Camera
-from geocalib.evaluation.metrics import gravity_errors, vfov_error
 from geocalib.geometry.gravity import from_roll_pitch, world_from_camera
 from geocalib.overlay import overlay
-from geocalib.panoramas.panorama import PanoramaBank, render
 from geocalib.synthetic import render_scene
-from geocalib.training.worlds import panoramas
+from geocalib_lab.evaluation.metrics import gravity_errors, vfov_error
+from geocalib_lab.panoramas.panorama import PanoramaBank, render
+from geocalib_lab.training.worlds import panoramas
 
 DOCS = Path(__file__).parent
 PICTURES = DOCS / "pictures" / "gallery"

@@ -25,11 +25,11 @@ from geocalib import Calibrator, Camera, perspective_field
 from geocalib.geometry.gravity import from_roll_pitch
 from geocalib.overlay import show
 from geocalib.overlay.draw import HORIZON, draw_horizon, draw_image, draw_latitude, draw_up
-from geocalib.panoramas.panorama import PanoramaBank
-from geocalib.panoramas.views import ViewConfig, sample_views
 from geocalib.synthetic import render_scene
-from geocalib.training.batches import photograph as photograph_views
-from geocalib.training.worlds import panoramas
+from geocalib_lab.panoramas.panorama import PanoramaBank
+from geocalib_lab.panoramas.views import ViewConfig, sample_views
+from geocalib_lab.training.batches import photograph as photograph_views
+from geocalib_lab.training.worlds import panoramas
 
 PICTURES = Path(__file__).parent / "pictures"
 EXAMPLES = Path(__file__).parents[1] / "examples"

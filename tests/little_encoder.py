@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from torch import Tensor, nn
 
+from geocalib.nets import encoders
 from geocalib.nets.efficientnet_lite import Block
 from geocalib.nets.encoders import Recipe
+from geocalib.nets.mscan import Mscan, MscanShape
 
 
 class Trunk(nn.Module):
@@ -35,3 +38,10 @@ class Trunk(nn.Module):
 
 
 LITTLE = Recipe(Trunk, (0.5,) * 3, (0.25,) * 3)
+
+
+def register_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An encoder "little" that is quick to make."""
+    shape = MscanShape(widths=(4, 6, 8, 10), depths=(1,) * 4, mlp_ratios=(2,) * 4)
+    recipe = encoders.Recipe(lambda: Mscan(*shape), (0.5,) * 3, (0.25,) * 3)
+    monkeypatch.setitem(encoders.RECIPES, "little", recipe)

@@ -102,6 +102,17 @@ def test_nothing_imports_the_command_line(packages: Graph) -> None:
     assert {name for name, others in packages.items() if "cli" in others} == set()
 
 
+def test_the_product_needs_nothing_of_the_laboratory() -> None:
+    for path in (ROOT / "src").rglob("*.py"):
+        assert not re.search(r"^\s*(from|import) geocalib_lab", path.read_text(), re.M), path
+
+
+def test_no_module_of_the_laboratory_imports_itself_by_way_of_others() -> None:
+    modules = architecture.modules(ROOT / "lab" / "src")
+    assert len(modules) > 50
+    assert architecture.circles(architecture.imports(modules)) == []
+
+
 @pytest.mark.parametrize("package", ["cameras", "geometry", "solver"])
 def test_mathematics_knows_neither_files_nor_networks(packages: Graph, package: str) -> None:
     assert packages[package] <= {"arrays", "cameras", "geometry", "errors", "records"}

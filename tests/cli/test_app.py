@@ -19,10 +19,13 @@ import pytest
 import torch
 from PIL import Image
 from PIL.ExifTags import IFD, Base
+from typer.testing import CliRunner
 
 from fake_calibrator import FakeCalibrator, Run, picture
 from geocalib import console
 from geocalib.cameras import MODELS
+from geocalib.cli import plugins
+from geocalib.cli.app import app
 from geocalib.formats import FORMATS, json_lines
 from geocalib.nets.catalogue import WEIGHT_NAMES
 
@@ -68,6 +71,20 @@ def test_help_names_every_command(run: Run) -> None:
     assert all(re.search(rf"^  {command} ", text, re.MULTILINE) for command in COMMANDS)
     for command in COMMANDS:
         assert run(command, "-h").exit_code == 0
+
+
+@pytest.mark.parametrize("words", [("eval", "--dataset", "photos"), ("train",), ("dataset", "get")])
+def test_without_the_laboratory_its_commands_say_how_to_get_it(
+    words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plugins, "entry_points", lambda **_: ())
+    plugins._command.cache_clear()
+    result = CliRunner().invoke(app, words)
+    plugins._command.cache_clear()
+    assert result.exit_code == 2
+    assert result.stderr == (
+        f"error: {words[0]} needs the laboratory: pip install ./lab, in a checkout of geocalib\n"
+    )
 
 
 def test_nothing_heavy_is_imported_for_help() -> None:

@@ -10,18 +10,18 @@ import numpy as np
 
 from fuzz.corpus import LISTS, MODEL_BINARY, MODEL_TEXT, SIZE, encoded, picture, write_folder
 from geocalib.errors import GeoCalibError
-from geocalib.evaluation.datasets import read_dataset
 from geocalib.formats import csv_table, json_lines, opencv
 from geocalib.imaging import is_blank, prepare, read_photo
 from geocalib.imaging.read import read_header
 from geocalib.localize import hloc
 from geocalib.localize.colmap_model import Model, ModelImage, read_cameras, read_model
-from geocalib.panoramas.levelness import read_levels
 from geocalib.priors.readings import read_gravity
 from geocalib.priors.sidecar import read_sidecar
 from geocalib.result.calibration import Calibration
 from geocalib.rig import read_rig
 from geocalib.sets.grouping import group_by_file
+from geocalib_lab.evaluation.datasets import read_dataset
+from geocalib_lab.panoramas.levelness import read_levels
 
 IMAGE = ModelImage("db/1.jpg", 1, np.eye(3), np.zeros(3), np.zeros((4, 2)), np.array([7, -1, 9, 5]))
 MODEL = Model({"db/1.jpg": IMAGE, "db/2.jpg": IMAGE}, {7: np.zeros(3), 9: np.ones(3)})

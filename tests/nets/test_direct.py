@@ -13,7 +13,7 @@ from geocalib.nets.card import WeightCard
 from geocalib.nets.direct import BINS, HIGH, LOW, Binned, DeepCalib, ParamNet, bins_of
 from geocalib.nets.lean import LeanConfig, LeanNetwork
 from geocalib.nets.weights import load_network, read_direct, save_weights
-from known_photos import register_little
+from little_encoder import register_little
 
 LITTLE = LeanConfig("little", (8, 8, 32), blocks=1)
 IMAGES = torch.rand(2, 3, 64, 96, generator=torch.Generator().manual_seed(0))

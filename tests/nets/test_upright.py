@@ -60,7 +60,7 @@ def test_all_looks_say_the_same(turns: int) -> None:
 def test_it_speaks_for_the_weights_it_was_fitted_to() -> None:
     loaded = load_network("lean")
     assert find_upright(loaded) is not None, (
-        "the weights have changed: run python -m geocalib.training.upright (docs/training.md)"
+        "the weights have changed: run python -m geocalib_lab.training.upright (docs/training.md)"
     )
     assert find_upright(replace(loaded, card=replace(loaded.card, sha256="0" * 64))) is None
 

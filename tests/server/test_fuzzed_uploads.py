@@ -1,4 +1,4 @@
-"""Whatever is sent, the answer is no 500 (``benchmarks/server_fuzz.py`` sends ten thousand)."""
+"""Whatever is sent, the answer is no 500 (``lab/benchmarks/server_fuzz.py`` sends ten thousand)."""
 
 from __future__ import annotations
 

@@ -13,17 +13,14 @@ import typer
 
 from geocalib.cli import (
     batch,
-    dataset,
-    evaluate,
     export,
     localize,
     rig,
     serve,
     streams,
-    train,
     video,
 )
-from geocalib.cli.exits import SOME_FAILED, UNUSABLE, Plain
+from geocalib.cli.exits import SOME_FAILED, UNUSABLE
 from geocalib.cli.network import begin
 from geocalib.cli.options import (
     Borders,
@@ -44,6 +41,7 @@ from geocalib.cli.options import (
     Workers,
     chosen_format,
 )
+from geocalib.cli.plugins import Commands
 from geocalib.cli.prior_options import (
     AnyRotation,
     Exif,
@@ -96,7 +94,7 @@ def _finish(complete: bool) -> None:
 
 
 app = typer.Typer(
-    cls=Plain,
+    cls=Commands,
     help="Which way is down, how wide the view is, and how the lens bends it: from a photograph.",
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -370,9 +368,6 @@ def info(
     command.run()
 
 
-app.command("eval")(evaluate.command)
-app.command("train")(train.command)
-app.add_typer(dataset.app, name="dataset")
 app.add_typer(export.app, name="export")
 app.command("video")(video.command)
 app.command("localize")(localize.command)

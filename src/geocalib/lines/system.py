@@ -3,7 +3,7 @@ their image, so that each is eliminated in its own small block, and time and mem
 with the number of images.
 
 ``solver.coupling`` solves such systems for any number of images, with gradients; one step of a
-single photo takes it 6 times as long as it takes here (``benchmarks/steps.py``), and lines take
+single photo takes it 6 times as long as it takes here (``lab/benchmarks/steps.py``), and lines take
 hundreds.
 """
 

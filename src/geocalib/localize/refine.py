@@ -5,7 +5,7 @@ Minimised over the pose, with n inliers of pixel errors e_i, their noise s, and 
     sum c^2 log(1 + |e_i|^2 / (c s)^2)  +  weight n |R g_world - g_camera|^2 / sigma^2.
 
 A loop of its own: six unknowns of one pose, polished hundreds of times in a search, want no more
-than a 6x6 solve, which is 30 times as fast as a step of ``solver.lm`` (``benchmarks/steps.py``).
+than a 6x6 solve, which is 30 times as fast as a step of ``solver.lm``.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ known to a tenth of a millimetre."""
 
 MAKERS_SIGMA = 0.02
 """Relative, of 35 mm equivalents on top of it: makers multiply by 1.5 where the diagonals of their
-sensors have 1.52 to 1.56 (``benchmarks/exif.py``)."""
+sensors have 1.52 to 1.56 (``lab/benchmarks/exif.py``)."""
 
 ROUNDED = 1 / math.sqrt(12)
 """One sigma of what was rounded, in units of the last digit."""

@@ -6,7 +6,7 @@ one.
 35 mm equivalents of 1,519 photographs of 108 people, each of whom counts alike; a wide third part
 makes none improbable. The shape of a photo tells what took it: phones and compact cameras have
 sensors of 4:3 and lenses near 28 mm, reflex cameras 3:2, zooms and longer lenses.
-``benchmarks/photo_prior.py`` fits the numbers, and measures what they give.
+``lab/benchmarks/photo_prior.py`` fits the numbers, and measures what they give.
 """
 
 from __future__ import annotations

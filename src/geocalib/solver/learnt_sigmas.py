@@ -3,7 +3,8 @@
 The covariance of a fit knows how sharp its optimum is, and nothing of how networks err: those of a
 sure fit are too small, and tilted or long views are worse than their residuals show. How far an
 answer tends to be off follows from six numbers that every fit has; a straight line in these was
-fitted to the errors of one set of weights (``geocalib.training.sigmas``), and speaks for no other.
+fitted to the errors of one set of weights (``geocalib_lab.training.sigmas``), and speaks for no
+other.
 """
 
 from __future__ import annotations

@@ -1,0 +1,63 @@
+"""Looks around in panoramas for their down: are they level?"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from geocalib.cameras import Camera
+from geocalib.errors import ConfigError, PanoramaError
+from geocalib.geometry.gravity import from_roll_pitch, world_from_camera
+from geocalib.result.calibration import Calibration
+from geocalib_lab.evaluation.run import Calibrates
+from geocalib_lab.panoramas.levelness import FEWEST, Level, estimate_level
+from geocalib_lab.panoramas.panorama import PanoramaBank, render
+from geocalib_lab.panoramas.pictures import read_panorama
+
+VIEWS = 24
+"""Of a panorama."""
+
+SIZE = 320
+"""Pixels on each side of a view."""
+
+VFOV_DEG = 75.0
+
+PITCHES_DEG = (-12.0, 12.0, 0.0)
+"""Taken in turn: views with the horizon in three heights."""
+
+
+def check_level(calibrator: Calibrates, panorama: Path, views: int = VIEWS) -> Level:
+    """How a panorama stands, by views of it all around."""
+    if views < FEWEST:
+        raise ConfigError(f"{views} views tell no tilt; give {FEWEST} or more")
+    bank = PanoramaBank.create([torch.from_numpy(np.array(read_panorama(panorama)))], ["it"])
+    turns = _turns(views)
+    focal = 0.5 * SIZE / math.tan(0.5 * math.radians(VFOV_DEG))
+    camera = Camera.create("pinhole", focal, (SIZE, SIZE), dtype=torch.float32)
+    index = torch.zeros(1, dtype=torch.long)
+    pictures = []
+    for turn in turns.float():
+        picture = render(bank, index, camera, turn[None], SIZE, SIZE)[0]
+        pictures.append((255 * picture).round().byte().permute(1, 2, 0).numpy())
+    # The lens is known, and which side is up; only where exactly down is is asked for.
+    outcomes = calibrator.calibrate(pictures, "pinhole", focal=focal, any_rotation="off")
+    down = [
+        turn @ torch.from_numpy(outcome.gravity)
+        for turn, outcome in zip(turns, outcomes, strict=True)
+        if isinstance(outcome, Calibration)
+    ]
+    if len(down) < FEWEST:
+        raise PanoramaError(f"{panorama}: only {len(down)} of its views have an answer")
+    return estimate_level(torch.stack(down))
+
+
+def _turns(views: int) -> Tensor:
+    """(N, 3, 3) float64 rotations from the cameras of the views to the panorama."""
+    number = torch.arange(views, dtype=torch.float64)
+    pitch = torch.tensor(PITCHES_DEG, dtype=torch.float64)[number.long() % len(PITCHES_DEG)]
+    gravity = from_roll_pitch(torch.zeros(views, dtype=torch.float64), torch.deg2rad(pitch))
+    return world_from_camera(gravity, 2 * math.pi * number / views)

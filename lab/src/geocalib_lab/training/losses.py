@@ -1,0 +1,239 @@
+"""What the network learns from: its fields, and the camera that is fitted to them.
+
+Field losses compare the prediction with the exact field pixel by pixel. Fit losses compare the
+fitted gravity, field of view and distortion with the truth, differentiated through the fit; the
+confidences learn from these alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from geocalib.cameras.camera import Camera
+from geocalib.geometry.fields import Fields, perspective_field, pixel_grid
+from geocalib.geometry.tensors import named_tensors
+from geocalib.nets.prediction import Prediction
+from geocalib_lab.training.optimum import find_optimum
+from geocalib_lab.training.plumb import bow
+
+SMALLEST_TRUST = 1e-30
+"""Mean confidence that still counts in full. The fit does not care how large confidences are
+together, so they drift; a larger limit would pay for letting them drift towards zero."""
+
+LEVEL = -5.0
+"""Mean log-confidence that both fields are held near."""
+
+
+@dataclass(frozen=True)
+class LossConfig:
+    """Weights of the losses and how the fit inside them runs."""
+
+    up: float = 1.0
+    """Weight of the mean angle (radians) between up-vectors."""
+    latitude: float = 1.0
+    """Weight of the mean error of the latitude (radians)."""
+    unweighted: float = 0.5
+    """Share of the field losses that ignores the confidences, so that unsure regions learn."""
+    gravity: float = 1.0
+    """Weight of the L1 distance between gravities."""
+    vfov: float = 1.0
+    """Weight of the error of the vertical field of view (radians)."""
+    distortion: float = 1.0
+    """Weight of |k1 - k1_true| (H / f_true)^2."""
+    plumb: float = 0.0
+    """Weight of how bent straight lines are once the picture is undistorted (heights of it)."""
+    doubt: float = 1.0
+    """The sum x of an image's fit losses counts as log(1 + x / doubt) doubt: the worse, the less
+    it pulls, so that hopeless images do not drown the others."""
+    largest_pull: float = 10.0
+    """Gradients of the fit losses are shortened, image by image, to this multiple of the batch's
+    median: where the fields hardly determine the camera they would drown all others."""
+    cells: int = 40
+    """Cells along the shorter side that the fields are pooled to for the fit."""
+    iterations: int = 5
+    """Of the fit, which starts at the true camera."""
+    direct: float = 0.07
+    """Weight of the loss of what is told directly beside fields."""
+    teacher: float = 0.5
+    """Weight of the distance from a teacher's fields, errors being measured as those of fields."""
+    drift: float = 3e-4
+    """Weight of the squared distance of each field's mean log-confidence from ``LEVEL``. The fit
+    sees ratios of confidences alone: without this they drift, until one field outweighs the other
+    by ten orders of magnitude, which then falls silent and learns no more."""
+    huber: float | None = None
+    """Residual norm beyond which the fit's cost grows linearly; none: plain squares."""
+
+
+@dataclass(frozen=True)
+class Losses:
+    """The loss to minimise and what it is made of; all () and, but for the total, detached."""
+
+    total: Tensor
+    parts: dict[str, Tensor]
+
+
+def training_loss(
+    prediction: Prediction,
+    camera: Camera,
+    gravity: Tensor,
+    keep: Tensor,
+    bends: Tensor,
+    config: LossConfig,
+    with_fit: bool,
+) -> Losses:
+    """The loss of B images.
+
+    prediction: in any precision. camera: of the input images, with one distortion parameter;
+    gravity (B, 3). keep (B,): images that count. bends (B,): images to be fitted with distortion;
+    the others are fitted as pinhole cameras.
+    """
+    prediction = Prediction(*(value.float() for value in prediction))
+    height, width = prediction.latitude.shape[-2:]
+    camera = camera.resize(width, height)
+    weight = keep.float() / keep.sum().clamp(min=1)
+    up, latitude = field_losses(prediction, camera, gravity, config.unweighted)
+    parts = {"up": (weight * up).sum(), "latitude": (weight * latitude).sum()}
+    total = config.up * parts["up"] + config.latitude * parts["latitude"]
+    if with_fit:
+        fields = _guarded(Fields(**prediction._asdict()), config.largest_pull)
+        losses = fit_losses(fields, camera, gravity, bends, config)
+        for name in ("gravity", "vfov", "distortion", "plumb"):
+            parts[name] = (weight * getattr(losses, name)).sum()
+        per_image = losses.combined(config)
+        total = total + (weight * config.doubt * torch.log1p(per_image / config.doubt)).sum()
+        parts["drift"] = (weight * _drift(prediction)).sum()
+        total = total + config.drift * parts["drift"]
+        parts["failed"] = (~losses.found).sum()
+    return Losses(total, {name: value.detach() for name, value in parts.items()})
+
+
+def _drift(prediction: Prediction) -> Tensor:
+    """(B,) squared distance of mean log-confidences from their level, summed over both fields."""
+    both = torch.stack([prediction.up_confidence, prediction.latitude_confidence])
+    means = torch.log(both.clamp(min=SMALLEST_TRUST)).flatten(2).mean(2)
+    return ((means - LEVEL) ** 2).sum(0)
+
+
+def field_losses(
+    prediction: Prediction, camera: Camera, gravity: Tensor, unweighted: float
+) -> tuple[Tensor, Tensor]:
+    """(B,) mean angle between up-vectors and mean latitude error of each image, radians.
+
+    camera: at the size of the fields. The mean is weighted by the detached confidences, mixed
+    with the plain one by the share ``unweighted``.
+    """
+    batch, _, height, width = prediction.latitude.shape
+    grid = pixel_grid(width, height, camera.f).reshape(1, -1, 2).expand(batch, -1, 2)
+    up, latitude, valid = perspective_field(camera, gravity, grid)
+    return _mean_errors(prediction, up, latitude, prediction, valid, unweighted)
+
+
+def distance_from(prediction: Prediction, taught: Prediction, unweighted: float) -> Tensor:
+    """(B,) mean angle between the up-vectors of two predictions of one size and mean difference of
+    their latitudes, added up, radians; weighted as ``field_losses``, by those that are taught."""
+    up, latitude = taught.up.flatten(2).transpose(1, 2), taught.latitude.flatten(1)
+    everywhere = torch.ones_like(latitude)
+    both = _mean_errors(prediction, up, latitude, taught, everywhere, unweighted)
+    return both[0] + both[1]
+
+
+def _mean_errors(
+    prediction: Prediction,
+    up: Tensor,
+    latitude: Tensor,
+    trusted: Prediction,
+    valid: Tensor,
+    unweighted: float,
+) -> tuple[Tensor, Tensor]:
+    """(B,) mean angle from up-vectors (B, N, 2) and mean distance from latitudes (B, N), radians,
+    where they are valid (B, N), by the confidences of the trusted prediction."""
+    found = prediction.up.flatten(2)
+    cross = found[:, 0] * up[..., 1] - found[:, 1] * up[..., 0]
+    along = found[:, 0] * up[..., 0] + found[:, 1] * up[..., 1]
+    angle = torch.atan2(cross, along).abs()
+    off = (prediction.latitude.flatten(1) - latitude).abs()
+    means = []
+    for error, confidence in (
+        (angle, trusted.up_confidence),
+        (off, trusted.latitude_confidence),
+    ):
+        trust = confidence.detach().flatten(1)
+        trust = trust / trust.mean(1, keepdim=True).clamp(min=SMALLEST_TRUST)
+        weight = ((1 - unweighted) * trust + unweighted) * valid
+        means.append((weight * error).mean(1))
+    return means[0], means[1]
+
+
+@dataclass(frozen=True)
+class FitLosses:
+    """Errors (B,) of fitted cameras; 0 and without a gradient where the fit has failed."""
+
+    gravity: Tensor
+    """L1 distance."""
+    vfov: Tensor
+    """Radians."""
+    distortion: Tensor
+    """In units of the image height; 0 for pinhole cameras."""
+    plumb: Tensor
+    """``plumb.bow``; 0 for pinhole cameras."""
+    found: Tensor
+    """Whether the fit has an answer."""
+
+    def combined(self, config: LossConfig) -> Tensor:
+        """(B,) weighted sum."""
+        return (
+            config.gravity * self.gravity
+            + config.vfov * self.vfov
+            + config.distortion * self.distortion
+            + config.plumb * self.plumb
+        )
+
+
+def fit_losses(
+    fields: Fields, camera: Camera, gravity: Tensor, bends: Tensor, config: LossConfig
+) -> FitLosses:
+    """Fit cameras to fields and compare with the truth, given at the fields' size."""
+    found = find_optimum(
+        fields, camera, gravity, bends, config.cells, config.iterations, config.huber
+    )
+    answer = torch.cat([found.gravity, found.log_f[:, None], found.k1[:, None]], 1)
+    truth = torch.cat([gravity, camera.f.log()[:, None], camera.distortion], 1).to(answer)
+    confidence = fields.up_confidence.detach() + fields.latitude_confidence.detach()
+    usable = torch.isfinite(answer.detach()).all(1) & (confidence.flatten(1).amax(1) > 0)
+    # Choose before computing: a derivative of NaN is NaN even where its value is not used.
+    answer = torch.where(usable[:, None], answer, truth)
+    half = 0.5 * camera.size[:, 1].to(answer)
+    vfov, true_vfov = (2 * torch.atan(half * torch.exp(-v[:, 3])) for v in (answer, truth))
+    k1_unit = (2 * half * torch.exp(-truth[:, 3])) ** 2
+    return FitLosses(
+        gravity=(answer[:, :3] - truth[:, :3]).abs().sum(1),
+        vfov=(vfov - true_vfov).abs(),
+        distortion=(answer[:, 4] - truth[:, 4]).abs() * k1_unit,
+        plumb=torch.where(bends, bow(camera, answer[:, 3], answer[:, 4]), 0.0),
+        found=usable,
+    )
+
+
+def _guarded(fields: Fields, largest_pull: float) -> Fields:
+    """The same fields, whose gradients are finite and of bounded length image by image."""
+    held = named_tensors(fields)
+    flat = torch.cat([value.flatten(1) for value in held.values()], 1)
+    flat = flat.view_as(flat)
+    if flat.requires_grad:
+        flat.register_hook(lambda pull: bounded(pull, largest_pull))  # type: ignore[no-untyped-call]
+    parts = torch.split(flat, [value[0].numel() for value in held.values()], 1)
+    named = zip(held.items(), parts, strict=True)
+    return Fields(**{name: part.reshape(value.shape) for (name, value), part in named})
+
+
+def bounded(pull: Tensor, largest_pull: float) -> Tensor:
+    """Rows (B, N) without those that are not finite, none longer than a multiple of the median
+    length of the finite ones that pull at all."""
+    length = torch.linalg.vector_norm(pull, dim=1)
+    pulling = torch.isfinite(length) & (length > 0)
+    typical = torch.where(pulling, length, torch.nan).nanmedian()
+    scale = (largest_pull * typical / length.clamp(min=1e-30)).clamp(max=1)
+    return torch.where(pulling[:, None], pull * scale[:, None], 0.0)

@@ -1,0 +1,121 @@
+"""The training's optimum against the solver's own: values, and derivatives to a few percent."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from geocalib.cameras import Camera
+from geocalib.geometry.fields import Fields
+from geocalib.solver import FitOptions, fit
+from geocalib.solver.result import FitResult
+from geocalib_lab.training.optimum import Estimate, find_optimum
+from views import random_cameras, random_gravity, see, with_noise, with_outliers
+
+COUNT, BENT = 8, 4
+
+
+def scene(sigma_deg: float = 4.0) -> tuple[Camera, Tensor, Fields, Tensor]:
+    """Cameras, the first ones distorted, gravity, noisy fields and who is distorted."""
+    camera = random_cameras("simple_radial", COUNT, 3, (32, 24), (35, 100))
+    bends = torch.arange(COUNT) < BENT
+    camera = replace(camera, distortion=camera.distortion * bends[:, None])
+    gravity = random_gravity(COUNT, 4)
+    fields = with_noise(see(camera, gravity), sigma_deg, 5)
+    return camera, gravity, with_outliers(fields, 0.05, 0.2, 6), bends
+
+
+def solved(fields: Fields, gradient: str = "none") -> tuple[FitResult, FitResult]:
+    options = FitOptions(cells=12, huber=None, max_iterations=60, gradient=gradient)
+    bent = fit(fields[:BENT], "simple_radial", options=options)
+    return bent, fit(fields[BENT:], "pinhole", options=options)
+
+
+def found_in(results: tuple[FitResult, FitResult]) -> Estimate:
+    bent, straight = results
+    none = torch.zeros_like(straight.camera.f)
+    return Estimate(
+        torch.cat([bent.gravity, straight.gravity]),
+        torch.cat([bent.camera.f, straight.camera.f]).log(),
+        torch.cat([bent.camera.distortion[:, 0], none]),
+    )
+
+
+def test_optimum_is_the_solvers() -> None:
+    camera, gravity, fields, bends = scene()
+    expected = found_in(solved(fields))
+    found = find_optimum(fields, camera, gravity, bends, 12, 20, None)
+    for name, value in vars(expected).items():
+        torch.testing.assert_close(getattr(found, name), value, rtol=1e-5, atol=1e-6)
+
+
+def test_a_few_steps_in_single_precision_are_enough() -> None:
+    camera, gravity, fields, bends = scene(2.0)
+    expected = found_in(solved(fields))
+    found = find_optimum(
+        fields.to(torch.float32),
+        camera.to(torch.float32),
+        gravity.float(),
+        bends,
+        cells=12,
+        iterations=6,
+        huber=None,
+    )
+    torch.testing.assert_close(found.gravity, expected.gravity, rtol=0, atol=1e-3)
+    torch.testing.assert_close(found.log_f, expected.log_f, rtol=0, atol=2e-3)
+    assert torch.equal(found.k1[BENT:], torch.zeros(COUNT - BENT, dtype=torch.float64))
+
+
+def test_derivatives_are_those_of_the_solver() -> None:
+    camera, gravity, fields, bends = scene(2.0)
+    generator = torch.Generator().manual_seed(1)
+    mix = [torch.randn(COUNT, n, generator=generator, dtype=torch.float64) for n in (3, 1, 1)]
+
+    def pull(found: Estimate, values: list[Tensor]) -> Tensor:
+        k1 = found.k1 * (24 / camera.f) ** 2
+        parts = (found.gravity, found.log_f[:, None], k1[:, None])
+        total = sum((m * p).sum() for m, p in zip(mix, parts, strict=True))
+        assert isinstance(total, Tensor)
+        gradients = torch.autograd.grad(total, values)
+        return torch.cat([g.flatten(1) for g in gradients], 1)
+
+    def attached() -> tuple[Fields, list[Tensor]]:
+        values = [value.clone().requires_grad_() for value in vars(fields).values()]
+        return Fields(*values), values
+
+    own, values = attached()
+    actual = pull(find_optimum(own, camera, gravity, bends, 12, 20, None), values)
+    own, values = attached()
+    expected = pull(found_in(solved(own, "implicit")), values)
+    assert (torch.cosine_similarity(actual, expected) > 0.99).all()
+    ratio = actual.norm(dim=1) / expected.norm(dim=1)
+    assert ((ratio > 0.9) & (ratio < 1.1)).all()
+
+
+def test_an_image_that_is_not_finite_is_told() -> None:
+    camera, gravity, fields, bends = scene()
+    broken = fields.latitude.clone()
+    broken[2, 0, 3, 3] = torch.nan
+    found = find_optimum(replace(fields, latitude=broken), camera, gravity, bends, 12, 6, None)
+    assert torch.isfinite(found.log_f).tolist() == [i != 2 for i in range(COUNT)]
+
+
+def test_images_do_not_depend_on_each_other() -> None:
+    camera, gravity, fields, bends = scene()
+    together = find_optimum(fields, camera, gravity, bends, 12, 6, None)
+    some = torch.tensor([1, 6])
+    apart = find_optimum(fields[some], camera[some], gravity[some], bends[some], 12, 6, None)
+    for name, value in vars(apart).items():
+        torch.testing.assert_close(value, getattr(together, name)[some])
+
+
+def test_huber_resists_outliers() -> None:
+    camera, gravity, _, bends = scene()
+    fields = with_outliers(see(camera, gravity), 0.2, 1.0, 7)
+    off = [
+        (find_optimum(fields, camera, gravity, bends, 24, 30, kernel).gravity - gravity).abs().max()
+        for kernel in (None, 0.05)
+    ]
+    assert off[1] < 0.2 * off[0]

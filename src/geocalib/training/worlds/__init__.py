@@ -1,5 +1,0 @@
-"""Procedural worlds, rendered on the device as sharp, level panoramas."""
-
-from geocalib.training.worlds.generator import panoramas
-
-__all__ = ["panoramas"]
