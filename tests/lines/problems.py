@@ -7,10 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from streets import camera_of, gravity_of, headings_of, prior_of, segments_along
 
-from geocalib.lines.bundle import Bundle
-from geocalib.lines.minimise import Problem
+from geocalib.lines.descent import Problem
 from geocalib.lines.prior import network_prior
-from geocalib.lines.unknowns import Array, Guess
+from geocalib.lines.unknowns import Array, Guess, SegmentBatch
 from geocalib.solver.coupling import couple
 
 REPEATS = 4.0
@@ -47,7 +46,7 @@ def street(
     segments = segments_along(camera, directions, each, clutter, noise, length=60.0)
     prior, layout = network_prior([prior_of(camera, GRAVITY, log_f_off=log_f_off)], ALONE)
     active = np.ones((1, 3), np.bool_)
-    problem = Problem(Bundle.create([segments]), active, layout, prior, REPEATS)
+    problem = Problem(SegmentBatch.create([segments]), active, layout, prior, REPEATS)
     truth = Guess(
         GRAVITY[None, None],
         np.log(camera.f)[None],

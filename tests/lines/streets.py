@@ -11,8 +11,7 @@ from calibrations import one
 from geocalib.arrays import Array
 from geocalib.cameras import MODELS, Camera
 from geocalib.geometry import gravity as sphere
-from geocalib.geometry.segments import Segments
-from geocalib.lines.curves import STRETCHES, Curves
+from geocalib.geometry.segments import STRETCHES, Curves, Segments
 from geocalib.result.calibration import Calibration
 
 SIZE = (1000, 750)

@@ -1,4 +1,4 @@
-"""From starts to a minimum, and the directions that it keeps."""
+"""Levenberg-Marquardt on lines and prior."""
 
 from __future__ import annotations
 
@@ -7,85 +7,75 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from problems import heading, street
+from problems import street
 
-from geocalib.lines.descent import (
-    LEAST_SUPPORT,
-    afresh,
-    modes_from,
-    settled,
-    starts_of,
-    support_of,
-    supported_minimum,
-)
-from geocalib.lines.search import survey
-from geocalib.lines.together import alone
+from geocalib.lines.descent import Step, make_level, minimise
+from geocalib.lines.unknowns import Array, Guess
+
+WIDTH = math.radians(0.4)
 
 
-def test_the_best_of_several_starts_ends_at_the_truth() -> None:
-    place = street(log_f_off=0.3)
-    problem = place.problem
-    scape = alone(survey(problem))
-    modes = alone(modes_from(problem, starts_of(problem, [scape])))
-    assert modes.weights.sum() == pytest.approx(1)
-    assert modes.weights[0] == modes.weights.max()
-    problem, end, _ = alone(supported_minimum(problem, modes))
-    assert problem.active.all()
-    angle, focal = place.off(end.view.guess)
-    assert angle < 0.2
-    assert focal < 0.02
+@pytest.mark.parametrize("model", ["pinhole", "simple_radial", "radial", "kannala_brandt"])
+def test_the_gradient_is_the_slope_of_the_cost(model: str) -> None:
+    """Against central differences, with the noise held as the minimiser holds it."""
+    place = street(model)
+    problem, layout = place.problem, place.problem.layout
+    state = problem.cost_at(problem.view(place.truth), WIDTH)
+    at = problem.normal_equations(state)
+    own = layout.intrinsics
+    gradient = at.gradient[0, 0].copy()
+    gradient[:2] += at.pull.time[0, 0]
+    gradient[2 : 2 + own] += at.pull.camera[0]
+
+    def cost(step: Array) -> float:
+        parts = Step(step[None, None, :2], step[None, None, 2:-1], step[None, None, -1:])
+        moved = problem.moved(place.truth, at.gravity, parts)
+        return float(problem.cost_under(moved, state.noise).cost[0])
+
+    for i, expected in enumerate(gradient):
+        step = np.zeros(len(gradient))
+        step[i] = 1e-6
+        central = 0.5 * (cost(step) - cost(-step)) / 2e-6
+        assert central == pytest.approx(expected, rel=1e-3, abs=1e-2), i
 
 
-def test_a_heading_that_no_segment_follows_is_dropped() -> None:
-    place = street(degrees=(30.0,), each=100)
-    modes = alone(modes_from(place.problem, place.truth))
-    problem, end, _ = alone(supported_minimum(place.problem, modes))
-    assert problem.active.tolist() == [[True, True, False]]
-    support = support_of(end)[0]
-    assert (support[problem.active] >= LEAST_SUPPORT).all()
+def test_it_ends_at_the_truth_from_guesses_side_by_side() -> None:
+    place = street(noise=0.05, clutter=10)
+    truth = place.truth
+    starts = Guess.concatenate(
+        [replace(truth, log_f=truth.log_f + off) for off in (-0.15, 0.0, 0.15)]
+    )
+    found = minimise(place.problem, place.problem.view(starts), WIDTH, 20).guess
+    assert np.ptp(found.log_f) < 1e-3
+    angle, focal = place.off(found)
+    assert angle < 0.1
+    assert focal < 0.01
 
 
-def test_clutter_keeps_no_direction() -> None:
-    place = street(each=0, clutter=300)
-    modes = alone(modes_from(place.problem, place.truth))
-    problem, _, _ = alone(supported_minimum(place.problem, modes))
-    assert not problem.active.any()
-
-
-def test_what_nothing_tells_any_more_goes_back_to_the_prior() -> None:
-    """Verticals of a level camera tell no focal length: a far one was the headings' word."""
-    place = street(log_f_off=0.1)
-    upright = replace(place.problem, active=np.array([[True, False, False]]))
-    far = replace(place.truth, log_f=place.truth.log_f - 1.5)
-    end, modes = alone(afresh(upright, far))
-    mean = upright.prior.mean
-    assert len(modes.guesses) == 2
-    assert abs(end.view.guess.log_f - mean.log_f)[0, 0] < 0.3
-    assert end.cost <= alone(settled(upright, far)).cost
-
-
-def test_a_world_without_headings_is_one_whose_headings_nothing_follows() -> None:
+def test_no_iteration_makes_it_worse() -> None:
     place = street()
-    masked = replace(place.problem, active=np.array([[True, False, False]]))
-    some = alone(settled(masked, place.truth)).view.guess
-    none = alone(settled(masked.upright(), place.truth.upright())).view.guess
-    assert np.allclose(none.gravity, some.gravity, atol=1e-12)
-    assert np.allclose(none.log_f, some.log_f, atol=1e-10)
+    start = replace(place.problem.prior.mean, headings=place.truth.headings)
+    start = replace(start, headings=make_level(start.headings, start.gravity))
+    first = place.problem.view(start)
+    noise = place.problem.cost_at(first, WIDTH).noise
+    costs = [
+        float(place.problem.cost_under(end, noise).cost[0])
+        for end in (minimise(place.problem, first, WIDTH, count) for count in range(6))
+    ]
+    assert costs == sorted(costs, reverse=True)
+    assert costs[-1] < costs[0]
 
 
-def test_spread_is_that_of_the_other_modes() -> None:
+def test_long_steps_are_shortened_together() -> None:
+    step = Step(np.array([[[0.1, -0.4]]]), np.array([[[0.2]]]), np.array([[[0.6]]]))
+    step = step.shortened(step.longest())
+    assert step.longest() == pytest.approx(0.2)
+    assert step.turn[0, 0, 0] == pytest.approx(0.3)
+
+
+def test_levelled_headings_are_level() -> None:
     place = street()
-    modes = alone(modes_from(place.problem, place.truth))
-    assert np.abs(modes.spread(place.problem.layout)).max() < 1e-20
-    both = replace(place.truth, log_f=place.truth.log_f + 0.2)
-    two = type(modes.guesses).concatenate([place.truth, both])
-    spread = replace(modes, guesses=two, weights=np.array([0.75, 0.25]))
-    assert spread.spread(place.problem.layout)[0, 2, 2] == pytest.approx(0.25 * 0.2**2)
-
-
-def test_the_turned_heading_settles() -> None:
-    place = street()
-    off = replace(place.truth, headings=heading(30.4)[None, None, None])
-    end = alone(settled(place.problem, off)).view.guess
-    cosine = abs(float(end.headings[0, 0, 0] @ heading(30.0)))
-    assert cosine > math.cos(math.radians(0.2))
+    gravity = place.problem.prior.mean.gravity
+    heading = make_level(place.truth.headings, gravity)
+    assert abs((heading[0, 0, 0] * gravity[0, 0]).sum()) < 1e-12
+    assert np.linalg.norm(heading[0, 0, 0]) == pytest.approx(1)

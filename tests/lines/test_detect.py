@@ -7,7 +7,14 @@ import pytest
 from PIL import Image, ImageDraw
 
 from geocalib.imaging import read_photo
-from geocalib.lines.detect import LONGEST_SIDE, MOST, SHORT_SIDE, detect, joined, straight_pieces
+from geocalib.lines.detect import (
+    LONGEST_SIDE,
+    MOST,
+    SHORT_SIDE,
+    detect,
+    join_halves,
+    straight_pieces,
+)
 
 
 def _halves(width: int, height: int, edge: int) -> Image.Image:
@@ -60,10 +67,10 @@ def test_a_line_through_the_whole_picture_is_one(size: tuple[int, int]) -> None:
 def test_halves_are_joined_along_their_edges() -> None:
     first = [[(10, 10), (130, 10)], [(90, 50), (120, 50)], [(150, 70), (105, 70)], [(5, 5), (9, 9)]]
     second = [[(300, 10.4), (80, 10)], [(105, 70), (190, 79)], [(99, 90), (100, 80)]]
-    found = joined(np.array(first, float), np.array(second, float), 100.0, 0)
+    found = join_halves(np.array(first, float), np.array(second, float), 100.0, 0)
     expected = [[(5, 5), (9, 9)], [(105, 70), (190, 79)], [(10, 10), (300, 10.4)]]
     assert np.allclose(found, np.array(expected))
-    swapped = joined(np.array(first, float)[..., ::-1], np.array(second)[..., ::-1], 100.0, 1)
+    swapped = join_halves(np.array(first, float)[..., ::-1], np.array(second)[..., ::-1], 100.0, 1)
     assert np.allclose(swapped[..., ::-1], found)
 
 

@@ -13,9 +13,9 @@ from geocalib.lines.prior import (
     HELD,
     LARGEST_ERROR,
     SHARED_ERROR,
+    inflate_focal_sigma,
     log_f_sigma,
     network_prior,
-    sobered,
 )
 from geocalib.lines.unknowns import powers
 from geocalib.solver.coupling import couple
@@ -34,14 +34,14 @@ def test_the_prior_is_the_networks_answer() -> None:
 
 def test_a_network_that_cannot_tell_the_focal_length_is_not_off_by_anything() -> None:
     answer = prior_of(camera_of("pinhole"), GRAVITY, log_f_off=2.0, sigma_log_f=5.0)
-    found = sobered(answer)
+    found = inflate_focal_sigma(answer)
     assert found.fy == answer.fy
     assert np.sqrt(found.covariance[2, 2]).item() == pytest.approx(LARGEST_ERROR, rel=0.02)
 
 
 def test_a_sure_network_is_less_sure_beside_lines() -> None:
     answer = prior_of(camera_of("pinhole"), GRAVITY, sigma_log_f=0.05)
-    found = math.sqrt(sobered(answer).covariance[2, 2])
+    found = math.sqrt(inflate_focal_sigma(answer).covariance[2, 2])
     assert found == pytest.approx(0.05 * SHARED_ERROR, rel=0.02)
 
 
@@ -89,7 +89,7 @@ def test_only_what_the_network_says_is_taken_for_shared_error() -> None:
     answer = prior_of(camera_of("pinhole"), GRAVITY, sigma_log_f=0.03)
 
     def sigma(told: float) -> float:
-        return math.sqrt(sobered(answer, told).covariance[2, 2])
+        return math.sqrt(inflate_focal_sigma(answer, told).covariance[2, 2])
 
     assert sigma(0.03**-2) == pytest.approx(0.03, rel=1e-2)
     assert sigma(0.0) == pytest.approx(SHARED_ERROR * 0.03, rel=1e-2)
@@ -100,7 +100,7 @@ def test_only_what_the_network_says_is_taken_for_shared_error() -> None:
 @pytest.mark.parametrize("model", ["kannala_brandt", "eucm"])
 def test_wide_lenses_keep_their_sigmas(model: str) -> None:
     answer = prior_of(camera_of(model), GRAVITY)
-    assert sobered(answer) is answer
+    assert inflate_focal_sigma(answer) is answer
 
 
 @pytest.mark.parametrize("model", ["pinhole", "radial"])

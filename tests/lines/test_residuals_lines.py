@@ -12,10 +12,9 @@ from geocalib.cameras import Camera
 from geocalib.geometry import gravity as sphere
 from geocalib.geometry.fields import Free, perspective_field
 from geocalib.geometry.gravity import move, tangent_basis
-from geocalib.lines.bundle import Bundle
-from geocalib.lines.minimise import turned
-from geocalib.lines.residuals import directions_of, look, moves_of
-from geocalib.lines.unknowns import Array, Images, level_frame
+from geocalib.lines.descent import turn_headings
+from geocalib.lines.residuals import align, directions_of, moves_of
+from geocalib.lines.unknowns import Array, Images, SegmentBatch, level_frame
 from lenses import ALL_MODELS
 
 GRAVITY = gravity_of(-6.0, 9.0)
@@ -37,8 +36,8 @@ def test_lines_of_the_world_have_no_residual(model: str) -> None:
     camera = camera_of(model)
     for k, direction in enumerate(DIRECTIONS[0, 0]):
         segments = segments_along(camera, direction[None], each=20, length=1.0)
-        sight = look(images_of(camera), Bundle.create([segments]), DIRECTIONS)
-        assert np.abs(sight.residual[0, 0, k]).max() < 1e-5
+        alignment = align(images_of(camera), SegmentBatch.create([segments]), DIRECTIONS)
+        assert np.abs(alignment.residual[0, 0, k]).max() < 1e-5
 
 
 @pytest.mark.parametrize("model", ALL_MODELS)
@@ -46,21 +45,21 @@ def test_the_vertical_is_seen_along_the_up_vector(model: str) -> None:
     """Against the sine between segments and the perspective field."""
     camera = camera_of(model)
     segments = segments_along(camera, HEADINGS[:0], clutter=50)
-    sight = look(images_of(camera), Bundle.create([segments]), DIRECTIONS)
+    alignment = align(images_of(camera), SegmentBatch.create([segments]), DIRECTIONS)
     first, last = segments.ends.swapaxes(0, 1)
     along = (last - first) / segments.length[:, None]
     up, _, valid = perspective_field(camera, GRAVITY[None], 0.5 * (first + last)[None])
     sine = np.abs(along[:, 0] * up[0, :, 1] - along[:, 1] * up[0, :, 0])
     seen = valid[0]
-    assert np.array_equal(sight.valid[0, 0, 0], seen)
-    assert np.allclose(np.abs(sight.residual[0, 0, 0])[seen], sine[seen], atol=1e-10)
+    assert np.array_equal(alignment.valid[0, 0, 0], seen)
+    assert np.allclose(np.abs(alignment.residual[0, 0, 0])[seen], sine[seen], atol=1e-10)
 
 
 def test_the_residual_is_the_angle_in_the_picture() -> None:
     """Against the sine between a segment and the line to the vanishing point, by hand."""
     camera = camera_of("pinhole")
     segments = segments_along(camera, HEADINGS[:0], clutter=50)
-    sight = look(images_of(camera), Bundle.create([segments]), DIRECTIONS)
+    alignment = align(images_of(camera), SegmentBatch.create([segments]), DIRECTIONS)
     first, last = segments.ends.swapaxes(0, 1)
     along = (last - first) / segments.length[:, None]
     for k, d in enumerate(DIRECTIONS[0, 0]):
@@ -68,15 +67,15 @@ def test_the_residual_is_the_angle_in_the_picture() -> None:
         towards = point - 0.5 * (first + last)
         distance = np.linalg.norm(towards, axis=-1)
         sine = np.abs(along[:, 0] * towards[:, 1] - along[:, 1] * towards[:, 0]) / distance
-        assert np.allclose(np.abs(sight.residual[0, 0, k]), sine, atol=1e-10)
-        assert np.allclose(sight.nearness[0, 0, k], 1 / distance, rtol=1e-9)
+        assert np.allclose(np.abs(alignment.residual[0, 0, k]), sine, atol=1e-10)
+        assert np.allclose(alignment.nearness[0, 0, k], 1 / distance, rtol=1e-9)
 
 
-def _residuals(camera: Camera, bundle: Bundle, step: Array) -> Array:
+def _residuals(camera: Camera, batch: SegmentBatch, step: Array) -> Array:
     """After steps of gravity, log f, distortion, principal point and headings."""
     count = len(camera.model.parameters)
     gravity = move(DOWN, step[None, None, :2])
-    headings = turned(LEVEL, DOWN, gravity, step[None, None, -2:])
+    headings = turn_headings(LEVEL, DOWN, gravity, step[None, None, -2:])
     images = images_of(camera, gravity)
     moved = replace(
         images,
@@ -84,7 +83,7 @@ def _residuals(camera: Camera, bundle: Bundle, step: Array) -> Array:
         distortion=images.distortion + step[3 : 3 + count],
         c=images.c + step[3 + count : 5 + count],
     )
-    return look(moved, bundle, directions_of(gravity, headings)).residual[0, 0]
+    return align(moved, batch, directions_of(gravity, headings)).residual[0, 0]
 
 
 @pytest.mark.parametrize("model", ALL_MODELS)
@@ -92,19 +91,19 @@ def test_jacobian(model: str) -> None:
     """Against central differences of fourth order."""
     camera = camera_of(model)
     directions = DIRECTIONS[0, 0]
-    bundle = Bundle.create([segments_along(camera, directions, each=4, clutter=6)])
+    batch = SegmentBatch.create([segments_along(camera, directions, each=4, clutter=6)])
     images = images_of(camera)
-    sight = look(images, bundle, DIRECTIONS)
+    alignment = align(images, batch, DIRECTIONS)
     free = Free(True, True, tuple(range(len(camera.model.parameters))), True)
     moves = moves_of(DIRECTIONS, images.basis, free.intrinsics)
-    analytic = np.moveaxis(moves.mT @ sight.jacobian(free), -2, 2)[0, 0]
+    analytic = np.moveaxis(moves.mT @ alignment.jacobian(free), -2, 2)[0, 0]
     count = 2 + 2 + 1 + len(camera.model.parameters) + 2
     assert len(analytic) == count
     for i in range(count):
         step = np.zeros(count)
         step[i] = 0.1 if count - 4 <= i < count - 2 else 1e-5
         near, far = (
-            _residuals(camera, bundle, n * step) - _residuals(camera, bundle, -n * step)
+            _residuals(camera, batch, n * step) - _residuals(camera, batch, -n * step)
             for n in (1, 2)
         )
         central = (8 * near - far) / (12 * step[i])
@@ -113,7 +112,7 @@ def test_jacobian(model: str) -> None:
 
 def test_headings_stay_level() -> None:
     after = gravity_of(20.0, -30.0)
-    moved = turned(LEVEL, DOWN, after[None, None], np.zeros((1, 1, 2)))[0, 0]
+    moved = turn_headings(LEVEL, DOWN, after[None, None], np.zeros((1, 1, 2)))[0, 0]
     assert np.allclose(moved @ after, 0, atol=1e-12)
     assert np.allclose(moved @ moved.T, LEVEL[0, 0] @ LEVEL[0, 0].T, atol=1e-12)
 

@@ -7,7 +7,7 @@ import pytest
 
 from geocalib.cameras import get_model
 from geocalib.geometry.fields import Free
-from geocalib.lines.system import assembled, reduced
+from geocalib.lines.system import assemble, eliminate_headings
 from geocalib.lines.unknowns import Array, Layout
 from geocalib.solver.coupling import couple
 from geocalib.solver.state import Frame
@@ -38,7 +38,7 @@ def test_the_solution_is_that_of_the_dense_system(groups: list[int]) -> None:
     a, own = layout.tangents, layout.intrinsics
     matrix = positive((ROWS, images), a + own)
     vector = np.random.default_rng(1).normal(size=(ROWS, images, a + own))
-    arrow, (time, camera) = assembled(matrix, vector, layout)
+    arrow, (time, camera) = assemble(matrix, vector, layout)
     x_time, x_camera = arrow.eliminate().solve(time, camera)
     count = images * a + own
     dense, right = np.zeros((ROWS, count, count)), np.zeros((ROWS, count))
@@ -55,7 +55,7 @@ def test_the_solution_is_that_of_the_dense_system(groups: list[int]) -> None:
 def test_headings_are_eliminated() -> None:
     hessian = positive((ROWS, 2), 6)
     gradient = np.random.default_rng(1).normal(size=(ROWS, 2, 6))
-    small, vector, turns = reduced(hessian, gradient, 4)
+    small, vector, turns = eliminate_headings(hessian, gradient, 4)
     step = -np.linalg.solve(small, vector[..., None])[..., 0]
     expected = -np.linalg.solve(hessian, gradient[..., None])[..., 0]
     assert np.allclose(step, expected[..., :4])
@@ -66,7 +66,7 @@ def test_a_heading_that_no_segment_follows_stays() -> None:
     hessian = positive((1, 1), 4)
     hessian[..., 3, :] = hessian[..., :, 3] = 0
     gradient = np.array([[[1.0, -2.0, 0.5, 0.0]]])
-    small, vector, turns = reduced(hessian, gradient, 3)
+    small, vector, turns = eliminate_headings(hessian, gradient, 3)
     assert np.array_equal(small, hessian[..., :3, :3])
     assert np.array_equal(vector, gradient[..., :3])
     assert turns.after(np.ones((1, 1, 3)))[0, 0, 0] == 0

@@ -1,4 +1,4 @@
-"""Guesses, and steps from them."""
+"""Arrays of unknowns, cameras and segments."""
 
 from __future__ import annotations
 
@@ -9,9 +9,20 @@ import pytest
 from streets import PARAMETERS, SIZE, camera_of, gravity_of, prior_of
 
 from geocalib.geometry.fields import Free
+from geocalib.geometry.segments import Segments
+from geocalib.lines.distortion import measure_sagittas
 from geocalib.lines.prior import network_prior
-from geocalib.lines.sagitta import bend
-from geocalib.lines.unknowns import Guess, Layout, compass, cross, level_frame, powers, unit
+from geocalib.lines.unknowns import (
+    PAD_TO,
+    Guess,
+    Layout,
+    SegmentBatch,
+    compass,
+    cross,
+    level_frame,
+    powers,
+    unit,
+)
 from geocalib.solver.coupling import couple
 from lenses import ALL_MODELS
 
@@ -55,9 +66,9 @@ def test_straight_edges_stay_straight_along_a_zoom(model: str) -> None:
     moved = layout.moved(guess, np.zeros((1, 1, 2)), np.array([[[d_log_f, *along]]]))
     zoomed = layout.camera_of(moved, 0)
     assert zoomed.f.item() == pytest.approx(camera.f.item() * np.exp(d_log_f))
-    assert np.abs(bend(zoomed, curves).sagitta).max() < 1e-6
+    assert np.abs(measure_sagittas(zoomed, curves).sagitta).max() < 1e-6
     stiff = replace(zoomed, distortion=camera.distortion)
-    assert np.abs(bend(stiff, curves).sagitta).max() > 0.1
+    assert np.abs(measure_sagittas(stiff, curves).sagitta).max() > 0.1
 
 
 def test_the_camera_of_a_guess_is_the_one_it_came_from() -> None:
@@ -88,3 +99,40 @@ def test_products_and_lengths() -> None:
     a, b = np.random.default_rng(0).normal(size=(2, 4, 3))
     assert np.allclose(cross(a, b), np.cross(a, b))
     assert np.allclose(np.linalg.norm(unit(a), axis=-1), 1)
+
+
+def segments(*ends: tuple[float, float, float, float], noise: float = 0.5) -> Segments:
+    return Segments(np.array(ends, np.float64).reshape(-1, 2, 2), noise)
+
+
+def test_middle_direction_and_length() -> None:
+    batch = SegmentBatch.create([segments((0, 0, 6, 8), noise=0.25)])
+    assert np.allclose(batch.middle[0, :, 0], [3, 4])
+    assert np.allclose(batch.length, 10)
+    across, along = batch.sides[0, ..., 0]
+    assert np.allclose(along, [0.6, 0.8])
+    assert np.allclose(across, [-0.8, 0.6])
+    assert batch.noise.tolist() == [0.25]
+
+
+def test_pictures_are_padded_with_segments_of_no_length() -> None:
+    batch = SegmentBatch.create([segments((0, 0, 6, 8)), segments((0, 0, 1, 0), (0, 0, 0, 2))])
+    assert batch.length.tolist() == [[10, 0], [1, 2]]
+    assert np.isfinite(batch.sides).all()
+    assert len(batch) == 2
+    assert batch[1:].length.tolist() == [[1, 2]]
+
+
+def test_one_beside_others_is_padded_further() -> None:
+    batch = SegmentBatch.create([segments((0, 0, 6, 8), (0, 0, 0, 2))])
+    rounded = batch.padded()
+    assert rounded.length.shape == (1, PAD_TO)
+    assert rounded.length[0, :3].tolist() == [10, 2, 0]
+    assert rounded.longest(2).sides.tolist() == batch.sides.tolist()
+    assert rounded.padded().length.shape == (1, PAD_TO)
+
+
+def test_the_longest_come_first() -> None:
+    batch = SegmentBatch.create([segments((0, 0, 6, 8), (0, 0, 0, 2))]).longest(1)
+    assert batch.length.tolist() == [[10]]
+    assert batch.sides.shape == (1, 2, 2, 1)

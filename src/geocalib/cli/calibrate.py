@@ -17,7 +17,7 @@ from geocalib.cli.pictures import is_drawn, save
 from geocalib.errors import CameraError, ConfigError, GeoCalibError
 from geocalib.files import Guard, is_special, locked
 from geocalib.formats import FORMATS, json_lines
-from geocalib.lines.opencv import opencv
+from geocalib.lines.edges import opencv
 from geocalib.pipeline.answers import calibrated
 from geocalib.pipeline.calibrator import Calibrator
 from geocalib.pipeline.journal import Journal

@@ -1,166 +1,334 @@
-"""From starts to a minimum: descents side by side, and the directions that segments support."""
+"""Levenberg-Marquardt on lines and prior together.
+
+The cost is twice the negative log of the prior and of the segments' likelihood, the latter divided
+by ``repeats``: segments are not independent witnesses.
+
+This loop is apart from the solver's, which evaluates fields on a grid and keeps all images to the
+end: here rows of guesses that have settled are left behind, and headings are eliminated first.
+"""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
-from geocalib.lines.evidence import support
-from geocalib.lines.minimise import Problem, Scene, levelled
-from geocalib.lines.search import MOST, Landscape, peaks
-from geocalib.lines.straightness import MODEL
-from geocalib.lines.together import Descent, Search
-from geocalib.lines.unknowns import Array, Guess, Layout
+from geocalib.geometry.fields import Free
+from geocalib.lines.mixture import Assignment, Noise, assign, noise_model
+from geocalib.lines.prior import Forces, Prior, PriorEquations
+from geocalib.lines.residuals import Alignment, align, directions_of, moves_of
+from geocalib.lines.system import assemble, damped, eliminate_headings
+from geocalib.lines.unknowns import (
+    Array,
+    Flags,
+    Guess,
+    Images,
+    Layout,
+    SegmentBatch,
+    concatenate_rows,
+    cross,
+    select_rows,
+    take_rows,
+    times,
+    unit,
+)
 from geocalib.records import dataclass, replace
 
-REPEATS = 4.0
-"""Segments that say what one independent segment would."""
-CAUTION = 2.0
-"""By how much less sure than the likelihood the answer is: segments of one edge, of one facade or
-of one texture are wrong together. What it leaves of the errors is in ``docs/lines.md``."""
-WAYWARDNESS = math.radians(0.2)
-"""By how much lines of a building miss their direction, in the picture."""
-FIRST = ((math.radians(0.5), 3),)
-"""Widths and iterations of the descents from every start."""
-LAST = ((WAYWARDNESS, 8),)
-"""Of that from the best one, with all segments."""
-FIRST_BENT = ((math.radians(1.0), 3), (math.radians(0.4), 2))
-LAST_BENT = ((math.radians(0.4), 3), (WAYWARDNESS, 8))
-"""Of other models than pinholes that may bend a little: under one width, some of those of strong
-lenses end far from the truth."""
-STARTS = 5
-"""Focal lengths from which descents start: those that end elsewhere say what else might be."""
-LEAST_SUPPORT = 11.0
-"""Of a direction: log likelihood in units of independent segments. Chance gives 7 to the best of
-some 1500 headings and focal lengths."""
+Rows = npt.NDArray[np.intp]
+Normal = tuple[Array, Array]
+"""Hessian (R, B, P, P) and gradient (R, B, P)."""
+DAMPING_START, DAMPING_FACTOR = 1e-3, 10.0
+DAMPING_RANGE = (1e-9, 1e4)
+LONGEST_STEP = 0.2
+"""Of any unknown in one iteration (radians, log f, units of the distortion): directions and focal
+length trade off along curved valleys."""
+SETTLED = 0.05
+"""Converged when a step promises no more than to go so many sigmas, as the curvature has them."""
 
 
 @dataclass(frozen=True)
-class Modes:
-    """Guesses that a descent from several starts ended at, the best first."""
+class Problem:
+    """B images with segments, and what is believed of them. Rows of guesses may have a problem of
+    their own each (``geocalib.lines.batched_search``): then its arrays begin with R."""
 
-    guesses: Guess
-    weights: Array
-    """(R,) how probable each is, with all caution."""
+    batch: SegmentBatch
+    active: Flags
+    """(B, 1 + 2 Y) which directions there are: vertical, then two for each heading."""
+    layout: Layout
+    prior: Prior
+    repeats: float
 
-    @property
-    def best(self) -> Guess:
-        return self.guesses[:1]
+    def view(self, guess: Guess) -> View:
+        """Return the images and their segments as seen from guesses."""
+        return View(guess, self.layout, self.batch)
 
-    def spread(self, layout: Layout) -> Array:
-        """(B, P, P) what it adds to the covariance of the best that another one may be right."""
-        basis = layout.images(self.best).basis
-        turns = (layout.gravity(self.guesses)[..., None, :] @ basis)[..., 0, :]
-        off = np.zeros((*turns.shape[:2], layout.tangents + layout.intrinsics))
-        off[..., : layout.tangents] = turns
-        if layout.free.focal:
-            log_f = self.guesses.log_f[:, layout.camera]
-            off[..., layout.tangents] = log_f - log_f[:1]
-        return np.asarray(np.einsum("r,rbi,rbj->bij", self.weights, off, off))
+    def rows(self, kept: Flags) -> Problem:
+        """Return the problem of some rows (R,) of guesses."""
+        if self.active.ndim == 2:  # The same for all of them.
+            return self
+        layout = self.layout
+        return replace(
+            self,
+            batch=take_rows(kept, self.batch),
+            active=self.active[kept],
+            layout=replace(
+                layout,
+                size=layout.size[kept],
+                aspect=layout.aspect[kept],
+                low=layout.low[kept],
+                high=layout.high[kept],
+            ),
+            prior=take_rows(kept, self.prior),
+        )
+
+    def upright(self) -> Problem:
+        """Return the problem with the vertical alone, for guesses without headings."""
+        return replace(self, active=self.active[:, :1])
+
+    def noise(self, alignment: Alignment, direction_noise: float) -> Noise:
+        """Return the noise model of segments that are aligned so."""
+        batch = self.batch
+        usable = self._possible & alignment.valid
+        return noise_model(batch.length, alignment.nearness, batch.noise, usable, direction_noise)
+
+    @cached_property
+    def _possible(self) -> Flags:
+        """(..., B, K, N) which segments may follow which direction, wherever they are seen."""
+        return self.active[..., None] & (self.batch.length > 0)[..., None, :]
+
+    def cost_at(self, view: View, direction_noise: float) -> CostState:
+        """Evaluate the cost of a view, under noise as it is seen from there."""
+        return self.cost_under(view, self.noise(view.alignment, direction_noise))
+
+    def cost_under(self, view: View, noise: Noise) -> CostState:
+        """Evaluate the cost of a view, under noise as it was seen from elsewhere."""
+        return self.cost_with(view, noise, assign(view.alignment.residual, noise))
+
+    def cost_with(self, view: View, noise: Noise, assignment: Assignment) -> CostState:
+        """Evaluate the cost of a view whose segments are assigned already."""
+        forces = self.prior.forces(view.guess, self.layout)
+        segments = -2 / self.repeats * (assignment.gain * noise.there).sum((-1, -2))
+        return CostState(view, noise, assignment, forces, segments + forces.cost)
+
+    def normal_equations(self, state: CostState) -> NormalEquations:
+        """Linearise the cost at a state."""
+        guess, images = state.view.guess, state.view.images
+        pull = self.prior.pull(guess, self.layout, state.forces)
+        return NormalEquations(images.gravity, *self.line_equations(state), pull)
+
+    def line_equations(self, state: CostState, free: Free | None = None) -> Normal:
+        """Return the normal equations of the segments alone, the headings last: they belong to
+        single images.
+
+        free: other parameters that are free than those of the layout.
+        """
+        alignment, free = state.view.alignment, free or self.layout.free
+        # Of each direction by itself, and then in the unknowns that move it.
+        jacobian = alignment.jacobian(free)
+        weight = state.assignment.share * state.noise.information
+        weighted = jacobian * weight[..., None, :]
+        moves = moves_of(alignment.directions, state.view.images.basis, free.intrinsics)
+        # All directions one after the other: products are summed up as they are made.
+        every = moves.reshape(*moves.shape[:-3], -1, moves.shape[-1])
+        moved = (weighted @ jacobian.mT @ moves).reshape(every.shape)
+        off = times(weighted, alignment.residual).reshape(every.shape[:-1])
+        share = every.mT / self.repeats
+        return share @ moved, times(share, off)
+
+    def moved(self, guess: Guess, before: Array, step: Step) -> View:
+        """Return the view after a step from guesses under which images have gravity before (R, B,
+        3)."""
+        after = self.layout.moved(guess, step.time, step.camera)
+        headings = turn_headings(guess.headings, before, self.layout.gravity(after), step.turn)
+        return self.view(replace(after, headings=headings))
 
 
-def modes_from(problem: Problem, starts: Guess) -> Search[Modes]:
-    """Where a few iterations lead."""
-    few = replace(problem, bundle=problem.bundle.longest(MOST))
-    end = yield Descent(few, starts, FIRST if problem.layout.model is MODEL else FIRST_BENT)
-    # All segments would tell them apart as much better as there are more of them.
-    seen, whole = ((part.length > 0).sum() for part in (few.bundle, problem.bundle))
-    return _modes(end, whole / seen)
+@dataclass(frozen=True)
+class View:
+    """What guesses mean for every image; its parts are computed when they are asked for."""
+
+    guess: Guess
+    layout: Layout
+    batch: SegmentBatch
+
+    @cached_property
+    def images(self) -> Images:
+        """The cameras of the images."""
+        return self.layout.images(self.guess)
+
+    @cached_property
+    def alignment(self) -> Alignment:
+        """Their segments against all directions."""
+        directions = directions_of(self.images.gravity, self.guess.headings)
+        return align(self.images, self.batch, directions)
+
+    def rows(self, index: slice, problem: Problem) -> View:
+        """Return the view of some guesses, which belong to a problem of their own, with its cached
+        parts."""
+        view = problem.view(self.guess[index])
+        view.__dict__.update(
+            images=take_rows(index, self.images), alignment=take_rows(index, self.alignment)
+        )
+        return view
 
 
-def _modes(end: Scene, more: float) -> Modes:
-    """Guesses by what they cost, where all segments would say so many times more."""
-    cost = end.cost
-    order = cost.argsort(kind="stable")
-    weights = np.exp(-0.5 / CAUTION * more * (cost[order] - cost.min()))
-    return Modes(end.view.guess[order], weights / weights.sum())
+@dataclass(frozen=True)
+class CostState:
+    """Guesses with their view, noise, assignment of segments and cost."""
+
+    view: View
+    noise: Noise
+    assignment: Assignment
+    forces: Forces
+    cost: Array
+    """(R,) with that of the prior."""
+
+    def rows(self, index: slice, problem: Problem) -> CostState:
+        """Return the state of some guesses, which belong to a problem of their own."""
+        return CostState(
+            self.view.rows(index, problem),
+            take_rows(index, self.noise),
+            take_rows(index, self.assignment),
+            take_rows(index, self.forces),
+            self.cost[index],
+        )
+
+    @classmethod
+    def concatenate(cls, states: Sequence[CostState], problem: Problem) -> CostState:
+        """Stack the states of several problems as one of the problem that they are rows of."""
+        views = [state.view for state in states]
+        view = problem.view(Guess.concatenate([view.guess for view in views]))
+        images, alignment = [view.images for view in views], [view.alignment for view in views]
+        view.__dict__.update(
+            images=concatenate_rows(*images), alignment=concatenate_rows(*alignment)
+        )
+        return cls(
+            view,
+            concatenate_rows(*(state.noise for state in states)),
+            concatenate_rows(*(state.assignment for state in states)),
+            concatenate_rows(*(state.forces for state in states)),
+            np.concatenate([state.cost for state in states]),
+        )
 
 
-def starts_of(problem: Problem, landscapes: list[Landscape]) -> Guess:
-    """Guesses at the peaks of what the images of each camera see, one after the other."""
-    layout = problem.layout
-    profiles = np.stack([scape.crossed.max(1) / REPEATS for scape in landscapes])
-    # All cameras of a component take their first, second, ... choice together.
-    choices = []
-    for camera in range(len(layout.size)):
-        own = np.flatnonzero(layout.camera == camera)
-        choices.append(peaks(profiles[own].sum(0) - landscapes[own[0]].penalty, STARTS))
-    every = zip(*choices, strict=False)
-    return Guess.concatenate([_start(problem, landscapes, focals) for focals in every])
+@dataclass(frozen=True)
+class NormalEquations:
+    """The normal equations of half the cost, per image; headings are the last unknowns."""
+
+    gravity: Array
+    """(R, B, 3) where that is."""
+    hessian: Array
+    gradient: Array
+    pull: PriorEquations
 
 
-def _start(problem: Problem, landscapes: list[Landscape], focals: Sequence[int]) -> Guess:
-    """A guess where each camera has one of the focal lengths that were tried."""
-    layout, mean = problem.layout, problem.prior.mean
-    parts = mean.gravity, mean.log_f, mean.distortion, mean.c
-    gravity, log_f, distortion, c = (part.copy() for part in parts)
-    headings = np.zeros((1, len(landscapes), 1, 3))
-    for image in reversed(range(len(landscapes))):
-        scape, camera = landscapes[image], layout.camera[image]
-        at = focals[camera]
-        own = scape.guess.gravity[at, 0]
-        if layout.rotation is not None:
-            own = layout.rotation[image].T @ own
-        gravity[0, layout.time[image]] = own
-        log_f[0, camera] = scape.guess.log_f[at, 0]
-        distortion[0, camera], c[0, camera] = scape.guess.distortion[at, 0], scape.guess.c[at, 0]
-        headings[0, image] = scape.heading(at)
-    guess = Guess(gravity, log_f, distortion, c, headings)
-    # Where gravity is shared, it is not quite that under which the headings are level.
-    return replace(guess, headings=levelled(headings, layout.gravity(guess)))
+@dataclass(frozen=True)
+class Step:
+    """A step of gravities (R, T, a), cameras (R, C, P) and headings (R, B, Y)."""
+
+    time: Array
+    camera: Array
+    turn: Array
+
+    def longest(self) -> Array:
+        """Return the largest magnitude (R,) among the gravities and cameras."""
+        shared = self.time.reshape(len(self.time), -1), self.camera.reshape(len(self.time), -1)
+        return np.asarray(np.abs(np.concatenate(shared, 1)).max(1, initial=0.0))
+
+    def shortened(self, longest: Array) -> Step:
+        """Return the step shortened to ``LONGEST_STEP``, given how long it is."""
+        if longest.max() <= LONGEST_STEP:
+            return self
+        share = (LONGEST_STEP / np.maximum(longest, LONGEST_STEP))[:, None, None]
+        return Step(self.time * share, self.camera * share, self.turn * share)
 
 
-def supported_minimum(problem: Problem, modes: Modes) -> Search[tuple[Problem, Scene, Modes]]:
-    """With the directions that the data support, which may be none, the minimum near the best of
-    several modes, and the modes of what is left."""
-    end = yield _to_the_end(problem, modes.best)
-    for _ in range(2):
-        found = support_of(end)[0]
-        active = problem.active & (found >= LEAST_SUPPORT)
-        if (active == problem.active).all():
-            break
-        problem, guesses = replace(problem, active=active), modes.guesses
-        if not active.any():
-            break
-        if not active[:, 1:].any():
-            problem, guesses = problem.upright(), guesses.upright()
-        end, modes = yield from afresh(problem, guesses)
-    return problem, end, modes
+def turn_headings(headings: Array, before: Array, after: Array, turn: Array) -> Array:
+    """Headings (..., Y, 3) level under gravity before (..., 3), carried to gravity after and turned
+    by (..., Y) radians."""
+    if not headings.shape[-2]:
+        return headings
+    before, after = before[..., None, :], after[..., None, :]
+    share = np.vecdot(headings, after) / (1 + np.vecdot(before, after))
+    level = headings - share[..., None] * (before + after)
+    side = cross(after, level)
+    return unit(np.cos(turn)[..., None] * level + np.sin(turn)[..., None] * side)
 
 
-def afresh(problem: Problem, guesses: Guess) -> Search[tuple[Scene, Modes]]:
-    """The minimum, and the modes, of a world that has fewer directions than the one of guesses.
+def make_level(headings: Array, gravity: Array) -> Array:
+    """Project headings (..., Y, 3) to be level under gravity (..., 3)."""
+    gravity = gravity[..., None, :]
+    return unit(headings - np.vecdot(headings, gravity)[..., None] * gravity)
 
-    What told the focal length may be gone: so a descent starts where the prior is, as well.
+
+def minimise(problem: Problem, view: View, direction_noise: float, iterations: int) -> View:
+    """Return the best guesses near first ones, under noise as it is seen from there.
+
+    Levenberg-Marquardt, at most so many iterations; every row has its own damping and stops by
+    itself.
     """
-    mean = problem.prior.mean
-    headings = levelled(guesses.headings[:1], problem.layout.gravity(mean))
-    starts = Guess.concatenate([guesses, replace(mean, headings=headings)])
-    modes = yield from modes_from(problem, starts)
-    end = yield _to_the_end(problem, modes.best)
-    return end, modes
+    whole, ends = problem, list[tuple[Rows, Guess]]()
+    state = problem.cost_at(view, direction_noise)
+    at, noise, cost = problem.normal_equations(state), state.noise, state.cost
+    rows, damping = np.arange(len(cost)), np.full_like(cost, DAMPING_START)
+    for left in reversed(range(iterations)):
+        step, promise = _step(problem.layout, at, damping)
+        longest = step.longest()
+        moved = problem.moved(view.guess, at.gravity, step.shortened(longest))
+        settled = promise < SETTLED**2
+        if settled.all():
+            # So small a step is taken without evaluating whether it lowers the cost.
+            view = moved
+            break
+        trial = problem.cost_under(moved, noise)
+        better = trial.cost <= cost
+        done = (better & settled) | (damping >= DAMPING_RANGE[1])
+        if better.all():
+            view = moved
+        elif better.any():
+            view = problem.view(select_rows(better, moved.guess, view.guess))
+        if done.all() or not left:
+            break
+        damping = np.where(better, damping / DAMPING_FACTOR, damping * DAMPING_FACTOR)
+        damping = np.minimum(np.maximum(damping, DAMPING_RANGE[0]), DAMPING_RANGE[1])
+        if better.any():
+            at = select_rows(better, problem.normal_equations(trial), at)
+            cost = np.where(better, trial.cost, cost)
+        if done.any():
+            # Those that have settled are left behind.
+            ends.append((rows[done], view.guess[done]))
+            on = ~done
+            rows, cost, damping = rows[on], cost[on], damping[on]
+            problem, at, noise = problem.rows(on), take_rows(on, at), take_rows(on, noise)
+            view = problem.view(view.guess[on])
+    if not ends:
+        return view
+    order, guesses = zip(*ends, (rows, view.guess), strict=True)
+    return whole.view(Guess.concatenate(guesses)[np.concatenate(order).argsort()])
 
 
-def from_two_sides(problem: Problem, guess: Guess) -> Search[tuple[Scene, Modes]]:
-    """As ``afresh``, of a world with the vertical alone, by all segments at once: hardly anything
-    but what it says of the focal length can be missed."""
-    ends = yield _to_the_end(problem, Guess.concatenate([guess, problem.prior.mean]))
-    best = int(ends.cost.argmin())
-    return ends.rows(slice(best, best + 1), problem), _modes(ends, 1.0)
-
-
-def settled(problem: Problem, guess: Guess) -> Search[Scene]:
-    """The minimum near a guess that is nearly there."""
-    return (yield Descent(problem, guess, LAST))
-
-
-def _to_the_end(problem: Problem, guess: Guess) -> Descent:
-    """The descent to the minimum near a guess that few segments have led to."""
-    return Descent(problem, guess, LAST if problem.layout.model is MODEL else LAST_BENT)
-
-
-def support_of(scene: Scene) -> Array:
-    """(R, B, K) of each direction."""
-    return support(scene.view.sight.residual, scene.noise, REPEATS)
+def _step(layout: Layout, at: NormalEquations, damping: Array) -> tuple[Step, Array]:
+    """Solve the damped normal equations: a step, and the decrease (R,) of the cost that it
+    promises, which is the square of the sigmas that it goes."""
+    pull, a, shared = at.pull, layout.tangents, layout.tangents + layout.intrinsics
+    if len(layout.time) == 1:
+        # Few unknowns, of which none need be eliminated.
+        matrix, right = at.hessian[:, 0].copy(), at.gradient[:, 0].copy()
+        matrix[:, :shared, :shared] += pull.arrow.dense()
+        right[:, :a] += pull.time[:, 0]
+        right[:, a:shared] += pull.camera
+        found = np.asarray(-np.linalg.solve(damped(matrix, damping), right[..., None])[..., 0])
+        every = found[:, None]
+        parts = every[..., :a], every[..., a:shared], every[..., shared:]
+        return Step(*parts), -np.vecdot(found, right)
+    hessian, gradient, turns = eliminate_headings(at.hessian, at.gradient, shared, damping)
+    lines, (time, camera) = assemble(hessian, gradient, layout)
+    total = (lines + pull.arrow).damped(damping)
+    down, inward = -time - pull.time, -camera - pull.camera
+    time, camera = total.eliminate().solve(down, inward)
+    promise = (time * down).sum((-1, -2)) + (camera * inward).sum(-1)
+    camera = camera.reshape(len(camera), len(layout.size), layout.intrinsics)
+    step = np.concatenate([time[:, layout.time], camera[:, layout.camera]], -1)
+    return Step(time, camera, turns.after(step)), promise

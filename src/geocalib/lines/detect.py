@@ -10,9 +10,7 @@ import numpy.typing as npt
 
 from geocalib.geometry.segments import Segments
 from geocalib.imaging.read import Photo
-from geocalib.lines.curves import trace
-from geocalib.lines.edges import along_their_edges, profiles
-from geocalib.lines.opencv import opencv
+from geocalib.lines.edges import opencv, profiles, refit_to_edges, trace_edges
 
 Ends = npt.NDArray[np.float64]
 """(N, 2, 2) pixels: both ends, x and y."""
@@ -48,8 +46,10 @@ SAME_EDGE = 1.0
 
 
 def detect(photo: Photo, threads: int = 2) -> Segments:
-    """The longest straight segments of a photo, in pixels of the original, by so many threads, of
-    which two have something to do."""
+    """Return the longest straight segments of a photo, in pixels of the original.
+
+    threads: how many may be used; two at most have something to do.
+    """
     cv2 = opencv()
     left, top, right, bottom = photo.shown
     per_pixel = photo.size[0] / (right - left), photo.size[1] / (bottom - top)
@@ -63,9 +63,9 @@ def detect(photo: Photo, threads: int = 2) -> Segments:
         scale = np.ones(2)
     chords = _detect(grey, threads)
     longest = Segments(chords, NOISE).longest(MOST + SPARE).ends
-    found = along_their_edges(grey, straight_pieces(grey, longest))
+    found = refit_to_edges(grey, straight_pieces(grey, longest))
     unit = scale * per_pixel
-    curves = trace(grey, chords, unit, np.array([left, top]) / scale)
+    curves = trace_edges(grey, chords, unit, np.array([left, top]) / scale)
     ends = (found * scale - (left, top)) * per_pixel
     least = SHORTEST * float(np.hypot(*photo.size))
     length = np.linalg.norm(ends[:, 1] - ends[:, 0], axis=-1)
@@ -89,10 +89,10 @@ def _detect(grey: npt.NDArray[Any], threads: int) -> Ends:
         # A thread would have to ask for its memory afresh.
         first, second = _detect_alone(one), _detect_alone(other)
     second[..., 1 - axis] += seam - OVERLAP
-    return joined(first, second, float(seam), 1 - axis)
+    return join_halves(first, second, float(seam), 1 - axis)
 
 
-def joined(first: Ends, second: Ends, seam: float, axis: int) -> Ends:
+def join_halves(first: Ends, second: Ends, seam: float, axis: int) -> Ends:
     """Segments of two halves of a picture, which meet where the coordinate of an axis is the seam
     and overlap there. What both see of one edge becomes one segment; the others belong to the half
     where their middle is."""
@@ -114,7 +114,7 @@ def joined(first: Ends, second: Ends, seam: float, axis: int) -> Ends:
 
 
 def _ascending(ends: Ends, axis: int) -> Ends:
-    """The same, with the smaller coordinate of an axis first."""
+    """Return segments with the end first whose coordinate of an axis is smaller."""
     turn = ends[:, 0, axis] > ends[:, 1, axis]
     return np.where(turn[:, None, None], ends[:, ::-1], ends)
 

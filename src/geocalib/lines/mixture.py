@@ -5,6 +5,9 @@ normal around 0, with a sigma of the noise of its ends and of how well the world
 directions. The angle of a segment that points anywhere is as likely in all of a half turn. The
 ratio of both densities, weighed by how common each kind is, says which it is. Next to its
 vanishing point a segment's sigma is large: there everything points at it, and tells nothing.
+
+How much a direction raises the log likelihood of all segments is its support: it tells directions
+that are there for a reason from those that any segments would follow by chance.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ import math
 
 import numpy as np
 
-from geocalib.lines.unknowns import Array, Flags
+from geocalib.lines.unknowns import Array, Flags, times
 from geocalib.records import dataclass
 
 CLUTTER = 0.4
@@ -24,7 +27,7 @@ LEAST_EXPONENT = -80.0
 
 @dataclass(frozen=True)
 class Noise:
-    """What stays fixed while a minimum is sought, (..., K, N) each."""
+    """The noise model, which stays fixed while a minimum is sought; (..., K, N) each."""
 
     information: Array
     """1 / sigma^2 of the residuals."""
@@ -36,15 +39,18 @@ class Noise:
 
 
 def noise_model(
-    length: Array, nearness: Array, pixels: Array, usable: Flags, waywardness: float
+    length: Array, nearness: Array, pixels: Array, usable: Flags, direction_noise: float
 ) -> Noise:
-    """Of segments with a length (B, N), whose ends have a noise of pixels (B,), and of how near
-    (..., B, K, N) the vanishing points are; usable (..., B, K, N): which may follow which
-    direction; waywardness: radians in the picture by which lines miss their direction."""
+    """Return the noise of segments with a length (B, N), whose ends have a noise of pixels (B,).
+
+    nearness: (..., B, K, N) 1 / distance of vanishing points; usable (..., B, K, N): which segments
+    may follow which direction; direction_noise: radians in the picture by which lines miss their
+    direction.
+    """
     # Opposite noise of the ends turns a segment; common noise shifts it, which turns the
     # direction to a near vanishing point.
     squared = (pixels * pixels)[..., None]
-    turn = 2 * squared / np.maximum(length * length, 1e-6) + waywardness**2
+    turn = 2 * squared / np.maximum(length * length, 1e-6) + direction_noise**2
     variance = nearness * nearness
     variance *= (0.5 * squared)[..., None]
     variance += turn[..., None, :]
@@ -57,8 +63,8 @@ def noise_model(
 
 
 @dataclass(frozen=True)
-class Weighing:
-    """What a mixture says of residuals."""
+class Assignment:
+    """How segments are assigned to directions, and the likelihood that they gain by it."""
 
     gain: Array
     """(..., N) log likelihood against that of clutter alone."""
@@ -78,10 +84,59 @@ def densities(residual: Array, noise: Noise) -> Array:
     return np.asarray(exponent)
 
 
-def weigh(residual: Array, noise: Noise) -> Weighing:
-    """The mixture's verdict on residuals (..., K, N)."""
+def assign(residual: Array, noise: Noise) -> Assignment:
+    """Assign segments with residuals (..., K, N) to directions."""
     each = densities(residual, noise)
     every = each.sum(-2)
     every += CLUTTER
     each /= every[..., None, :]
-    return Weighing(np.log(every), each)
+    return Assignment(np.log(every), each)
+
+
+CLUTTER_TRIED = (0.2, 0.5, 0.8, 0.95)
+"""Shares of clutter: the likeliest one counts."""
+FITTED = 5.0
+"""Unknowns that make residuals smaller than they should be."""
+
+
+def support(residual: Array, noise: Noise, repeats: float) -> Array:
+    """(..., K) by how much each direction raises the log likelihood of all segments (with residuals
+    (..., K, N)), given the other directions, counted in independent segments."""
+    ratio = likelihood_ratio(residual, noise)
+    every = ratio.sum(-2, keepdims=True)
+    found = likelihood(np.concatenate([every, every - ratio], -2), noise)
+    return np.asarray((found[..., :1] - found[..., 1:]) / repeats)
+
+
+def likelihood_ratio(residual: Array, noise: Noise) -> Array:
+    """(..., K, N) density of residuals against each direction, over that of clutter."""
+    return np.asarray(
+        densities(residual, noise) * (_directions(noise) / (1 - CLUTTER))[..., None, None]
+    )
+
+
+def likelihood(ratio: Array, noise: Noise) -> Array:
+    """(..., M) log likelihood of segments against that of clutter alone, given their sums of
+    ratios (..., M, N) over all directions, with the likeliest share of clutter. In their
+    precision."""
+    count, there = (value.astype(ratio.dtype) for value in (_directions(noise), noise.there))
+    mean = np.maximum(ratio, 0) / count[..., None, None]
+    best = np.zeros(ratio.shape[:-1], ratio.dtype)
+    for clutter in CLUTTER_TRIED:
+        each = mean * (1 - clutter)
+        each += clutter
+        np.maximum(best, times(np.log(each, out=each), there), out=best)
+    return best
+
+
+def misfit(residual: Array, noise: Noise, share: Array) -> Array:
+    """(R,) mean square, in sigmas, of the residuals (R, B, K, N) of segments, each with the share
+    that it has in directions: 1 where these are kept as well as expected."""
+    squared = noise.information * residual * residual
+    left = share.sum((-1, -2, -3)) - FITTED
+    return np.asarray((share * squared).sum((-1, -2, -3)) / np.maximum(left, 1.0))
+
+
+def _directions(noise: Noise) -> Array:
+    """Return the number (...) of directions that there are."""
+    return np.asarray((noise.ratio > 0).any(-1).sum(-1).clip(min=1), np.float64)

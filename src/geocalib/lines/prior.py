@@ -48,7 +48,7 @@ FLATTEST = 1e-12
 
 @dataclass(frozen=True)
 class Prior:
-    """Where T gravities and C cameras are, before the lines are seen."""
+    """The network's belief about T gravities and C cameras, before the lines are seen."""
 
     mean: Guess
     """One, without headings."""
@@ -59,7 +59,7 @@ class Prior:
 
     @classmethod
     def stack(cls, priors: Sequence[Prior], rows: Sequence[int]) -> Prior:
-        """One for guesses of which so many rows belong to each prior."""
+        """Stack priors for guesses of which ``rows[i]`` belong to prior i."""
 
         def repeated(*column: Array) -> Array:
             return np.repeat(np.concatenate(column), rows, 0)
@@ -79,8 +79,8 @@ class Prior:
         """(R,) how far guesses are from the mean, in sigmas."""
         return np.asarray(np.sqrt(self.forces(guess, layout).squared))
 
-    def pull(self, guess: Guess, layout: Layout, forces: Forces) -> Pull:
-        """What the prior adds at guesses, where it has these forces."""
+    def pull(self, guess: Guess, layout: Layout, forces: Forces) -> PriorEquations:
+        """Return the normal equations that the prior adds at guesses, where it has these forces."""
         # Of Student's distribution: both the cost and the weight that makes its gradient.
         weight = student_weight(forces.squared)
         turn, slope = self._turn(guess, layout), self._slope(guess, layout, forces.shrunk)
@@ -92,19 +92,19 @@ class Prior:
             weight[:, None, None, None] * arrow.B,
             weight[:, None, None] * arrow.C,
         )
-        return Pull(arrow, time, camera)
+        return PriorEquations(arrow, time, camera)
 
     def stiffness_at(self, guess: Guess, layout: Layout) -> Arrow:
-        """That against small steps from guesses."""
+        """Return the stiffness against small steps from guesses."""
         shrunk = self._shrunk(guess, layout)
         return self._stiffness(self._turn(guess, layout), self._slope(guess, layout, shrunk))
 
     def cost(self, guess: Guess, layout: Layout) -> Array:
-        """(R,) of guesses."""
+        """Return the cost (R,) of guesses."""
         return self.forces(guess, layout).cost
 
     def focal_held(self, layout: Layout) -> Prior:
-        """The same, as if the focal lengths were known."""
+        """Return the same prior, as if the focal lengths were known."""
         own = np.arange(0, self.stiffness.C.shape[-1], layout.intrinsics)
         C = self.stiffness.C.copy()
         C[:, own, own] += HELD**-2
@@ -124,7 +124,7 @@ class Prior:
         return np.asarray(tangents.mT @ self.basis)
 
     def forces(self, guess: Guess, layout: Layout) -> Forces:
-        """How hard it pulls at guesses."""
+        """Return the forces at guesses: stiffness times deviation."""
         stiff = self.stiffness
         time = (guess.gravity[..., None, :] @ self.basis)[..., 0, :]
         shrunk = self._shrunk(guess, layout)
@@ -150,7 +150,7 @@ class Prior:
         return np.concatenate(parts, -1).reshape(rows, -1) if parts else np.zeros((rows, 0))
 
     def _slope(self, guess: Guess, layout: Layout, shrunk: Array) -> Array:
-        """(R, Q, Q) how that changes with the intrinsics."""
+        """Return the derivative (R, Q, Q) of the deviation of the intrinsics."""
         rows, cameras, own = len(guess), layout.cameras, layout.intrinsics
         blocks = np.zeros((rows, cameras, own, own))
         blocks[:] = np.eye(own)
@@ -186,13 +186,13 @@ class Forces:
 
     @property
     def cost(self) -> Array:
-        """(R,) of the prior."""
+        """The cost (R,) of the prior."""
         return student_cost(self.squared)
 
 
 @dataclass(frozen=True)
-class Pull:
-    """Normal equations of half the prior's cost."""
+class PriorEquations:
+    """The normal equations of half the prior's cost."""
 
     arrow: Arrow
     time: Array
@@ -202,17 +202,17 @@ class Pull:
 
 
 def student_cost(squared: Array) -> Array:
-    """Of deviations by so many sigmas, squared."""
+    """Return Student's cost of deviations by so many sigmas, squared."""
     return np.asarray(FREEDOM * np.log1p(squared / FREEDOM))
 
 
 def student_weight(squared: Array) -> Array:
-    """Its slope."""
+    """Return the slope of ``student_cost``."""
     return np.asarray(FREEDOM / (FREEDOM + squared))
 
 
-def free_of(calibration: Calibration) -> Free:
-    """Which parameters the network's fit left free."""
+def free_parameters(calibration: Calibration) -> Free:
+    """Return which parameters the network's fit left free."""
     names, model = calibration.parameters, calibration.camera.model
     return Free(
         gravity=ALONG_PITCH in names,
@@ -222,10 +222,11 @@ def free_of(calibration: Calibration) -> Free:
     )
 
 
-def sobered(calibration: Calibration, told: float = 0.0) -> Calibration:
-    """As sure of the focal length as networks have reason to be.
+def inflate_focal_sigma(calibration: Calibration, known: float = 0.0) -> Calibration:
+    """Return a calibration only as sure of the focal length as networks have reason to be.
 
-    told: how much of what is known of log f, as an inverse variance, is no network's word.
+    known: how much of what is known of log f, as an inverse variance, does not come from the
+    network.
     """
     names = calibration.parameters
     if LOG_F not in names or calibration.camera.model.wide:
@@ -234,7 +235,7 @@ def sobered(calibration: Calibration, told: float = 0.0) -> Calibration:
     # Edges are as straight as before wherever the focal length is.
     bend = _bend(calibration)
     factor = np.ones(len(names))
-    factor[at] = _shared_error(float(calibration.covariance[at, at]), told)
+    factor[at] = _shared_error(float(calibration.covariance[at, at]), known)
     covariance = factor[:, None] * (bend @ calibration.covariance @ bend.T) * factor
     # As if it had been seen there again, with that error.
     gain = covariance[:, at] / (covariance[at, at] + LARGEST_ERROR**2)
@@ -243,10 +244,11 @@ def sobered(calibration: Calibration, told: float = 0.0) -> Calibration:
     return replace(calibration, covariance=covariance)
 
 
-def _shared_error(variance: float, told: float) -> float:
-    """Times the sigma of log f, which has that variance: what was told is as sure as it was."""
-    heard = max(0.0, 1 / variance - told)
-    return math.sqrt((heard + told) / (heard / SHARED_ERROR**2 + told)) if variance > 0 else 1.0
+def _shared_error(variance: float, known: float) -> float:
+    """Return the factor for the sigma of log f, which has that variance; what is known otherwise
+    stays as sure as it was."""
+    own = max(0.0, 1 / variance - known)
+    return math.sqrt((own + known) / (own / SHARED_ERROR**2 + known)) if variance > 0 else 1.0
 
 
 def network_prior(calibrations: Sequence[Calibration], coupling: Coupling) -> tuple[Prior, Layout]:
@@ -259,7 +261,8 @@ def network_prior(calibrations: Sequence[Calibration], coupling: Coupling) -> tu
 def network_priors(
     beliefs: Sequence[Sequence[Calibration]], coupling: Coupling
 ) -> tuple[list[Prior], Layout]:
-    """Those of several beliefs in the same answers, which differ in their covariances alone."""
+    """Return the priors of several beliefs in the same answers, which differ in their covariances
+    alone."""
     calibrations = beliefs[0]
     cameras, moments = len(coupling.camera_component), len(coupling.time_component)
     first_of_camera = _first(coupling.camera, cameras)
@@ -282,7 +285,7 @@ def network_priors(
     mean = Guess(*(value[None] for value in values))
     shapes = [(camera.size, camera.aspect) for camera in own]
     size, aspect = (np.concatenate(part) for part in zip(*shapes, strict=True))
-    frame = Frame.create(own[0].model, size, aspect, free_of(calibrations[0]))
+    frame = Frame.create(own[0].model, size, aspect, free_parameters(calibrations[0]))
     layout = Layout.create(frame, coupling)
     a = layout.tangents
     # From each image's tangent basis to that of its time.
@@ -294,11 +297,11 @@ def network_priors(
 def _stiffness(
     beliefs: Sequence[Sequence[Calibration]], coupling: Coupling, turn: Array
 ) -> list[Arrow]:
-    """That of gravities and cameras, by each belief, given what turns (B, a, a) the gravity of each
-    image to that of its time.
+    """Return the stiffness of gravities and cameras by each belief.
 
-    Where an image is the only one of its time, the joint covariance of its gravity and its camera
-    is kept; gravity that several images share keeps its own covariance only.
+    turn: (B, a, a) turns the gravity of each image to that of its time. Where an image is the only
+    one of its time, the joint covariance of its gravity and its camera is kept; gravity that
+    several images share keeps its own covariance only.
     """
     cameras, moments = len(coupling.camera_component), len(coupling.time_component)
     first_of_camera = _first(coupling.camera, cameras)
@@ -364,7 +367,7 @@ def log_f_sigma(prior: Prior) -> float:
     return float(np.sqrt(np.linalg.inv(prior.whole[0])[a, a]))
 
 
-def given_log_f(prior: Prior, log_f: Array, layout: Layout) -> Guess:
+def at_focal_lengths(prior: Prior, log_f: Array, layout: Layout) -> Guess:
     """The likeliest guesses (F) at one image for focal lengths log f (F,)."""
     mean = prior.mean[[0] * len(log_f)]
     if not layout.free.focal:

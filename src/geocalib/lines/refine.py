@@ -1,7 +1,8 @@
 """``refine``: the network's answers, sharpened by the straight lines of the photos.
 
 Lines and network are weighed against each other, and the answer is the better explanation of both
-(``explanations``). A lens that is taken for a pinhole may bend a little meanwhile.
+(``hypotheses``). A lens that is taken for a pinhole may bend a little meanwhile. Portrait and
+landscape pictures of one camera are searched together: turned by a quarter, one becomes the other.
 """
 
 from __future__ import annotations
@@ -12,27 +13,31 @@ from itertools import chain
 import numpy as np
 
 from geocalib.geometry import gravity as sphere
-from geocalib.geometry.fields import ALONG_PITCH, ALONG_ROLL, CX, CY, LOG_F
+from geocalib.geometry.fields import ALONG_PITCH, ALONG_ROLL, CX, CY, LOG_ASPECT, LOG_F
 from geocalib.geometry.segments import Segments
-from geocalib.lines.bundle import Bundle
-from geocalib.lines.descent import (
+from geocalib.lines.batched_search import (
     REPEATS,
-    afresh,
+    Search,
+    batched_search,
     modes_from,
-    starts_of,
+    restart,
+    single_search,
     supported_minimum,
 )
-from geocalib.lines.explanations import Explanation, explanations, probabilities
-from geocalib.lines.minimise import Problem
-from geocalib.lines.plumb import firm, loose, straightened
-from geocalib.lines.prior import Prior, network_prior, network_priors, sobered
-from geocalib.lines.sampling import sampled
-from geocalib.lines.search import survey
-from geocalib.lines.straightness import bendable, pinhole_again
-from geocalib.lines.together import Search, alone, together
-from geocalib.lines.unknowns import Array, Guess, Layout
+from geocalib.lines.descent import Problem
+from geocalib.lines.distortion import (
+    as_pinhole,
+    fit_distortion,
+    loosen_distortion,
+    tighten_distortion,
+    with_free_distortion,
+)
+from geocalib.lines.hypotheses import Explanation, explanations, probabilities
+from geocalib.lines.prior import Prior, inflate_focal_sigma, network_prior, network_priors
+from geocalib.lines.starts import grid_starts, sample_starts, search_grid
+from geocalib.lines.unknowns import Array, Guess, Layout, SegmentBatch
 from geocalib.records import replace
-from geocalib.result.calibration import Calibration
+from geocalib.result.calibration import Calibration, Outcome
 from geocalib.result.lines import CLUTTER, Lines, Traces, Verdict
 from geocalib.solver.coupling import Coupling, Rig, couple
 
@@ -55,24 +60,25 @@ def refine(
     segments: Sequence[Segments],
     groups: Sequence[int] | Array | None = None,
     rig: Rig | None = None,
-    told: Sequence[float] | None = None,
+    log_f_information: Sequence[float] | None = None,
 ) -> list[Calibration]:
     """Calibrations of B images, given the segments of each.
 
     groups, rig: which images share a camera or move together, as in ``geocalib.fit``. Images that
-    share nothing are refined by themselves. told: the inverse variance of what is known of log f
-    of each by others than the network. Every answer says in ``lines`` what became of them.
+    share nothing are refined by themselves. log_f_information: the inverse variance of what is
+    known of log f of each that does not come from the network. Every answer says in ``lines`` what
+    became of them.
     """
     coupling = couple(len(calibrations), groups, rig)
     order, searches = list[int](), list[Search[list[Calibration]]]()
     for component in range(coupling.components):
         part, images, _, _ = coupling.select(np.arange(coupling.components) == component)
         rows = images.tolist()
-        own = [0.0 if told is None else told[i] for i in rows]
+        own = [0.0 if log_f_information is None else log_f_information[i] for i in rows]
         photos = [calibrations[i] for i in rows], [segments[i] for i in rows]
         searches.append(_refined(*photos, part, own))
         order += rows
-    answers = dict(zip(order, chain.from_iterable(together(searches)), strict=True))
+    answers = dict(zip(order, chain.from_iterable(batched_search(searches)), strict=True))
     return [answers[row] for row in range(len(calibrations))]
 
 
@@ -80,138 +86,151 @@ def refined_alone(calibration: Calibration, segments: Segments) -> Calibration |
     """The calibration of one image refined from starts that its segments suggest, without a network
     to agree with; None if the lines tell nothing."""
     single = couple(1, None, None)
-    told = straightened([bendable(calibration)], [segments.curves], single)
-    problem = _problem(*network_prior(told, single), [segments])
-    starts = sampled(problem)
-    found = [] if starts is None else alone(_explained(problem, starts))
+    straight = fit_distortion([with_free_distortion(calibration)], [segments.curves], single)
+    problem = _problem(*network_prior(straight, single), [segments])
+    starts = sample_starts(problem)
+    found = [] if starts is None else single_search(_find_explanations(problem, starts))
     if not found or found[0].support < LEAST_TOGETHER:
         return None
     shares = probabilities(found)
     shares[0] = 0
-    return _weighed([calibration], told, [segments], found, shares / shares.sum())[0]
+    return _combine([calibration], straight, [segments], found, shares / shares.sum())[0]
 
 
 def _refined(
     calibrations: list[Calibration],
     segments: list[Segments],
     coupling: Coupling,
-    sure: Sequence[float],
+    information: Sequence[float],
 ) -> Search[list[Calibration]]:
-    """Of images that form one component."""
+    """Search the component that some images form."""
     curves = [part.curves for part in segments]
     if not {ALONG_PITCH, LOG_F} & set(calibrations[0].parameters):
-        told = straightened(calibrations, curves, coupling)
-        return _left_alone(calibrations, told, segments, Verdict.NOTHING_FREE)
-    told = straightened([bendable(each) for each in calibrations], curves, coupling)
+        straight = fit_distortion(calibrations, curves, coupling)
+        return _without_lines(calibrations, straight, segments, Verdict.NOTHING_FREE)
+    straight = fit_distortion(
+        [with_free_distortion(each) for each in calibrations], curves, coupling
+    )
     if all(len(part) < FEWEST for part in segments):
-        return _left_alone(calibrations, told, segments, Verdict.TOO_FEW)
-    believed = list(map(sobered, told, sure))
-    firmly = [firm(each) for each in believed] if any(map(len, curves)) else believed
+        return _without_lines(calibrations, straight, segments, Verdict.TOO_FEW)
+    inflated = list(map(inflate_focal_sigma, straight, information))
+    tightened = (
+        [tighten_distortion(each) for each in inflated] if any(map(len, curves)) else inflated
+    )
     # As sure of the distortion as descents are, as it should be, and hardly.
-    beliefs = [firmly, believed, [loose(each) for each in believed]]
-    (firmest, honest, open_to), layout = network_priors(beliefs, coupling)
-    problem = _problem(firmest, layout, segments)
-    landscapes = []
-    for each in _alone(problem, firmly):
-        landscapes.append((yield from survey(each)))
-    starts = starts_of(problem, landscapes)
-    found = yield from _explained(problem, starts, honest, open_to)
+    beliefs = [tightened, inflated, [loosen_distortion(each) for each in inflated]]
+    (tight_prior, plain_prior, loose_prior), layout = network_priors(beliefs, coupling)
+    problem = _problem(tight_prior, layout, segments)
+    grids = []
+    for each in _alone(problem, tightened):
+        grids.append((yield from search_grid(each)))
+    starts = grid_starts(problem, grids)
+    found = yield from _find_explanations(problem, starts, plain_prior, loose_prior)
     if len(segments) == 1 and not probabilities(found).argmax():
-        found += yield from _elsewhere(problem, found, honest, open_to)
+        found += yield from _far_from_network(problem, found, plain_prior, loose_prior)
     if not found:
-        return _left_alone(calibrations, told, segments, Verdict.NO_DIRECTION)
-    return _weighed(calibrations, told, segments, found, probabilities(found))
+        return _without_lines(calibrations, straight, segments, Verdict.NO_DIRECTION)
+    return _combine(calibrations, straight, segments, found, probabilities(found))
 
 
-def _explained(
-    problem: Problem, starts: Guess, honest: Prior | None = None, network: Prior | None = None
+def _find_explanations(
+    problem: Problem, starts: Guess, plain_prior: Prior | None = None, network: Prior | None = None
 ) -> Search[list[Explanation]]:
-    """What the segments of a problem may show.
+    """Return what the segments of a problem may show.
 
-    honest: its prior, where that of the descents is firmer than it should be; network: what answers
-    should agree with. Else its prior is both.
+    plain_prior: the prior of the problem, where that of descents is tighter than it should be;
+    network: what answers should agree with. By default the problem's prior is both.
     """
     modes = yield from modes_from(problem, starts)
     problem, end, modes = yield from supported_minimum(problem, modes)
-    honest = honest or problem.prior
-    found = explanations(replace(problem, prior=honest), end, modes, network or honest)
+    plain_prior = plain_prior or problem.prior
+    found = explanations(replace(problem, prior=plain_prior), end, modes, network or plain_prior)
     return (yield from found)
 
 
-def _elsewhere(
-    problem: Problem, found: list[Explanation], honest: Prior, network: Prior
+def _far_from_network(
+    problem: Problem, found: list[Explanation], plain_prior: Prior, network: Prior
 ) -> Search[list[Explanation]]:
-    """What the segments of one image may show where what they seem to (found) is not believed: a
-    world far from the network's answer that most of them follow; or the same one at the network's
-    focal length, of which level edges alone tell little."""
+    """Return what the segments of one image may show where ``found`` is not believed.
+
+    Either most of them follow directions far from the network's answer; or those that were found
+    hold at the network's focal length, of which level edges alone tell little.
+    """
     others = list[Explanation]()
-    starts = sampled(problem, FEW_TRIALS, LEAST_ELSEWHERE)
+    starts = sample_starts(problem, FEW_TRIALS, LEAST_ELSEWHERE)
     if starts is not None:
-        others += yield from _explained(problem, starts, honest, network)
+        others += yield from _find_explanations(problem, starts, plain_prior, network)
     if found and problem.layout.free.focal and not found[0].problem.active[:, 0].any():
         level = found[0]
         held = replace(level.problem, prior=problem.prior.focal_held(problem.layout))
-        end, modes = yield from afresh(held, level.scene.view.guess)
-        others += yield from explanations(replace(held, prior=honest), end, modes, network)
+        end, modes = yield from restart(held, level.state.view.guess)
+        others += yield from explanations(replace(held, prior=plain_prior), end, modes, network)
     return others
 
 
 def _problem(prior: Prior, layout: Layout, segments: list[Segments]) -> Problem:
-    """With the vertical and two headings at a right angle."""
+    """Return the problem with the vertical and two headings at a right angle."""
     crossed = np.ones((len(segments), 3), np.bool_)
-    bundle = Bundle.create(segments)
+    batch = SegmentBatch.create(segments)
     # An image by itself may be looked at beside others.
-    bundle = bundle.rounded() if len(bundle) == 1 else bundle
-    return Problem(bundle, crossed, layout, prior, REPEATS)
+    batch = batch.padded() if len(batch) == 1 else batch
+    return Problem(batch, crossed, layout, prior, REPEATS)
 
 
 def _alone(problem: Problem, calibrations: list[Calibration]) -> list[Problem]:
-    """Every image by itself."""
+    """Return the problem of every image by itself."""
     if len(calibrations) == 1 and problem.layout.rotation is None:
         return [problem]
     single, parts = couple(1, None, None), []
     for i, calibration in enumerate(calibrations):
         prior, layout = network_prior([calibration], single)
-        own, active = problem.bundle[i : i + 1], problem.active[i : i + 1]
+        own, active = problem.batch[i : i + 1], problem.active[i : i + 1]
         parts.append(Problem(own, active, layout, prior, problem.repeats))
     return parts
 
 
-def _left_alone(
+def _without_lines(
     calibrations: list[Calibration],
-    told: list[Calibration],
+    straight: list[Calibration],
     segments: list[Segments],
     verdict: Verdict,
 ) -> list[Calibration]:
     """Answers that only long edges have changed, where the lens is not a pinhole."""
     answers = []
-    for before, after, part in zip(calibrations, told, segments, strict=True):
+    for before, after, part in zip(calibrations, straight, segments, strict=True):
         answer = before
         if before.camera.model.parameters and after is not before:
             answer = before.moved(after.camera, after.gravity, after.covariance)
-        answers.append(_told(before, answer, _verdict_of(part, verdict), Traces.astray(part), 1.0))
+        answers.append(
+            _with_lines(before, answer, _verdict_of(part, verdict), Traces.astray(part), 1.0)
+        )
     return answers
 
 
-def _weighed(
+def _combine(
     calibrations: list[Calibration],
-    told: list[Calibration],
+    straight: list[Calibration],
     segments: list[Segments],
     found: list[Explanation],
     shares: Array,
 ) -> list[Calibration]:
-    """The likeliest of the network's answers (told) and of those of explanations, whose shares
-    (1 + E,) these are, with what the others add to its sigmas."""
+    """Return the likeliest of the network's answers and of those of explanations.
+
+    straight: the network's answers, given the long edges; shares: (1 + E,) probabilities of it and
+    of each explanation. What the others are adds to the sigmas.
+    """
     best = int(shares.argmax())
-    rivals = [told, *(_moved(each, told) for each in found)]
+    rivals = [straight, *(_moved(each, straight) for each in found)]
     traces = [Traces.astray(part) for part in segments]
     if best:
         traces = _traces(found[best - 1], segments)
     answers = []
-    for i, (before, part, trace) in enumerate(zip(calibrations, segments, traces, strict=True)):
+    for i, (before, part, trace_edges) in enumerate(
+        zip(calibrations, segments, traces, strict=True)
+    ):
         answer = _with_spread([each[i] for each in rivals], shares, best)
-        if best and len(trace.directions):
-            verdict = _shown(found[best - 1].verdict, trace)
+        if best and len(trace_edges.directions):
+            verdict = _verdict_shown(found[best - 1].verdict, trace_edges)
         else:
             active = any(each.problem.active[i].any() for each in found)
             why = Verdict.UNLIKELY if active else Verdict.NO_DIRECTION
@@ -219,34 +238,34 @@ def _weighed(
         if before.camera.model.parameters:
             answer = before.moved(answer.camera, answer.gravity, answer.covariance)
         else:
-            answer = pinhole_again(before, answer)
-        answers.append(_told(before, answer, verdict, trace, float(shares[best])))
+            answer = as_pinhole(before, answer)
+        answers.append(_with_lines(before, answer, verdict, trace_edges, float(shares[best])))
     return answers
 
 
-def _shown(verdict: Verdict, trace: Traces) -> Verdict:
-    """What became of the lines of one image, which need not show all directions of its world."""
-    if not trace.vertical.any():
+def _verdict_shown(verdict: Verdict, trace_edges: Traces) -> Verdict:
+    """Return what became of the lines of one image, which need not show all directions."""
+    if not trace_edges.vertical.any():
         return Verdict.LEVEL
-    return Verdict.UPRIGHT if trace.vertical.all() else verdict
+    return Verdict.UPRIGHT if trace_edges.vertical.all() else verdict
 
 
 def _verdict_of(segments: Segments, verdict: Verdict) -> Verdict:
-    """Why lines were not used, of one image."""
+    """Return why the lines of one image were not used."""
     few = len(segments) < FEWEST and verdict is not Verdict.NOTHING_FREE
     return Verdict.TOO_FEW if few else verdict
 
 
-def _told(
+def _with_lines(
     before: Calibration, after: Calibration, verdict: Verdict, traces: Traces, probability: float
 ) -> Calibration:
-    """The answer, and what became of the lines."""
+    """Return the answer with what became of the lines."""
     return replace(after, lines=Lines.create(verdict, traces, probability, before, after))
 
 
-def _moved(explanation: Explanation, told: list[Calibration]) -> list[Calibration]:
-    """The answers of an explanation."""
-    problem, view = explanation.problem, explanation.scene.view
+def _moved(explanation: Explanation, straight: list[Calibration]) -> list[Calibration]:
+    """Return the answers of an explanation."""
+    problem, view = explanation.problem, explanation.state.view
     gravity, blocks = view.images.gravity[0], explanation.blocks
     return [
         replace(
@@ -255,12 +274,12 @@ def _moved(explanation: Explanation, told: list[Calibration]) -> list[Calibratio
             gravity=gravity[i],
             covariance=blocks[i],
         )
-        for i, calibration in enumerate(told)
+        for i, calibration in enumerate(straight)
     ]
 
 
 def _with_spread(rivals: list[Calibration], shares: Array, best: int) -> Calibration:
-    """The best of rival answers to one image, with what the others add to its covariance."""
+    """Return the best of rival answers to one image, with what the others add to its covariance."""
     answer = rivals[best]
     weight = min(1.0, (1 - shares[best]) / OPEN) ** 2
     covariance = answer.covariance * (1 - weight * (1 - shares[best]))
@@ -289,8 +308,8 @@ def _difference(one: Calibration, other: Calibration) -> Array:
 
 def _traces(explanation: Explanation, segments: list[Segments]) -> list[Traces]:
     """Which segments of each image follow which direction."""
-    problem, scene = explanation.problem, explanation.scene
-    sight, shares = scene.view.sight, scene.weighing.share[0]
+    problem, state = explanation.problem, explanation.state
+    alignment, shares = state.view.alignment, state.assignment.share[0]
     traces = []
     for i, part in enumerate(segments):
         kept = np.flatnonzero(problem.active[i])
@@ -299,6 +318,95 @@ def _traces(explanation: Explanation, segments: list[Segments]) -> list[Traces]:
             continue
         share = shares[i, kept, : len(part)]
         kind = np.where(share.max(0) > 0.5, share.argmax(0), CLUTTER)
-        parts = kind, sight.directions[0, i, kept], kept == 0, explanation.gains[i, kept]
+        parts = kind, alignment.directions[0, i, kept], kept == 0, explanation.gains[i, kept]
         traces.append(Traces(part, *parts))
     return traces
+
+
+def refine_turned(
+    calibrations: Sequence[Calibration],
+    segments: Sequence[Segments],
+    groups: Sequence[int] | Array | None = None,
+    rig: Rig | None = None,
+    log_f_information: Sequence[float] | None = None,
+) -> list[Calibration]:
+    """As ``geocalib.lines.refine``, for images of one camera whose sizes may be turned.
+
+    Their principal points must be in the middle, or all of them of one size.
+    """
+    cameras = range(len(calibrations)) if groups is None else np.asarray(groups).tolist()
+    first: dict[int, tuple[int, int]] = {}
+    turns = []
+    for calibration, camera in zip(calibrations, cameras, strict=True):
+        size = calibration.width, calibration.height
+        turns.append(int(first.setdefault(camera, size) != size))
+    refined = refine(
+        [_turned(c, turn) for c, turn in zip(calibrations, turns, strict=True)],
+        [_turned_segments(s, c, t) for s, c, t in zip(segments, calibrations, turns, strict=True)],
+        groups,
+        rig,
+        log_f_information,
+    )
+    return [
+        _turned_back(*each) if each[-1] else each[0]
+        for each in zip(refined, calibrations, segments, turns, strict=True)
+    ]
+
+
+def _turned(calibration: Calibration, turns: int) -> Calibration:
+    """Return a calibration of the image turned by so many quarters."""
+    if turns == 0:
+        return calibration
+    camera = calibration.camera.rotate90(turns)
+    return replace(calibration, camera=camera, gravity=sphere.rotate90(calibration.gravity, turns))
+
+
+def _turned_segments(segments: Segments, calibration: Calibration, turns: int) -> Segments:
+    """Return the segments of the image turned by so many quarters."""
+    if turns == 0:
+        return segments
+    return segments.turned(calibration.width)
+
+
+def _turned_back(
+    answer: Calibration, before: Calibration, segments: Segments, turns: int
+) -> Calibration:
+    """Return the answer for a turned image as one for the image itself."""
+    lines = answer.lines
+    if lines is not None and lines.traces is not None:
+        directions = sphere.rotate90(lines.traces.directions, -turns)
+        lines = lines.turned_back(segments, directions)
+    camera, gravity = answer.camera.rotate90(-turns), sphere.rotate90(answer.gravity, -turns)
+    return before.moved(camera, gravity, answer.covariance, lines)
+
+
+def refine_outcomes(
+    outcomes: Sequence[Outcome],
+    segments: Sequence[Segments | None],
+    cameras: Sequence[int],
+    rig: Rig | None = None,
+    log_f_information: Sequence[float] | None = None,
+) -> list[Outcome]:
+    """Return outcomes with what straight lines say, where segments were looked for.
+
+    cameras: equal integers for images of one camera. log_f_information: as in ``refine``. Outcomes
+    with a free aspect stay, which lines know nothing of.
+    """
+    answers = list(outcomes)
+    found = {
+        row: (outcome, known)
+        for row, (outcome, known) in enumerate(zip(outcomes, segments, strict=True))
+        if known is not None
+        and isinstance(outcome, Calibration)
+        and LOG_ASPECT not in outcome.parameters
+    }
+    if found:
+        rows = list(found)
+        calibrations, every = zip(*found.values(), strict=True)
+        groups = [cameras[row] for row in rows]
+        known = None if log_f_information is None else [log_f_information[row] for row in rows]
+        moving = None if rig is None else rig[rows]
+        refined = refine_turned(calibrations, every, groups, moving, known)
+        for row, answer in zip(rows, refined, strict=True):
+            answers[row] = answer
+    return answers

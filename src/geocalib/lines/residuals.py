@@ -26,8 +26,7 @@ import numpy as np
 from geocalib.arrays import quiet, unstack
 from geocalib.cameras.base import DepthJet
 from geocalib.geometry.fields import Free
-from geocalib.lines.bundle import Bundle
-from geocalib.lines.unknowns import Array, Flags, Images, cross
+from geocalib.lines.unknowns import Array, Flags, Images, SegmentBatch, cross
 from geocalib.records import dataclass
 
 NOTHING = 1e-60
@@ -36,8 +35,7 @@ NOTHING = 1e-60
 
 @dataclass(frozen=True)
 class Optics:
-    """What the cameras of images make of the middles of N segments each, whatever the
-    directions."""
+    """How cameras see the middles of N segments each, whatever the directions."""
 
     m: Array
     """(..., 2, N) of the rays."""
@@ -57,23 +55,24 @@ class Optics:
     these."""
 
     @classmethod
-    def create(cls, images: Images, bundle: Bundle) -> Optics:
+    def create(cls, images: Images, batch: SegmentBatch) -> Optics:
+        """Compute the rays at the middles of segments and what follows from them."""
         focal = images.focal[..., None]
-        off = bundle.middle - images.c[..., None]
+        off = batch.middle - images.c[..., None]
         m = off / focal
         s = (m * m).sum(-2)
         jet, q = _depth(images, s)
-        sides = focal[..., None, :, :] * bundle.sides
+        sides = focal[..., None, :, :] * batch.sides
         vectors = np.empty((*sides.shape[:-2], 3, sides.shape[-1]))
         flat, reach = vectors[..., :2, :], vectors[..., 2, :]
-        np.einsum("...ijn,...jn->...in", bundle.sides, off, out=reach)
+        np.einsum("...ijn,...jn->...in", batch.sides, off, out=reach)
         np.multiply(-q[..., None, None, :], sides, out=flat)
         if jet.d_s is not None:
             flat -= ((2 * jet.d_s)[..., None, :] * reach)[..., None, :] * m[..., None, :, :]
         return cls(m, s, jet, q, images.focal, sides, vectors)
 
-    def look(self, directions: Array) -> Sight:
-        """At unit directions (..., K, 3)."""
+    def align(self, directions: Array) -> Alignment:
+        """Compare segments with unit directions (..., K, 3)."""
         seen = directions[..., None, :, :] @ self.vectors
         across, along = seen[..., 0, :, :], seen[..., 1, :, :]
         squared = across * across
@@ -81,12 +80,12 @@ class Optics:
         squared += NOTHING
         # Its sign makes the residual that of an undirected line.
         inverse = np.copysign(1 / np.sqrt(squared, out=squared), along)
-        return Sight(across * inverse, inverse, seen, directions, self)
+        return Alignment(across * inverse, inverse, seen, directions, self)
 
 
 @quiet
 def _depth(images: Images, s: Array) -> tuple[DepthJet, Array]:
-    """The depth of cameras at s (..., N), and q."""
+    """Return the depth of cameras at s (..., N), and q."""
     if not images.model.parameters:
         one = np.ones_like(s)
         return DepthJet(one, None, None, (), (), None), one
@@ -96,8 +95,8 @@ def _depth(images: Images, s: Array) -> tuple[DepthJet, Array]:
 
 
 @dataclass(frozen=True)
-class Sight:
-    """N segments of each picture as seen against K directions."""
+class Alignment:
+    """N segments of each picture compared with K directions."""
 
     residual: Array
     """(..., K, N) sines of angles in the picture."""
@@ -117,12 +116,12 @@ class Sight:
 
     @cached_property
     def aside(self) -> Array:
-        """(..., K, N) m . d_xy."""
+        """The products m . d_xy, (..., K, N)."""
         return np.asarray(self.directions[..., :2] @ self.optics.m)
 
     @cached_property
     def h(self) -> Array:
-        """(..., K, N), or (..., K, 1)."""
+        """The factor h of the module's equation, (..., K, N) or (..., K, 1)."""
         slope, ahead = self.optics.jet.d_s, self.directions[..., 2:]
         return ahead if slope is None else ahead - 2 * slope[..., None, :] * self.aside
 
@@ -185,9 +184,9 @@ def _for_all(values: Array | float) -> Array | float:
     return values[..., None, :] if isinstance(values, np.ndarray) else values
 
 
-def look(images: Images, bundle: Bundle, directions: Array) -> Sight:
-    """Segments of pictures against unit directions (..., K, 3) in their frames."""
-    return Optics.create(images, bundle).look(directions)
+def align(images: Images, batch: SegmentBatch, directions: Array) -> Alignment:
+    """Compare segments of pictures with unit directions (..., K, 3) in their frames."""
+    return Optics.create(images, batch).align(directions)
 
 
 def directions_of(gravity: Array, headings: Array) -> Array:

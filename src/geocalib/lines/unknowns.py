@@ -1,14 +1,16 @@
-"""What is sought, in arrays: gravities, cameras and headings of images that share some of them.
+"""The unknowns of a search in arrays: gravities, cameras and headings, and the segments.
 
-All arrays begin with R guesses, which are improved side by side. Of the images, some may share a
-camera, or a gravity up to a known rotation.
+All arrays begin with R guesses, which are improved side by side. Of the B images, some may share a
+camera, or a gravity up to a known rotation. The segments of the images are padded to one number.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
+from dataclasses import is_dataclass
 from functools import cache, cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +20,7 @@ from geocalib.cameras.base import CameraModel
 from geocalib.cameras.camera import Camera
 from geocalib.geometry.fields import Free
 from geocalib.geometry.gravity import move, tangent_basis
+from geocalib.geometry.segments import Segments
 from geocalib.geometry.tensors import map_tensors
 from geocalib.records import dataclass, replace
 from geocalib.solver.coupling import Coupling
@@ -47,26 +50,26 @@ class Guess:
 
     @cached_property
     def basis(self) -> Array:
-        """(R, T, 3, 2) tangent directions of gravity."""
+        """Tangent directions (R, T, 3, 2) of gravity."""
         return np.asarray(tangent_basis(self.gravity))
 
     def __getitem__(self, index: slice | list[int] | npt.NDArray[Any]) -> Guess:
-        """Some of them."""
+        """Return some of the guesses."""
         return map_tensors(lambda value: value[index], self)
 
     def upright(self) -> Guess:
-        """The same without headings."""
+        """Return the guesses without headings."""
         return replace(self, headings=self.headings[:, :, :0])
 
     @classmethod
     def concatenate(cls, parts: Sequence[Guess]) -> Guess:
-        """Several, one after the other."""
+        """Stack guesses."""
         return map_tensors(lambda *column: np.concatenate(column), *parts)
 
 
 @dataclass(frozen=True)
 class Images:
-    """Where the cameras of B images are, by R guesses."""
+    """The cameras of B images, by R guesses."""
 
     model: CameraModel
     focal: Array
@@ -79,10 +82,6 @@ class Images:
     """(R, B, 3)."""
     basis: Array
     """(R, B, 3, a) tangent directions in which it varies."""
-
-    def bent(self, model: CameraModel) -> Images:
-        """With a model of one parameter, which is 0."""
-        return replace(self, model=model, distortion=np.zeros_like(self.c[..., :1]))
 
 
 @dataclass(frozen=True)
@@ -108,7 +107,7 @@ class Layout:
 
     @classmethod
     def create(cls, frame: Frame, coupling: Coupling) -> Layout:
-        """Of images that form one component."""
+        """Return the layout of images that form one component."""
         return cls(
             frame.model,
             frame.free,
@@ -123,26 +122,26 @@ class Layout:
 
     @property
     def tangents(self) -> int:
-        """Free directions of each gravity."""
+        """The number of free directions of each gravity."""
         return 2 * int(self.free.gravity)
 
     @property
     def cameras(self) -> int:
-        """C."""
+        """The number C of cameras."""
         return self.size.shape[-2]
 
     @property
     def intrinsics(self) -> int:
-        """Free parameters of each camera."""
+        """The number of free parameters of each camera."""
         return self.free.intrinsics
 
     def gravity(self, guess: Guess) -> Array:
-        """(R, B, 3) in the frame of every image."""
+        """Return gravity (R, B, 3) in the frame of every image."""
         gravity = self._of_images(guess.gravity, self.time)
         return gravity if self.rotation is None else times(self.rotation, gravity)
 
     def images(self, guess: Guess) -> Images:
-        """What a guess means for every image."""
+        """Return the cameras and gravities that guesses give every image."""
         gravity = self.gravity(guess)
         basis = self._of_images(guess.basis[..., : self.tangents], self.time)
         if self.rotation is not None:
@@ -154,23 +153,25 @@ class Layout:
         return Images(self.model, focal, c, distortion, gravity, basis)
 
     def _of_images(self, values: Array, index: npt.NDArray[np.int64]) -> Array:
-        """(R, B, ...) those of gravities or cameras (R, n, ...), of which each image has one."""
+        """Return (R, B, ...) from values (R, n, ...) of gravities or cameras, of which each image
+        has one."""
         return values if len(index) == 1 else values[:, index]
 
     @cached_property
     def _stretch(self) -> Array:
-        """(C, 2) fx and fy by fy."""
+        """The factors (C, 2) of fx and fy over fy."""
         return np.stack([self.aspect, np.ones_like(self.aspect)], -1)
 
     def camera_of(self, guess: Guess, image: int) -> Camera:
-        """By the first guess, as a batch of 1."""
+        """Return the camera of an image by the first guess, as a batch of 1."""
         at = self.camera[image]
         own = np.exp(guess.log_f[0, at]), guess.c[0, at], guess.distortion[0, at]
         values = (*own, self.size[at], self.aspect[at])
         return Camera(self.model, *(np.array(value)[None] for value in values))
 
     def moved(self, guess: Guess, time: Array, camera: Array) -> Guess:
-        """After steps (R, T, a) on the sphere and (R, C, P) of the intrinsics, within bounds."""
+        """Return guesses after steps (R, T, a) on the sphere and (R, C, P) of the intrinsics,
+        within bounds."""
         gravity, log_f, distortion, c = guess.gravity, guess.log_f, guess.distortion, guess.c
         if self.free.gravity:
             gravity = move(gravity, time, guess.basis)
@@ -208,8 +209,11 @@ def _powers(count: int, wide: bool) -> Array:
 
 
 def _magnified(model: CameraModel, before: Array, after: Array) -> Array:
-    """What log f depth(0) gains beyond first order: taking it off f keeps the magnification, which
-    the data fix well, on the straight line of a step."""
+    """Return what log f depth(0) gains beyond first order.
+
+    Taking it off f keeps the magnification, which the data fix well, on the straight line of a
+    step.
+    """
     shape, count = before.shape[:-1], before.shape[-1]
 
     def parameters(distortion: Array) -> tuple[Array, ...]:
@@ -224,7 +228,7 @@ def _magnified(model: CameraModel, before: Array, after: Array) -> Array:
 
 
 def times(matrix: Array, vector: Array) -> Array:
-    """(..., n) from (..., n, m) and (..., m)."""
+    """Return products (..., n) of matrices (..., n, m) and vectors (..., m)."""
     return np.asarray((matrix @ vector[..., None])[..., 0])
 
 
@@ -240,14 +244,14 @@ CROSS[2, 1], CROSS[1, 2], CROSS[2, 3], CROSS[0, 5], CROSS[1, 6], CROSS[0, 7] = -
 
 
 def cross(a: Array, b: Array) -> Array:
-    """(..., 3) of vectors (..., 3)."""
+    """Return cross products (..., 3) of vectors (..., 3)."""
     # As products of matrices: three times fewer operations.
     turn = (a @ CROSS).reshape(*a.shape, 3)
     return times(turn, b)
 
 
 def unit(vector: Array) -> Array:
-    """Of length 1."""
+    """Return vectors scaled to length 1."""
     return np.asarray(vector / np.sqrt(np.vecdot(vector, vector))[..., None])
 
 
@@ -258,3 +262,105 @@ def compass(count: int) -> Array:
     found = np.stack([np.cos(angle), np.zeros(count), np.sin(angle)], -1)
     found.flags.writeable = False
     return found
+
+
+PAD_TO = 250
+"""Segments: a picture that is looked at beside others has a multiple of them. Sums are the same to
+the last bit only where as many numbers are summed up."""
+
+
+@dataclass(frozen=True)
+class SegmentBatch:
+    """The segments of B pictures padded to the same number N. Each row of guesses may have its own
+    (``geocalib.lines.batched_search``): then the arrays begin with R."""
+
+    middle: Array
+    """(B, 2, N) pixels."""
+    sides: Array
+    """(B, 2, 2, N) unit vectors across and along each segment."""
+    length: Array
+    """(B, N) pixels; 0 for what was padded."""
+    noise: Array
+    """(B,) pixels."""
+
+    @classmethod
+    def create(cls, pictures: list[Segments]) -> SegmentBatch:
+        """Pad the segments of each picture to one number."""
+        count = max([1, *(len(segments) for segments in pictures)])
+        ends = np.zeros((len(pictures), 2, 2, count))
+        for row, segments in enumerate(pictures):
+            ends[row, ..., : len(segments)] = segments.ends.transpose(1, 2, 0)
+        across = ends[:, 1] - ends[:, 0]
+        length = np.sqrt((across * across).sum(1))
+        along = across / length.clip(min=np.finfo(length.dtype).tiny)[:, None]
+        sides = np.stack([np.stack([-along[:, 1], along[:, 0]], 1), along], 1)
+        return cls(ends.mean(1), sides, length, np.array([s.noise for s in pictures]))
+
+    def __len__(self) -> int:
+        return len(self.middle)
+
+    def __getitem__(self, index: slice) -> SegmentBatch:
+        """Return the segments of some pictures."""
+        return map_tensors(lambda value: value[index], self)
+
+    def padded(self) -> SegmentBatch:
+        """Return the batch padded to a multiple of ``PAD_TO`` segments."""
+        more = np.zeros((len(self), 2, 2, -self.length.shape[1] % PAD_TO))
+        return SegmentBatch(
+            np.concatenate([self.middle, more[:, 0]], -1),
+            np.concatenate([self.sides, more], -1),
+            np.concatenate([self.length, more[:, 0, 0]], -1),
+            self.noise,
+        )
+
+    def longest(self, count: int) -> SegmentBatch:
+        """Return at most so many segments of each picture."""
+        middle, sides, length = self.middle, self.sides, self.length
+        return SegmentBatch(middle[..., :count], sides[..., :count], length[:, :count], self.noise)
+
+
+Held = TypeVar("Held")
+"""A record whose arrays begin with R."""
+
+
+def select_rows(better: Flags, new: Held, old: Held) -> Held:
+    """Return the new record in the rows (R,) where it is better, and the old one elsewhere."""
+    if better.all():
+        return new
+    if not better.any():
+        return old
+
+    def choose(a: Any, b: Any) -> Any:
+        if isinstance(a, np.ndarray):
+            return np.where(better.reshape(-1, *(1,) * (a.ndim - 1)), a, b)
+        return select_rows(better, a, b)
+
+    return map_tensors(choose, new, old)
+
+
+def take_rows(kept: Flags | slice, held: Held) -> Held:
+    """Return some rows (R,) of a record."""
+
+    def keep(value: Any) -> Any:
+        match value:
+            case np.ndarray():
+                return value[kept]
+            case tuple():
+                return tuple(map(keep, value))
+        return take_rows(kept, value) if is_dataclass(value) else value
+
+    return map_tensors(keep, held)
+
+
+def concatenate_rows(*parts: Held) -> Held:
+    """Stack the rows of several records."""
+
+    def join(*values: Any) -> Any:
+        match values[0]:
+            case np.ndarray():
+                return np.concatenate(values)
+            case tuple():
+                return tuple(itertools.starmap(join, zip(*values, strict=True)))
+        return concatenate_rows(*values) if is_dataclass(values[0]) else values[0]
+
+    return map_tensors(join, *parts)

@@ -39,7 +39,7 @@ def calibrate_by_lines(
 
 
 def _vague(size: tuple[int, int], model: CameraModel, image: str | None) -> Calibration:
-    """What is believed of any photo."""
+    """Return what is believed of any photo, before it is seen."""
     camera = Camera.create(model, TRIVIAL_FOCAL * max(size), size)
     names = (ALONG_ROLL, ALONG_PITCH, LOG_F, *model.parameters)
     sigmas = [GRAVITY_SIGMA] * 2 + [LOG_FOCAL_SIGMA] + [DISTORTION_SIGMA] * len(model.parameters)

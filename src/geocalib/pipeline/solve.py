@@ -14,7 +14,7 @@ from geocalib.cameras.base import CameraModel
 from geocalib.errors import CouplingError
 from geocalib.geometry.fields import Fields
 from geocalib.imaging.enlarge import enlarge
-from geocalib.lines.turned import sharpened
+from geocalib.lines.refine import refine_outcomes
 from geocalib.pipeline.predict import Seen
 from geocalib.priors.enabled import EnabledPriors, File, started
 from geocalib.priors.inform import informed
@@ -119,7 +119,7 @@ def _answers(task: Task, sights: Sequence[Seen], given: Given, lines: bool) -> l
     # Lines were taught to weigh themselves against the card's sigmas.
     before = usual if as_usual else _as_sure_as(by_card, outcomes)
     # Here they are needed, and waited for.
-    sharp = sharpened(before, [sight.lines for sight in sights], cameras, task.rig, told)
+    sharp = refine_outcomes(before, [sight.lines for sight in sights], cameras, task.rig, told)
     if as_usual:
         return sharp
     return [unless_sharp(*each) for each in zip(outcomes, sharp, strict=True)]

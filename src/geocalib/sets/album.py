@@ -19,7 +19,7 @@ from geocalib.cameras.base import CameraModel
 from geocalib.geometry.fields import LOG_F, Fields
 from geocalib.geometry.segments import Segments
 from geocalib.geometry.view import View
-from geocalib.lines.turned import sharpened
+from geocalib.lines.refine import refine_outcomes
 from geocalib.priors.enabled import File
 from geocalib.records import dataclass
 from geocalib.result.calibration import OUTLIER, Calibration, Failure, Outcome
@@ -189,7 +189,7 @@ class Album:
 
     def _sharpened(self, answers: list[Outcome], told: list[float] | None) -> list[Outcome]:
         """With what straight lines say, where segments were asked for and the pictures are few
-        and not resized. told: as in ``geocalib.lines.refine``."""
+        and not resized. told: ``log_f_information`` of ``geocalib.lines.refine``."""
         calibrated = [
             page.file.size
             for page, answer in zip(self.pages, answers, strict=True)
@@ -199,7 +199,7 @@ class Album:
         if not one_size or len(calibrated) > MOST_WITH_LINES:
             return answers
         segments = [page.segments for page in self.pages]
-        return sharpened(answers, segments, [0] * len(answers), told=told)
+        return refine_outcomes(answers, segments, [0] * len(answers), log_f_information=told)
 
 
 def _misshapen(sizes: Sequence[tuple[int, int]]) -> tuple[Array, tuple[int, int]]:

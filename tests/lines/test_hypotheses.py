@@ -1,4 +1,4 @@
-"""How probable it is that lines are those of an upright world."""
+"""Rival hypotheses about lines, their covariances and odds."""
 
 from __future__ import annotations
 
@@ -7,11 +7,125 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from problems import heading, street
 from streets import camera_of, gravity_of, headings_of, prior_of, segments_along
 
+from geocalib.lines import hypotheses as module
+from geocalib.lines.batched_search import descend_nearby, single_search, support_of
+from geocalib.lines.descent import CostState, Problem
+from geocalib.lines.hypotheses import (
+    CENTRE,
+    THIRD,
+    covariance,
+    line_information,
+    with_free_angles,
+    with_third_heading,
+)
 from geocalib.lines.refine import refine
 from geocalib.lines.unknowns import Array
 from geocalib.result.lines import Verdict
+
+WIDTH = math.radians(0.2)
+
+
+def sure(problem: Problem, state: CostState) -> Array:
+    """(P, P) of one image."""
+    told, guess = line_information(problem, state), state.view.guess
+    return np.asarray(covariance(problem.prior, problem.layout, guess, told)[0, 0])
+
+
+def test_without_segments_it_is_the_priors() -> None:
+    place = street("simple_radial", log_f_off=0.0)
+    nothing = replace(place.problem, active=np.zeros((1, 3), np.bool_))
+    mean = replace(place.problem.prior.mean, headings=place.truth.headings)
+    block = sure(nothing, nothing.cost_at(nothing.view(mean), WIDTH))
+    sigmas = [math.radians(2.0)] * 2 + [0.3, 0.05]
+    assert np.sqrt(np.diagonal(block)) == pytest.approx(sigmas, rel=1e-6)
+
+
+def test_more_segments_are_surer_and_repeats_less_so() -> None:
+    few, many = street(each=30), street(each=120)
+    sigmas = []
+    for place, repeats in ((few, 4.0), (many, 4.0), (many, 16.0)):
+        problem = replace(place.problem, repeats=repeats)
+        end = single_search(descend_nearby(problem, place.truth))
+        sigmas.append(np.sqrt(np.diagonal(sure(problem, end))))
+    # The focal length is as unsure as the principal point, however many there are.
+    assert sigmas[1][0] < 0.7 * sigmas[0][0]
+    assert (sigmas[1] < sigmas[2]).all()
+
+
+def test_information_grows_as_repeats_shrink() -> None:
+    place = street()
+    state = place.problem.cost_at(place.problem.view(place.truth), WIDTH)
+    one = line_information(place.problem, state).arrow
+    four = line_information(replace(place.problem, repeats=1.0), state).arrow
+    assert np.allclose(four.A, 4 * one.A)
+    assert np.allclose(four.C, 4 * one.C)
+
+
+def test_a_centre_that_is_off_moves_the_answer_by_its_sigma(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What one sigma of the principal point adds is how far the minimum moves with it."""
+    place = street("simple_radial", each=150, clutter=0, noise=0.1)
+    problem = place.problem
+    end = single_search(
+        descend_nearby(problem, single_search(descend_nearby(problem, place.truth)).view.guess)
+    )
+    with_centre = sure(problem, end)
+    monkeypatch.setattr(module, "CENTRE", 0.0)
+    added = with_centre - sure(problem, end)
+    shift = CENTRE * problem.layout.size.max()
+    moved = []
+    for axis in (0, 1):
+        c = end.view.guess.c.copy()
+        c[..., axis] += shift
+        there = replace(
+            problem, prior=replace(problem.prior, mean=replace(problem.prior.mean, c=c))
+        )
+        start = replace(end.view.guess, c=c)
+        other = single_search(
+            descend_nearby(there, single_search(descend_nearby(there, start)).view.guess)
+        ).view.guess
+        moved.append(float(other.log_f[0, 0] - end.view.guess.log_f[0, 0]))
+    assert math.sqrt(added[2, 2]) == pytest.approx(math.hypot(*moved), rel=0.3)
+
+
+def test_unlocked_headings_begin_where_the_crossed_ones_are() -> None:
+    place = street()
+    problem, guess = with_free_angles(place.problem, place.problem.view(place.truth))
+    assert problem.active.tolist() == [[True, True, False, True, False]]
+    directions = problem.view(guess).alignment.directions[0, 0]
+    before = place.problem.view(place.truth).alignment.directions[0, 0]
+    assert np.allclose(directions[[0, 1, 3]], before)
+
+
+def test_unlocked_headings_find_an_angle_that_is_not_right() -> None:
+    place = street(degrees=(30.0, 113.0), log_f_off=0.0)
+    problem, guess = with_free_angles(place.problem, place.problem.view(place.truth))
+    end = single_search(descend_nearby(problem, guess)).view.guess
+    first, second = end.headings[0, 0]
+    angle = math.degrees(math.acos(abs(float(first @ second))))
+    assert angle == pytest.approx(83.0, abs=1.5)
+
+
+def test_a_third_heading_is_found() -> None:
+    place = street(degrees=(30.0, 120.0, 75.0), each=100)
+    state = place.problem.cost_at(place.problem.view(place.truth), WIDTH)
+    found = with_third_heading(place.problem, state, support_of(state)[0])
+    assert found is not None
+    problem, guess = found
+    assert problem.active[0, THIRD]
+    third = guess.headings[0, 0, THIRD // 2]
+    assert abs(float(third @ heading(75.0))) > math.cos(math.radians(3.0))
+
+
+def test_right_angles_alone_have_no_third_heading() -> None:
+    place = street(each=100)
+    state = place.problem.cost_at(place.problem.view(place.truth), WIDTH)
+    assert with_third_heading(place.problem, state, support_of(state)[0]) is None
+
 
 GRAVITY = gravity_of(3.0, 8.0)
 DIRECTIONS = np.concatenate([GRAVITY[None], headings_of(GRAVITY, [30.0, 120.0])])
@@ -123,6 +237,6 @@ def test_verticals_alone_count_where_what_else_is_parallel_is_not_level() -> Non
 
 
 def test_probabilities_sum_to_one() -> None:
-    from geocalib.lines.explanations import probabilities
+    from geocalib.lines.hypotheses import probabilities
 
     assert np.array_equal(probabilities([]), [1.0])

@@ -1,4 +1,4 @@
-"""What straight edges tell of distortion."""
+"""What long edges tell about distortion."""
 
 from __future__ import annotations
 
@@ -12,16 +12,107 @@ from streets import camera_of, curves_of, gravity_of, prior_of
 from geocalib.arrays import Array
 from geocalib.cameras import Camera
 from geocalib.geometry.fields import Free
-from geocalib.geometry.segments import Segments
-from geocalib.lines import plumb
-from geocalib.lines.curves import STRETCHES, Curves
-from geocalib.lines.plumb import firm, straightened
+from geocalib.geometry.segments import STRETCHES, Curves, Segments
+from geocalib.lines import distortion
+from geocalib.lines.distortion import (
+    DISTORTION,
+    as_pinhole,
+    fit_distortion,
+    measure_sagittas,
+    tighten_distortion,
+    with_free_distortion,
+)
 from geocalib.lines.refine import refine
-from geocalib.lines.sagitta import bend
-from geocalib.lines.straightness import bendable
 from geocalib.result.lines import Verdict
 from geocalib.solver.coupling import couple
 from lenses import ALL_MODELS
+
+PRIOR = prior_of(camera_of("pinhole"), gravity_of(2.0, 5.0))
+
+
+def test_a_pinhole_gets_a_distortion_near_zero() -> None:
+    bent = with_free_distortion(PRIOR)
+    assert bent.parameters == (*PRIOR.parameters, "k")
+    assert bent.distortion == (0.0,)
+    sigma = np.sqrt(bent.covariance[-1, -1]).item() * (bent.height / bent.fy) ** 2
+    assert abs(sigma - DISTORTION) < 1e-9
+    assert np.array_equal(bent.covariance[:-1, :-1], PRIOR.covariance)
+
+
+def test_it_is_a_pinhole_again() -> None:
+    assert as_pinhole(PRIOR, with_free_distortion(PRIOR)) == PRIOR
+
+
+def test_the_principal_point_stays_behind_the_distortion() -> None:
+    free = replace(
+        PRIOR,
+        parameters=(*PRIOR.parameters, "cx", "cy"),
+        covariance=np.diag(np.arange(1.0, 6.0, dtype=np.float64)),
+    )
+    bent = with_free_distortion(free)
+    assert bent.parameters[-3:] == ("k", "cx", "cy")
+    assert np.diagonal(bent.covariance)[-2:].tolist() == [4.0, 5.0]
+    assert np.array_equal(as_pinhole(free, bent).covariance, free.covariance)
+
+
+def test_a_lens_with_distortion_stays_as_it_is() -> None:
+    radial = prior_of(camera_of("radial"), gravity_of(2.0, 5.0))
+    assert with_free_distortion(radial) is radial
+
+
+BENT = [model for model in ALL_MODELS if camera_of(model).model.parameters]
+
+
+@pytest.mark.parametrize("model", BENT)
+def test_straight_edges_have_no_sagitta(model: str) -> None:
+    camera = camera_of(model)
+    assert np.abs(measure_sagittas(camera, curves_of(camera)).sagitta).max() < 1e-6
+
+
+def test_the_sagitta_is_in_pixels() -> None:
+    """Of an arc that leaves its chord by so many pixels, seen without distortion."""
+    camera = replace(camera_of("division"), distortion=np.zeros((1, 1)))
+    curves = curves_of(camera, count=5)
+    first, last = curves.points[:, :1], curves.points[:, -1:]
+    along = last - first
+    length = np.linalg.norm(along, axis=-1, keepdims=True)
+    place = ((curves.points - first) * along).sum(-1, keepdims=True) / length**2
+    normal = np.stack([-along[..., 1], along[..., 0]], -1) / length
+    arcs = replace(curves, points=curves.points + 3.0 * 4 * place * (1 - place) * normal)
+    assert np.abs(measure_sagittas(camera, arcs).sagitta) == pytest.approx(
+        np.full((1, 5), 3.0), abs=1e-6
+    )
+
+
+@pytest.mark.parametrize("model", BENT)
+def test_jacobian(model: str) -> None:
+    """Against central differences, of edges some of which are really curved."""
+    camera = camera_of(model)
+    curves = curves_of(camera, count=8, curved=3, noise=0.3)
+    free = Free(False, True, tuple(range(len(camera.model.parameters))), True)
+    analytic = measure_sagittas(camera, curves).jacobian(free)[0]
+    steps = [1e-5] * (1 + len(camera.model.parameters)) + [1e-2] * 2
+    assert analytic.shape == (8, len(steps))
+    for i, step in enumerate(steps):
+        after, before = (
+            measure_sagittas(_moved(camera, i, side * step), curves).sagitta[0] for side in (1, -1)
+        )
+        central = (after - before) / (2 * step)
+        assert np.allclose(analytic[:, i], central, rtol=1e-4, atol=1e-5), i
+
+
+def _moved(camera: Camera, parameter: int, step: float) -> Camera:
+    count = len(camera.model.parameters)
+    if parameter == 0:
+        return replace(camera, f=camera.f * np.exp(np.array(step)))
+    if parameter <= count:
+        distortion = camera.distortion.copy()
+        distortion[0, parameter - 1] += step
+        return replace(camera, distortion=distortion)
+    centre = camera.c.copy()
+    centre[0, parameter - 1 - count] += step
+    return replace(camera, c=centre)
+
 
 DISTORTING = [model for model in ALL_MODELS if model != "pinhole"]
 GRAVITY = gravity_of(4.0, 12.0)
@@ -29,9 +120,9 @@ ALONE = couple(1, None, None)
 
 
 @pytest.mark.parametrize("model", DISTORTING)
-def test_straight_edges_have_no_sagitta(model: str) -> None:
+def test_straight_edges_have_no_sagitta_along_the_posterior(model: str) -> None:
     camera = camera_of(model)
-    sagitta = bend(camera, curves_of(camera)).sagitta
+    sagitta = measure_sagittas(camera, curves_of(camera)).sagitta
     assert np.abs(sagitta).max() < 1e-6
 
 
@@ -43,17 +134,17 @@ def test_a_sagitta_is_in_pixels() -> None:
     points = np.stack([x, 120 + 3.5 * bump], -1)[None]
     terms = np.stack([np.ones_like(x), x, bump], -1)
     curves = Curves(points, np.linalg.pinv(terms)[2][None], np.ones(1))
-    assert np.abs(bend(camera, curves).sagitta).item() == pytest.approx(3.5, rel=1e-3)
+    assert np.abs(measure_sagittas(camera, curves).sagitta).item() == pytest.approx(3.5, rel=1e-3)
 
 
 @pytest.mark.parametrize("model", DISTORTING)
-def test_jacobian(model: str) -> None:
+def test_jacobian_along_the_posterior(model: str) -> None:
     """Against central differences, far from where edges are straight."""
     camera = camera_of(model)
     curves = curves_of(camera, 12, curved=12, noise=0.5)
     count = len(camera.model.parameters)
     free = Free(False, True, tuple(range(count)), True)
-    found = bend(camera, curves).jacobian(free)[0]
+    found = measure_sagittas(camera, curves).jacobian(free)[0]
 
     def sagittas(step: Array) -> Array:
         moved = replace(
@@ -62,7 +153,7 @@ def test_jacobian(model: str) -> None:
             distortion=camera.distortion + step[1 : 1 + count],
             c=camera.c + step[1 + count :],
         )
-        return bend(moved, curves).sagitta[0]
+        return measure_sagittas(moved, curves).sagitta[0]
 
     small = 1e-5
     for column, step in enumerate(np.eye(3 + count)):
@@ -78,9 +169,11 @@ def test_distortion_is_found_among_curved_edges(model: str) -> None:
     prior = prior_of(camera, GRAVITY, sigma_distortion=0.03)
     off = np.full_like(camera.distortion, 0.03)
     prior = replace(prior, camera=replace(prior.camera, distortion=camera.distortion + off))
-    (answer,) = straightened([prior], [curves], ALONE)
-    truth = bend(camera, curves).sagitta
-    before, after = (bend(one.camera, curves).sagitta - truth for one in (prior, answer))
+    (answer,) = fit_distortion([prior], [curves], ALONE)
+    truth = measure_sagittas(camera, curves).sagitta
+    before, after = (
+        measure_sagittas(one.camera, curves).sagitta - truth for one in (prior, answer)
+    )
     assert np.median(np.abs(after)) < 0.25 * np.median(np.abs(before))
     assert np.array_equal(answer.gravity, prior.gravity)
     assert answer.fy == prior.fy
@@ -94,7 +187,7 @@ def test_one_parameter_is_as_sure_as_it_is_right() -> None:
         curves = curves_of(camera, 30, curved=8, noise=0.2, seed=seed)
         prior = prior_of(camera, GRAVITY, sigma_log_f=1e-6, sigma_distortion=0.05)
         prior = replace(prior, camera=replace(prior.camera, distortion=camera.distortion + 0.03))
-        (answer,) = straightened([prior], [curves], ALONE)
+        (answer,) = fit_distortion([prior], [curves], ALONE)
         sigma = math.sqrt(answer.covariance[-1, -1])
         assert sigma < 0.8 * prior.sigma.distortion[0]
         errors.append((answer.distortion[0] + 0.12) / sigma)
@@ -106,7 +199,7 @@ def test_distortion_follows_the_focal_length() -> None:
     """Edges tell k1 / f^2: where f is that unsure, k1 is twice as much, relatively."""
     camera = camera_of("simple_radial")
     prior = prior_of(camera, GRAVITY, sigma_log_f=0.2)
-    (answer,) = straightened([prior], [curves_of(camera, 60)], ALONE)
+    (answer,) = fit_distortion([prior], [curves_of(camera, 60)], ALONE)
     (k1,) = answer.distortion
     assert k1 == pytest.approx(-0.12, abs=2e-3)
     covariance = answer.covariance[2:, 2:]
@@ -117,23 +210,23 @@ def test_distortion_follows_the_focal_length() -> None:
 def test_a_prior_that_is_vague_beyond_reason_does_no_harm() -> None:
     camera = camera_of("simple_radial")
     prior = prior_of(camera, GRAVITY, sigma_distortion=10.0)
-    (answer,) = straightened([prior], [curves_of(camera, 60, curved=20, noise=0.05)], ALONE)
+    (answer,) = fit_distortion([prior], [curves_of(camera, 60, curved=20, noise=0.05)], ALONE)
     assert answer.distortion[0] == pytest.approx(-0.12, abs=0.015)
 
 
 def test_nothing_changes_without_edges_or_without_distortion_to_find() -> None:
     camera = camera_of("simple_radial")
     prior = prior_of(camera, GRAVITY)
-    assert straightened([prior], [Curves.none()], ALONE)[0] is prior
+    assert fit_distortion([prior], [Curves.none()], ALONE)[0] is prior
     kept = [i for i, name in enumerate(prior.parameters) if name != "k1"]
     fixed = replace(
         prior,
         parameters=tuple(prior.parameters[i] for i in kept),
         covariance=prior.covariance[kept][:, kept],
     )
-    assert straightened([fixed], [curves_of(camera)], ALONE)[0] is fixed
+    assert fit_distortion([fixed], [curves_of(camera)], ALONE)[0] is fixed
     pinhole = prior_of(camera_of("pinhole"), GRAVITY)
-    assert straightened([pinhole], [curves_of(camera)], ALONE)[0] is pinhole
+    assert fit_distortion([pinhole], [curves_of(camera)], ALONE)[0] is pinhole
 
 
 def test_images_of_one_camera_tell_together() -> None:
@@ -141,7 +234,7 @@ def test_images_of_one_camera_tell_together() -> None:
     prior = prior_of(camera, GRAVITY)
     prior = replace(prior, camera=replace(prior.camera, distortion=camera.distortion + 0.03))
     both = couple(2, [0, 0], None)
-    first, second = straightened([prior, prior], [curves_of(camera), Curves.none()], both)
+    first, second = fit_distortion([prior, prior], [curves_of(camera), Curves.none()], both)
     assert first.distortion == second.distortion
     assert first.distortion[0] == pytest.approx(-0.12, abs=2e-3)
 
@@ -162,8 +255,8 @@ def test_edges_tell_how_a_supposed_pinhole_bends(k_hat: float) -> None:
     pinhole = camera_of("pinhole")
     k1 = k_hat * (pinhole.f / pinhole.size[:, 1]).item() ** 2
     lens = Camera.create("simple_radial", pinhole.f, pinhole.size, [k1])
-    wide = bendable(prior_of(pinhole, GRAVITY))
-    (told,) = straightened([wide], [curves_of(lens, 60, noise=0.1)], ALONE)
+    wide = with_free_distortion(prior_of(pinhole, GRAVITY))
+    (told,) = fit_distortion([wide], [curves_of(lens, 60, noise=0.1)], ALONE)
     assert told.distortion[0] == pytest.approx(k1, rel=0.25)
 
 
@@ -175,10 +268,10 @@ def test_few_nodes_tell_of_a_supposed_pinhole_what_many_tell(
     k = k_hat * (pinhole.f / pinhole.size[:, 1]).item() ** 2
     camera = Camera.create("division", pinhole.f, (640, 480), [k])
     curves = curves_of(camera, 60, curved=20, noise=0.05)
-    prior = bendable(prior_of(pinhole, GRAVITY))
-    (few,) = straightened([prior], [curves], ALONE)
-    monkeypatch.setattr(plumb, "FEW_NODES", 33)
-    (many,) = straightened([prior], [curves], ALONE)
+    prior = with_free_distortion(prior_of(pinhole, GRAVITY))
+    (few,) = fit_distortion([prior], [curves], ALONE)
+    monkeypatch.setattr(distortion, "FEW_NODES", 33)
+    (many,) = fit_distortion([prior], [curves], ALONE)
     sigma = math.sqrt(many.covariance[-1, -1])
     assert abs(few.camera.distortion.item() - many.camera.distortion.item()) < 1e-3 * sigma
     assert np.allclose(few.covariance, many.covariance, rtol=1e-3)
@@ -186,8 +279,8 @@ def test_few_nodes_tell_of_a_supposed_pinhole_what_many_tell(
 
 def test_firm_is_surer_of_distortion_alone() -> None:
     camera = camera_of("simple_radial")
-    (told,) = straightened([prior_of(camera, GRAVITY)], [curves_of(camera, 20, noise=1.0)], ALONE)
-    firmer = firm(told)
+    (told,) = fit_distortion([prior_of(camera, GRAVITY)], [curves_of(camera, 20, noise=1.0)], ALONE)
+    firmer = tighten_distortion(told)
     assert np.array_equal(firmer.covariance[:3], told.covariance[:3])
     one, other = (np.linalg.inv(c.covariance)[3, 3] for c in (told, firmer))
     assert (other / one).item() == pytest.approx(4, rel=1e-6)
