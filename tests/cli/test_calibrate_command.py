@@ -120,6 +120,7 @@ def test_nothing_to_write(run: Run) -> None:
 def test_what_is_known_reaches_the_calibrator(run: Run, calibrator: FakeCalibrator) -> None:
     picture(32, 96).save("photos/high.png")
     Path("photos/bad.png").write_text("no image")
+    Path("w.safetensors").touch()
     options = ("--roll", "-3", "--pitch", "12", "--weights", "w.safetensors", "--device", "cpu")
     paths = ("photos/1.png", "photos/bad.png", "photos/high.png")
     result = run("calibrate", *paths, "--fov", "90", "--json", *options)
@@ -210,3 +211,18 @@ def test_the_field_of_view_that_is_known_is_the_vertical_one(run: Run) -> None:
     record = json.loads(run("calibrate", "photos/1.png", "--json").stdout)
     assert record["vfov_deg"] == pytest.approx(60)
     assert record["fy"] == pytest.approx(48 / 2 / math.tan(math.radians(30)))
+
+
+def test_an_image_on_standard_input(run: Run) -> None:
+    result = run("calibrate", "-", "--json", stdin=Path("photos/1.png").read_bytes())
+    record = json.loads(result.stdout)
+    assert (record["image"], record["error"]) == ("-", None)
+    result = run("calibrate", "-", stdin=Path("photos/1.png").read_bytes()[:50])
+    assert result.exit_code == 1
+    assert result.stderr.splitlines()[0].startswith("error: -: this image is damaged or cut short")
+
+
+def test_both_names_of_the_field_of_view(run: Run, calibrator: FakeCalibrator) -> None:
+    for name in ("--fov", "--vfov"):
+        assert run("calibrate", "photos/1.png", name, "50").exit_code == 0
+        assert calibrator.calls[-1][1]["vfov_deg"] == 50

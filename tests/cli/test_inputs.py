@@ -15,6 +15,8 @@ import pytest
 from geocalib.cli import inputs
 from geocalib.cli.inputs import find_images
 
+URL = "https://example.org/photos/a.jpg?size=large"
+
 NAMES = ("10.jpg", "2.JPG", "1.png", "b2/3.webp", "b10/4.tif", "notes.txt", ".hidden.jpg")
 
 
@@ -198,3 +200,16 @@ def test_an_empty_list_on_standard_input(monkeypatch: pytest.MonkeyPatch) -> Non
     assert find_images(["-"]).problems == (
         "the list on standard input is empty; give it a path per line",
     )
+
+
+def test_an_image_on_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    content = (Path(__file__).parents[2] / "examples" / "town.jpg").read_bytes()
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(content)))
+    (image,) = find_images(["-"]).images
+    assert Path(image).read_bytes() == content
+
+
+def test_nothing_is_downloaded(folder: str) -> None:
+    found = find_images([URL, "photos/1.png"])
+    assert found.images == (URL, "photos/1.png")
+    assert found.missing == {URL: f"{URL} is on the web, and nothing is downloaded: fetch it first"}

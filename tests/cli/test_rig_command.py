@@ -29,6 +29,7 @@ def shots(run: Run) -> list[str]:
 
 
 def test_one_fit_of_all(run: Run, shots: list[str], calibrator: FakeCalibrator) -> None:
+    Path("w").touch()
     words = ("--camera-model", "radial", "--exif", "--lines", "off", "--weights", "w")
     result = run("rig", "rig.json", "trip", *words, "--device", "cpu")
     assert result.exit_code == 0

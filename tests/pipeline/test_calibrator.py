@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 import threading
 from collections.abc import Callable, Sequence
@@ -73,10 +74,28 @@ class TestOriginals:
         calibrator = knowing(known)
         tensor = torch.from_numpy(pixels).permute(2, 0, 1)
         others = (path.read_bytes(), Image.fromarray(pixels), pixels, tensor, tensor / 255)
+        others += (bytearray(path.read_bytes()), io.BytesIO(path.read_bytes()))
         first, *found = [calibrator.calibrate(source) for source in (path, str(path), *others)]
         check(first, known)
-        assert [answer.image for answer in (first, *found)] == 2 * [str(path)] + 5 * [None]
+        assert [answer.image for answer in (first, *found)] == 2 * [str(path)] + 7 * [None]
         assert all(replace(answer, image=str(path)) == first for answer in found)
+
+    def test_images_may_come_one_by_one(self, tmp_path: Path) -> None:
+        known = truth((401, 300))
+        for name in ("a.png", "b.png"):
+            Image.fromarray(picture(known.size, 0)).save(tmp_path / name)
+        calibrator = knowing(known)
+        paths = sorted(tmp_path.glob("*.png"))
+        expected = calibrator.calibrate(paths)
+        assert calibrator.calibrate(path for path in paths) == expected
+        assert list(calibrator.calibrate_set(map(str, paths))) == list(
+            calibrator.calibrate_set(paths)
+        )
+        with paths[0].open("rb") as file:
+            (opened,) = calibrator.calibrate_many([file])
+        assert replace(opened, image=str(paths[0])) == expected[0]
+        with pytest.raises(ImageError, match="open for bytes"):
+            calibrator.calibrate(io.StringIO("text"))
 
     @pytest.mark.parametrize("orientation", [1, 3, 6, 8])
     def test_a_file_that_exif_turns(self, tmp_path: Path, orientation: int) -> None:

@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 from geocalib import console
 from geocalib.cameras import Camera
 from geocalib.cli import prior_report, report
+from geocalib.cli.inputs import as_given
 from geocalib.cli.pictures import is_drawn, save
 from geocalib.errors import CameraError, ConfigError, GeoCalibError
 from geocalib.files import Guard, is_special, locked
@@ -122,6 +123,7 @@ def _stream(
                 # Drawn before the answer is kept, which says that the image needs no more work.
                 if image in job.drawings and not isinstance(outcome, Failure):
                     _draw(image, outcome, job.drawings[image])
+                outcome = as_given(outcome)
                 take(outcome)
                 advance()
                 priors.extend(prior_report.rows(outcome) if job.prior_report else ())

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+import atexit
 import glob
 import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
-from geocalib.files.image_files import EXPORT, IMAGE_SUFFIXES, is_raw, why_not_a_file
+from geocalib.files.image_files import EXPORT, IMAGE_SUFFIXES, is_raw, is_url, why_not_a_file
 from geocalib.records import dataclass
+
+if TYPE_CHECKING:
+    from geocalib.result.calibration import Outcome
 
 DRAWING = ".geocalib.png"
 """The end of the names of our own drawings, which are not taken for photographs."""
 
 STANDARD_INPUT = "-"
+
+KEPT = "geocalib-standard-input"
+"""What the file is called that an image on standard input is kept in."""
+
+HEAD = 4096
+"""Bytes at the start of a file: any image has a zero among them, and no path does."""
 
 
 @dataclass(frozen=True)
@@ -33,15 +46,15 @@ class Found:
 
 
 def find_images(paths: Sequence[str], recursive: bool = False) -> Found:
-    """The images of files, folders, patterns that the shell left alone, and ``-``: a list of
-    all of these on standard input, one per line.
+    """The images of files, folders, patterns that the shell left alone, and ``-``: an image on
+    standard input, or a list of all of these there, one per line.
 
     recursive: look into the folders of folders, too.
     """
     search = _Search(recursive)
     for path in paths:
         if path == STANDARD_INPUT:
-            search.add_list()
+            search.add_standard_input()
         else:
             search.add(path)
     return Found(tuple(search.images), search.missing, tuple(search.problems), tuple(search.notes))
@@ -57,13 +70,17 @@ class _Search:
         self.problems: list[str] = []
         self.notes: list[str] = []
 
-    def add_list(self) -> None:
-        """The paths on standard input, one per line."""
+    def add_standard_input(self) -> None:
+        """The image on standard input, or the paths there, one per line."""
         if sys.stdin is None:
             self.problems.append("standard input is closed; give it a list of paths")
             return
+        content = sys.stdin.buffer.read()
+        if b"\0" in content[:HEAD]:
+            self._add_file(_kept(content))
+            return
         # File names are bytes: they need not be valid text.
-        lines = [os.fsdecode(line).rstrip("\r\n") for line in sys.stdin.buffer]
+        lines = [os.fsdecode(line).rstrip("\r") for line in content.split(b"\n")]
         given = [line for line in lines if line.strip()]
         if not given:
             self.problems.append("the list on standard input is empty; give it a path per line")
@@ -75,6 +92,9 @@ class _Search:
         path = str(Path(given))
         if not given:
             self.problems.append("a path is empty; name a photo, or . for this folder")
+        elif is_url(given) and (reason := why_not_a_file(given)) is not None:
+            self.images[given] = None
+            self.missing[given] = reason
         elif os.path.isdir(path):
             before, failed = len(self.images), len(self.problems)
             raw = self._add_folder(path)
@@ -129,6 +149,25 @@ class _Search:
 
     def _pass_over(self, given: str, raw: int) -> None:
         self.notes.append(f"{given}: {_raw_files(raw)} passed over; {EXPORT}")
+
+
+def as_given(outcome: Outcome) -> Outcome:
+    """An outcome that names its image as the command line did: ``-`` for standard input."""
+    image = outcome.image
+    if image is None or os.path.basename(image) != KEPT:
+        return outcome
+    if outcome.ok:
+        return replace(outcome, image=STANDARD_INPUT)
+    return replace(outcome, image=STANDARD_INPUT, error=outcome.error.replace(image, "this image"))
+
+
+def _kept(content: bytes) -> str:
+    """The path of a file of that content, which goes when the program ends."""
+    folder = TemporaryDirectory(prefix="geocalib-")
+    atexit.register(folder.cleanup)
+    path = Path(folder.name) / KEPT
+    path.write_bytes(content)
+    return str(path)
 
 
 def _raw_files(count: int) -> str:

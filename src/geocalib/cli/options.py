@@ -14,7 +14,7 @@ Photos = Annotated[
     list[str],
     typer.Argument(
         metavar="PATH",
-        help="Photos, folders, patterns; - reads a list of them.",
+        help="Photos, folders, patterns; - reads a photo, or a list of them.",
         show_default=False,
     ),
 ]
@@ -23,7 +23,10 @@ Model = Annotated[CameraModel, typer.Option("--camera-model", help="What kind of
 Focal = Annotated[
     float | None, typer.Option(metavar="PX", help="Known focal length, in pixels of the photo.")
 ]
-Fov = Annotated[float | None, typer.Option(metavar="DEG", help="Known vertical field of view.")]
+Fov = Annotated[
+    float | None,
+    typer.Option("--fov", "--vfov", metavar="DEG", help="Known vertical field of view."),
+]
 Roll = Annotated[
     float | None, typer.Option(metavar="DEG", help="Known roll of the camera, with --pitch.")
 ]

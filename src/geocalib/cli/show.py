@@ -8,6 +8,7 @@ from pathlib import Path
 
 from geocalib import console
 from geocalib.cli import report
+from geocalib.cli.inputs import as_given
 from geocalib.cli.network import load
 from geocalib.cli.pictures import save
 from geocalib.pipeline.answers import calibrated
@@ -21,7 +22,8 @@ def run(
     """Draw, and say whether there was an answer to draw."""
     from geocalib.overlay import show
 
-    (outcome,) = calibrated([photo], missing, request, partial(load, network), keep_fields=True)
+    (found,) = calibrated([photo], missing, request, partial(load, network), keep_fields=True)
+    outcome = as_given(found)
     if isinstance(outcome, Failure):
         console.failures([outcome])
         return False

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 
 IMAGE_SUFFIXES = frozenset(
@@ -35,6 +36,11 @@ def is_raw(name: str) -> bool:
     return os.path.splitext(name)[1].lower() in RAW_SUFFIXES
 
 
+def is_url(name: str) -> bool:
+    """Whether a name says where on the web something is: not only that of a file on a drive."""
+    return re.match(r"[a-z][a-z0-9+.-]+:/", name, re.IGNORECASE) is not None
+
+
 def why_not_a_file(path: str) -> str | None:
     """Why there is no file to open at a path, in one line; None if there is one.
 
@@ -43,6 +49,8 @@ def why_not_a_file(path: str) -> str | None:
     try:
         mode = os.stat(path).st_mode
     except FileNotFoundError:
+        if is_url(path):
+            return f"{path} is on the web, and nothing is downloaded: fetch it first"
         if os.path.islink(path):
             return f"{path} is a link to {os.readlink(path)}, which does not exist; mend the link"
         return f"{path} does not exist; check the path"

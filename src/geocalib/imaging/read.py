@@ -8,7 +8,7 @@ import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import field
-from typing import IO, TYPE_CHECKING, Any, TypeAlias
+from typing import IO, Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -48,10 +48,27 @@ OVERSHOOT = 0.1
 
 HEIF_BRANDS = (b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx")
 
-if TYPE_CHECKING:
-    from torch import Tensor
 
-ImageSource: TypeAlias = "str | os.PathLike[str] | bytes | Image.Image | npt.NDArray[Any] | Tensor"
+class Tensor(Protocol):
+    """What type checkers take for a tensor of torch: they may know it where it is not installed."""
+
+    def detach(self) -> Any: ...
+
+    def numpy(self) -> Any: ...
+
+
+ImageSource: TypeAlias = (
+    str
+    | os.PathLike[str]
+    | bytes
+    | bytearray
+    | memoryview
+    | IO[bytes]
+    | Image.Image
+    | npt.NDArray[Any]
+    | Tensor
+)
+"""A path, the bytes of a file, a file that is open, a PIL image, an array or a tensor."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +91,8 @@ class Photo:
 
 
 def read_photo(source: ImageSource, short_side: int | None = 320) -> Photo:
-    """The picture of a file's path, the bytes of a file, a PIL image, an array or a tensor.
+    """The picture of a file's path, the bytes of a file, an open file, a PIL image, an array or a
+    tensor.
 
     Arrays have shape (H, W), (H, W, 1), (H, W, 3) or (H, W, 4), tensors (3, H, W) or (1, H, W);
     both hold uint8, uint16 or floats in [0, 1], RGB. EXIF orientation is applied, to PIL images
@@ -91,7 +109,7 @@ def _read(source: ImageSource, short_side: int | None) -> Photo:
     if isinstance(source, str | os.PathLike):
         with _opened(name := os.fspath(source)) as file:
             return _from_file(file, name, short_side)
-    if isinstance(source, bytes):
+    if isinstance(source := content_of(source), bytes):
         return _from_file(io.BytesIO(source), "image", short_side)
     if isinstance(source, Image.Image):
         name = str(getattr(source, "filename", "")) or "image"
@@ -106,9 +124,22 @@ def _read(source: ImageSource, short_side: int | None) -> Photo:
     if isinstance(source, np.ndarray):
         return _photo(_from_array(source), "image", short_side)
     raise ImageError(
-        f"an image must be a path, bytes, a PIL image, an array or a tensor, "
+        f"an image must be a path, bytes, an open file, a PIL image, an array or a tensor, "
         f"got {type(source).__name__}"
     )
+
+
+def content_of(source: ImageSource) -> ImageSource:
+    """The bytes of a file that is open, from where it stands; any other source as it is."""
+    if isinstance(source, bytearray | memoryview):
+        return bytes(source)
+    read = getattr(source, "read", None)
+    if read is None:
+        return source
+    content = read()
+    if not isinstance(content, bytes):
+        raise ImageError("a file of an image must be open for bytes: open(path, 'rb')")
+    return content
 
 
 def read_header(path: str | os.PathLike[str]) -> tuple[tuple[int, int], dict[int, Any]]:

@@ -3,8 +3,8 @@ in whatever way they are given."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal, TypedDict
+from collections.abc import Iterable, Sequence
+from typing import Literal, TypedDict, cast
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from geocalib.arrays import is_tensor
 from geocalib.cameras.base import CameraModel
 from geocalib.cameras.registry import get_model
 from geocalib.errors import ConfigError, CouplingError, ImageError
-from geocalib.imaging import ImageSource
+from geocalib.imaging import ImageSource, content_of
 from geocalib.pipeline.rotation import AnyRotation
 from geocalib.pipeline.solve import KeepFields
 from geocalib.priors.crop import CropLike
@@ -57,15 +57,17 @@ class Options(Knowns, total=False):
 
 
 def listed(
-    images: ImageSource | Sequence[ImageSource],
+    images: ImageSource | Iterable[ImageSource],
 ) -> tuple[Sequence[ImageSource], bool]:
     """The images in a list, and whether it was a single one."""
     if isinstance(images, np.ndarray) or is_tensor(images):
         return (list(images), False) if images.ndim == 4 else ([images], True)
-    # A path and the bytes of a file, too, are sequences.
-    if isinstance(images, Sequence) and not isinstance(images, str | bytes):
-        return images, False
-    return [images], True
+    # A path, the bytes of a file and an open file, too, are iterable.
+    single = isinstance(images, str | bytes | bytearray | memoryview) or hasattr(images, "read")
+    if isinstance(images, Iterable) and not single:
+        # Files that are open do not travel to other processes: what is in them does.
+        return [content_of(cast(ImageSource, image)) for image in images], False
+    return [content_of(cast(ImageSource, images))], True
 
 
 def alone_of(outcomes: Sequence[Outcome]) -> Calibration:

@@ -110,7 +110,7 @@ class Calibrator:
         """Whether the network runs where everything else does."""
         return self._engine.on_processor
 
-    # A path, too, is a sequence of paths to a type checker; the first of the two is meant.
+    # A path, too, is an iterable of paths to a type checker; the first of the two is meant.
     @overload
     def calibrate(  # type: ignore[overload-overlap]
         self,
@@ -122,14 +122,14 @@ class Calibrator:
     @overload
     def calibrate(
         self,
-        images: Sequence[ImageSource],
+        images: Iterable[ImageSource],
         camera_model: CameraModels = ...,
         **options: Unpack[Options],
     ) -> list[Outcome]: ...
 
     def calibrate(
         self,
-        images: ImageSource | Sequence[ImageSource],
+        images: ImageSource | Iterable[ImageSource],
         camera_model: CameraModels = "pinhole",
         *,
         focal: Known = None,
@@ -153,9 +153,9 @@ class Calibrator:
     ) -> Calibration | list[Outcome]:
         """The camera and gravity of a photograph, or of each of a list of any sizes.
 
-        An image is a path, the bytes of a file, a PIL image, an array (H, W[, 3]) or a tensor
-        (3, H, W); everything is in pixels of the original. A tensor (B, 3, H, W) and an array
-        (B, H, W, 3) are lists of B images. One image that cannot be read or fitted raises an
+        An image is a path, the bytes of a file, an open file, a PIL image, an array (H, W[, 3]) or
+        a tensor (3, H, W); everything is in pixels of the original. A tensor (B, 3, H, W) and an
+        array (B, H, W, 3) are lists of B images. One image that cannot be read or fitted raises an
         ``ImageError``; in a list it becomes a ``Failure`` and the others get their answers. What
         is wrong with the call itself raises another ``GeoCalibError``.
         camera_model: a name of ``geocalib.cameras`` or a model; of several images, also one each.
@@ -230,7 +230,7 @@ class Calibrator:
 
     def calibrate_set(
         self,
-        images: Sequence[ImageSource],
+        images: Iterable[ImageSource],
         camera_model: str | CameraModel = "pinhole",
         *,
         cameras: Sequence[int] | None = None,

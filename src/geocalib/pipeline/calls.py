@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Unpack
 from geocalib.cameras import get_model
 from geocalib.cameras.base import CameraModel
 from geocalib.errors import ConfigError
-from geocalib.imaging import ImageSource
+from geocalib.imaging import ImageSource, content_of
 from geocalib.pipeline.arguments import (
     CameraModels,
     Knowns,
@@ -59,7 +59,7 @@ class Calls:
 
     def calibrate(
         self,
-        images: ImageSource | Sequence[ImageSource],
+        images: ImageSource | Iterable[ImageSource],
         camera_model: CameraModels,
         **options: Unpack[Options],
     ) -> Calibration | list[Outcome]:
@@ -114,7 +114,7 @@ class Calls:
             each = (self._outcomes([image], model, alone=False, **options) for image in images)
             return chain.from_iterable(each)
         question = Question.create([model], self.engine.card, **options)
-        size, every = size_of_chunks(self.engine), iter(images)
+        size, every = size_of_chunks(self.engine), map(content_of, images)
         few = iter(lambda: list(islice(every, size)), [])
         return stream(self.engine, self.recipe, map(question.repeated, few), workers)
 
@@ -124,7 +124,7 @@ class Calls:
 
     def calibrate_set(
         self,
-        images: Sequence[ImageSource],
+        images: Iterable[ImageSource],
         camera_model: str | CameraModel,
         cameras: Sequence[int] | None,
         resume_in: Path | None,
@@ -134,6 +134,7 @@ class Calls:
         from geocalib.sets.calibrate import fit_set
         from geocalib.sets.shelf import Shelf
 
+        images = list(images)
         model, count = get_model(camera_model), len(images)
         if count == 0:
             return iter(())
