@@ -21,6 +21,7 @@ def exported(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str, bool]]:
 def test_weights_to_a_file(run: Run, exported: list[tuple[str, str, bool]]) -> None:
     result = run("export", "onnx", "-o", "a.onnx")
     assert (result.exit_code, result.stderr) == (0, "wrote a.onnx\n")
+    Path("mine.safetensors").touch()
     run("export", "onnx", "--weights", "mine.safetensors", "-o", "b.onnx")
     run("export", "onnx", "-o", "c.onnx", "--refer")
     expected = [("lean", "a.onnx", False), ("mine.safetensors", "b.onnx", False)]

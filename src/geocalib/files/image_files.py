@@ -9,6 +9,11 @@ import errno
 import os
 import re
 import stat
+from typing import TypeVar
+
+from geocalib.errors import ImageError
+
+Source = TypeVar("Source")
 
 IMAGE_SUFFIXES = frozenset(
     (
@@ -64,3 +69,16 @@ def why_not_a_file(path: str) -> str | None:
     if not stat.S_ISREG(mode):
         return f"{path} is a pipe, a socket or a device; save the photo in a file"
     return None
+
+
+def content_of(source: Source) -> Source | bytes:
+    """The bytes of a file that is open, from where it stands; any other source as it is."""
+    if isinstance(source, bytearray | memoryview):
+        return bytes(source)
+    read = getattr(source, "read", None)
+    if read is None:
+        return source
+    content = read()
+    if not isinstance(content, bytes):
+        raise ImageError("a file of an image must be open for bytes: open(path, 'rb')")
+    return content

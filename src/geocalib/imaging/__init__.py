@@ -5,7 +5,7 @@
 
 from geocalib.imaging.metadata import Metadata
 from geocalib.imaging.prepare import PUBLISHED, InputSpec, NetworkInput, prepare
-from geocalib.imaging.read import ImageSource, Photo, content_of, is_blank, read_photo, read_size
+from geocalib.imaging.read import ImageSource, Photo, is_blank, read_photo, read_size
 
 __all__ = [
     "PUBLISHED",
@@ -14,7 +14,6 @@ __all__ = [
     "Metadata",
     "NetworkInput",
     "Photo",
-    "content_of",
     "is_blank",
     "prepare",
     "read_photo",

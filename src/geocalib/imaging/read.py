@@ -17,7 +17,7 @@ from PIL.ExifTags import Base
 
 from geocalib.arrays import is_tensor, to_numpy
 from geocalib.errors import ImageError
-from geocalib.files.image_files import EXPORT, is_raw, why_not_a_file
+from geocalib.files.image_files import EXPORT, content_of, is_raw, why_not_a_file
 from geocalib.imaging.measured import Measured
 from geocalib.imaging.metadata import Metadata, read_tags
 from geocalib.imaging.quiet import quiet
@@ -127,19 +127,6 @@ def _read(source: ImageSource, short_side: int | None) -> Photo:
         f"an image must be a path, bytes, an open file, a PIL image, an array or a tensor, "
         f"got {type(source).__name__}"
     )
-
-
-def content_of(source: ImageSource) -> ImageSource:
-    """The bytes of a file that is open, from where it stands; any other source as it is."""
-    if isinstance(source, bytearray | memoryview):
-        return bytes(source)
-    read = getattr(source, "read", None)
-    if read is None:
-        return source
-    content = read()
-    if not isinstance(content, bytes):
-        raise ImageError("a file of an image must be open for bytes: open(path, 'rb')")
-    return content
 
 
 def read_header(path: str | os.PathLike[str]) -> tuple[tuple[int, int], dict[int, Any]]:

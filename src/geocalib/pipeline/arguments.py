@@ -12,7 +12,8 @@ from geocalib.arrays import is_tensor
 from geocalib.cameras.base import CameraModel
 from geocalib.cameras.registry import get_model
 from geocalib.errors import ConfigError, CouplingError, ImageError
-from geocalib.imaging import ImageSource, content_of
+from geocalib.files.image_files import content_of
+from geocalib.imaging import ImageSource
 from geocalib.pipeline.rotation import AnyRotation
 from geocalib.pipeline.solve import KeepFields
 from geocalib.priors.crop import CropLike

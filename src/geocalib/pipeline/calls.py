@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Unpack
 from geocalib.cameras import get_model
 from geocalib.cameras.base import CameraModel
 from geocalib.errors import ConfigError
-from geocalib.imaging import ImageSource, content_of
+from geocalib.files.image_files import content_of
+from geocalib.imaging import ImageSource
 from geocalib.pipeline.arguments import (
     CameraModels,
     Knowns,
