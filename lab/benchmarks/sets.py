@@ -29,8 +29,8 @@ from geocalib.imaging.metadata import Metadata
 from geocalib.priors.enabled import File
 from geocalib.result.calibration import OUTLIER, Calibration, Failure
 from geocalib.sets.album import Album, Method
-from geocalib.solver.field_errors import FieldErrors
-from geocalib.solver.given import Given, centres
+from geocalib.solver.known import Given, centres
+from geocalib.solver.sigma_calibration import FieldErrors
 
 FOCAL, SIZE = 3000.0, (4000, 3000)
 """Pixels, of the camera that took nearly all images, a third of them in portrait."""

@@ -298,27 +298,18 @@ def detach(x: Array) -> Array:
     return x if isinstance(x, NUMPY) else x.detach()
 
 
-def records_gradients(x: Array) -> bool:
-    """Whether what is done with the array now is recorded."""
-    return is_tensor(x) and bool(namespace(x).is_grad_enabled())
-
-
 def no_gradients() -> AbstractContextManager[Any]:
     """Nothing is recorded within."""
     return _if_torch("no_grad")
 
 
-def gradients_only_if(wanted: bool) -> AbstractContextManager[Any]:
-    """Whether anything is recorded within."""
-    return _if_torch("set_grad_enabled", wanted)
+def inference() -> AbstractContextManager[Any]:
+    """A context in which nothing that is made can ever be recorded: faster than
+    ``no_gradients``."""
+    return _if_torch("inference_mode")
 
 
-def inference(only: bool = True) -> AbstractContextManager[Any]:
-    """Nothing that is made within, if so, can ever be recorded: faster than ``no_gradients``."""
-    return _if_torch("inference_mode", only)
-
-
-def _if_torch(name: str, *arguments: bool) -> AbstractContextManager[Any]:
+def _if_torch(name: str) -> AbstractContextManager[Any]:
     """A context of torch; without torch in this process, one that does nothing."""
     context = getattr(sys.modules.get("torch"), name, None)
-    return nullcontext() if context is None else context(*arguments)
+    return nullcontext() if context is None else context()

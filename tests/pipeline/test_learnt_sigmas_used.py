@@ -15,7 +15,7 @@ from geocalib.pipeline import question
 from geocalib.pipeline.onnx_engine import OnnxEngine
 from geocalib.pipeline.sigmas import find_sigmas
 from geocalib.result.calibration import Calibration
-from geocalib.solver.learnt_sigmas import traits
+from geocalib.solver.sigma_calibration import traits
 from pages import remembered
 
 TOWN = Path(__file__).parents[2] / "examples" / "town.jpg"

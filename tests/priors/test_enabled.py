@@ -17,7 +17,7 @@ from geocalib import Calibration, Failure, Prior
 from geocalib.errors import ConfigError
 from geocalib.geometry.gravity import from_roll_pitch
 from geocalib.priors.enabled import VAGUE_RADIANS, started
-from geocalib.solver.given import Given
+from geocalib.solver.known import Given
 from oracle_network import check, knowing, picture, truth
 from views import gravity_error_deg
 

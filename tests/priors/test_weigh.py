@@ -20,8 +20,7 @@ from geocalib.priors.readings import Readings
 from geocalib.priors.weigh import Weighed, weigh
 from geocalib.result.calibration import Calibration, Outcome
 from geocalib.result.lines import Lines, Verdict
-from geocalib.solver.given import Given
-from geocalib.solver.priors import Prior
+from geocalib.solver.known import Given, Prior
 
 NETWORK_SIGMA = 0.2
 """Of log f."""

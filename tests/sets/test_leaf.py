@@ -18,9 +18,9 @@ from geocalib.imaging.metadata import Metadata
 from geocalib.priors.enabled import File
 from geocalib.priors.exif import focal_reading
 from geocalib.sets.leaf import Leaf
-from geocalib.solver.given import Mapping
+from geocalib.solver.joint import Plane
+from geocalib.solver.known import Mapping
 from geocalib.solver.observations import Observations
-from geocalib.solver.plane import Plane
 
 
 def numbers(*shape: int, dtype: npt.DTypeLike = np.float64) -> Array:

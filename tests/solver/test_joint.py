@@ -15,15 +15,14 @@ from geocalib.geometry.fields import Fields
 from geocalib.geometry.gravity import angle_between
 from geocalib.sets.store import Store
 from geocalib.solver import FitOptions, Prior
-from geocalib.solver.given import Given, Mapping
-from geocalib.solver.joint import Evidence, fit_from, fit_turned, opinions
+from geocalib.solver.joint import Evidence, Plane, alike, fit_each, fit_from, fit_turned
+from geocalib.solver.known import Given, Mapping
 from geocalib.solver.observations import observe
-from geocalib.solver.plane import Plane, alike
 from libraries import numpy_of
 from views import gravity_error_deg, random_gravity, see, with_noise
 
 OPTIONS = FitOptions(confidence_scale=0.01)
-NOTHING = Given(None, None, None, None)
+UNCONSTRAINED = Given(None, None, None, None)
 TRUE_F = {"pinhole": (), "simple_radial": (-0.08,), "eucm": (0.6, 1.1)}
 
 
@@ -46,7 +45,7 @@ def shown(model: str, count: int, size: tuple[int, int], seed: int = 0) -> tuple
     return with_noise(see(camera, gravity), 2.0, seed), camera
 
 
-def evidence_of(fields: Fields, plane: Plane, model: str, known: Given = NOTHING) -> Evidence:
+def evidence_of(fields: Fields, plane: Plane, model: str, known: Given = UNCONSTRAINED) -> Evidence:
     placed = plane.place(observe(fields, OPTIONS.cells))
     return Evidence(placed, plane.shape, plane.known(known), get_model(model), OPTIONS)
 
@@ -60,9 +59,9 @@ def test_from_a_file_as_in_memory(model: str, tmp_path: Path) -> None:
     kept = Store(tmp_path / "file", np.float64)
     for row in range(6):
         kept.append(plane[[row]].place(observe(fields[[row]], OPTIONS.cells)))
-    known = plane.known(NOTHING)
+    known = plane.known(UNCONSTRAINED)
     evidence = Evidence(kept.load(), plane.shape, known, get_model(model), OPTIONS)
-    said = opinions(evidence)
+    said = fit_each(evidence)
     found = fit_from(evidence, said.gravity, np.median(said.intrinsics, 0))
     found = plane.to_fields(found, [fields.size] * 6)
     np.testing.assert_allclose(found.camera.f, wanted.camera.f, rtol=1e-5)
@@ -79,7 +78,7 @@ def test_opinions_are_fits_of_single_images() -> None:
     fields, _ = shown("simple_radial", 5, (48, 36))
     wanted = fit(fields, "simple_radial", options=OPTIONS)
     plane = plane_of(fields)
-    said = opinions(evidence_of(fields, plane, "simple_radial"))
+    said = fit_each(evidence_of(fields, plane, "simple_radial"))
     assert said.parameters == ("log f", "k1")
     torch.testing.assert_close(said.intrinsics[:, 0].exp() * 480 / 10, wanted.camera.f)
     torch.testing.assert_close(said.intrinsics[:, 1:], wanted.camera.distortion)
@@ -91,9 +90,9 @@ def test_opinions_do_not_repeat_a_soft_prior_but_the_joint_fit_heeds_it() -> Non
     plane = plane_of(fields)
     prior = Prior(torch.full((4, 1), 600.0).double(), torch.full((4, 1), 1e-3).double())
     told = evidence_of(fields, plane, "pinhole", Given(prior, None, None, None))
-    said = opinions(told)
+    said = fit_each(told)
     torch.testing.assert_close(
-        said.intrinsics, opinions(evidence_of(fields, plane, "pinhole")).intrinsics
+        said.intrinsics, fit_each(evidence_of(fields, plane, "pinhole")).intrinsics
     )
     found = fit_from(told, said.gravity, said.intrinsics[0])
     assert found.camera.f[0].item() * 480 == pytest.approx(600, rel=1e-4)
@@ -105,7 +104,7 @@ def test_portrait_and_landscape(model: str) -> None:
     tall, _ = shown(model, 4, (36, 48), 2)
     fields = [part[[row]] for part in (wide, tall) for row in range(4)]
     plane = Plane.concatenate([plane_of(wide), plane_of(tall)])
-    found = fit_turned(fields, plane, NOTHING, get_model(model), [3] * 8, OPTIONS)
+    found = fit_turned(fields, plane, UNCONSTRAINED, get_model(model), [3] * 8, OPTIONS)
     assert found.camera.f.unique().numel() == 1
     assert found.camera.f[0].item() == pytest.approx(40, rel=0.03)
     assert (found.camera.f[0] - 40).abs() < 4 * found.sigma.focal[0]

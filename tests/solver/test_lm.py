@@ -12,14 +12,14 @@ from geocalib.geometry.fields import Fields, Free
 from geocalib.solver import FitOptions, Status, fit
 from geocalib.solver.coupling import couple
 from geocalib.solver.initial import initial_state
+from geocalib.solver.known import Constraint, Priors
 from geocalib.solver.lm import minimise
 from geocalib.solver.objective import Problem
 from geocalib.solver.observations import observe
-from geocalib.solver.priors import Knowledge, Priors
 from geocalib.solver.state import LONGEST_STEP, Frame, State
 from views import random_cameras, random_gravity, see, with_noise, with_outliers
 
-NOTHING = Priors(Knowledge(), Knowledge(), Knowledge(), Knowledge())
+UNCONSTRAINED = Priors(Constraint(), Constraint(), Constraint(), Constraint())
 
 
 def pose(fields: Fields, camera: Camera, huber: float | None = 0.01) -> tuple[Problem, State]:
@@ -29,8 +29,8 @@ def pose(fields: Fields, camera: Camera, huber: float | None = 0.01) -> tuple[Pr
     frame = Frame.create(camera.model, camera.size, camera.aspect, free)
     coupling = couple(len(fields), None, None, torch.device("cpu"))
     observations = observe(fields, None)
-    problem = Problem(observations, coupling, frame, NOTHING, huber, None)
-    start = initial_state("trivial", [fields], observations, frame, coupling, NOTHING)
+    problem = Problem(observations, coupling, frame, UNCONSTRAINED, huber, None)
+    start = initial_state("trivial", [fields], observations, frame, coupling, UNCONSTRAINED)
     return problem, start
 
 

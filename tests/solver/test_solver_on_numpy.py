@@ -13,17 +13,16 @@ import pytest
 import torch
 
 from geocalib.cameras import Camera
-from geocalib.errors import ConfigError, FieldError
+from geocalib.errors import FieldError
 from geocalib.geometry import gravity as sphere
 from geocalib.geometry.fields import Fields
 from geocalib.geometry.view import View
 from geocalib.solver import FitOptions, FitResult, Prior, Rig, Status, fit
 from geocalib.solver.coupling import couple
-from geocalib.solver.given import Given, Mapping
-from geocalib.solver.joint import Evidence, fit_from, fit_turned, opinions
+from geocalib.solver.joint import Evidence, Plane, fit_each, fit_from, fit_turned
+from geocalib.solver.known import Given, Mapping
 from geocalib.solver.observations import observe
-from geocalib.solver.plane import Plane
-from geocalib.solver.sigmas import view_slopes
+from geocalib.solver.result import view_slopes
 from lenses import ALL_MODELS
 from libraries import assert_same, numpy_of
 from samples import sample_camera
@@ -174,11 +173,6 @@ def test_single_precision_stays_single() -> None:
     assert all(status is Status.CONVERGED for status in result.status)
 
 
-def test_numpy_has_no_derivatives() -> None:
-    with pytest.raises(ConfigError, match="'implicit', which only tensors of torch have"):
-        fit(numpy_of(seen("pinhole", 1)), options=FitOptions(gradient="implicit"))
-
-
 def test_libraries_do_not_mix() -> None:
     fields = seen("pinhole", 1)
     with pytest.raises(FieldError, match="the same dtype and device"):
@@ -220,7 +214,7 @@ class TestPlanes:
             seen = [plane[[i]].place(observe(part, 12)) for i, part in enumerate(fields)]
             known = plane.known(given)[[0]]
             evidence = Evidence(seen[0], plane.shape[:1], known, self.MODEL, FitOptions())
-            said = opinions(evidence)
+            said = fit_each(evidence)
             found.append((said, fit_from(evidence, said.gravity, said.intrinsics[0])))
         (said, result), (same_said, same) = found
         assert_same(said, same_said, 1e-6)

@@ -21,7 +21,7 @@ from geocalib.priors.enabled import UsualPrior
 from geocalib.result.calibration import Calibration, Failure, Outcome
 from geocalib.solver import Rig
 from geocalib.solver.coupling import Coupling
-from geocalib.solver.priors import Known
+from geocalib.solver.known import Known
 
 CameraModels = str | CameraModel | Sequence[str | CameraModel]
 """A camera model or its name, or one per image."""

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from geocalib.priors.enabled import UsualPrior
     from geocalib.result.calibration import Calibration, Failure, Outcome
     from geocalib.solver import Rig
-    from geocalib.solver.priors import Known
+    from geocalib.solver.known import Known
 
 
 CALLS = "geocalib.pipeline.calls"

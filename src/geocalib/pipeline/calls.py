@@ -44,7 +44,7 @@ from geocalib.pipeline.stream import answer, size_of_chunks, stream
 from geocalib.priors.enabled import EnabledPriors
 from geocalib.result.calibration import Calibration, Failure, Outcome
 from geocalib.solver.coupling import couple
-from geocalib.solver.given import Given
+from geocalib.solver.known import Given
 
 if TYPE_CHECKING:
     from geocalib.pipeline.onnx_engine import OnnxEngine
@@ -157,7 +157,9 @@ class Calls:
         exif, sensors = options.get("exif", True), options.get("sensors", False)
         enabled = EnabledPriors.create(count, exif, sensors, crop, None)
         errors = errors_of(self.engine.card)
-        method = Method(errors.fitted(model), errors, warnings_of(self.engine.card), keep_fields)
+        method = Method(
+            errors.model_to_fit(model), errors, warnings_of(self.engine.card), keep_fields
+        )
         lines = options.get("lines", "auto")
         rotation = rotation_of(
             options.get("any_rotation", "auto"), options.get("gravity"), options.get("roll_deg")

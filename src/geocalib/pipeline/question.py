@@ -20,9 +20,8 @@ from geocalib.records import dataclass
 from geocalib.result.trust import UNTRAINED
 from geocalib.solver import Rig
 from geocalib.solver.coupling import Coupling, couple
-from geocalib.solver.field_errors import FieldErrors
-from geocalib.solver.given import Given
-from geocalib.solver.priors import Known
+from geocalib.solver.known import Given, Known
+from geocalib.solver.sigma_calibration import FieldErrors
 
 
 def errors_of(card: WeightCard) -> FieldErrors:

@@ -10,7 +10,7 @@ from pathlib import Path
 from geocalib.errors import WeightsError
 from geocalib.files import write_text
 from geocalib.nets.catalogue import PACKAGES, SIGMAS, is_here, packaged
-from geocalib.solver.learnt_sigmas import LearntSigmas
+from geocalib.solver.sigma_calibration import LearntSigmas
 
 WEIGHTS_KEY = "weights"
 """In the file: the SHA-256 of the weights that it was fitted to."""

@@ -22,10 +22,9 @@ from geocalib.records import dataclass
 from geocalib.result.calibration import Calibration, Failure, Outcome
 from geocalib.result.trust import BLANK
 from geocalib.solver import FitOptions, FitResult, Rig, fit
-from geocalib.solver.field_errors import FieldErrors
-from geocalib.solver.given import Given, Mapping
-from geocalib.solver.joint import fit_turned
-from geocalib.solver.plane import Plane
+from geocalib.solver.joint import Plane, fit_turned
+from geocalib.solver.known import Given, Mapping
+from geocalib.solver.sigma_calibration import FieldErrors
 
 KeepFields = bool | Literal["full"]
 
@@ -71,7 +70,7 @@ def solve(task: Task, sights: Sequence[Seen | Failure]) -> list[Outcome]:
     for index, sight in enumerate(sights):
         if not isinstance(sight, Seen):
             outcomes[index] = sight
-        elif misfit := task.given.misfit(index, task.model, (file := sight.file).size):
+        elif misfit := task.given.impossible_focal(index, task.model, (file := sight.file).size):
             outcomes[index] = Failure(file.path, *file.size, f"{file.name}: {misfit}")
         else:
             seen[index] = sight
@@ -107,11 +106,11 @@ def _answers(task: Task, sights: Sequence[Seen], given: Given, lines: bool) -> l
     given = started(given, [sight.down for sight in sights])
     by_card = _fit(task, sights, given)
     seen = [BLANK not in sight.notes for sight in sights]
-    by_each = task.errors.alone(by_card, seen) if alone else by_card
+    by_each = task.errors.with_learnt_sigmas(by_card, seen) if alone else by_card
     outcomes = _outcomes(task, sights, given, by_each)
     if not lines:
         return outcomes
-    cameras, told = task.camera.tolist(), given.told_log_f
+    cameras, told = task.camera.tolist(), given.focal_information
     opinions = [sight.opinion for sight in sights]
     usual = task.enabled.expected(outcomes, cameras, told, opinions)
     unasked = all(sight.segments is None for sight in sights)
@@ -185,9 +184,9 @@ def _fit_together(task: Task, sights: Sequence[Seen], given: Given) -> FitResult
     fields = [sight.fields for sight in sights]
     sizes = [sight.file.size for sight in sights]
     mapping = Mapping.create([sight.view for sight in sights], [part.size for part in fields])
-    model = task.errors.fitted(task.model)
+    model = task.errors.model_to_fit(task.model)
     options = FitOptions(confidence_scale=task.errors.confidence_scale)
-    given = task.errors.foreseen(given)
+    given = task.errors.before_correction(given)
     if _some_turned(sizes, task.camera.tolist()):
         assert isinstance(given.principal_point, np.ndarray)
         plane = Plane.create(mapping, sizes, given.principal_point)

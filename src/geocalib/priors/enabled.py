@@ -18,8 +18,7 @@ from geocalib.priors.photos import Opinion, as_people_take_them
 from geocalib.priors.readings import Readings, read_gravity
 from geocalib.records import dataclass
 from geocalib.result.calibration import Outcome
-from geocalib.solver.given import Given
-from geocalib.solver.priors import Prior
+from geocalib.solver.known import Given, Prior
 
 VAGUE_RADIANS = 1e3
 """Sigma of a gravity of which nothing is known but where to start."""

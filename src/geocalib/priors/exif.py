@@ -17,7 +17,7 @@ from geocalib.geometry.conventions import FULL_FRAME_DIAGONAL, TRIVIAL_FOCAL, VF
 from geocalib.priors.sizes import sensor_size
 from geocalib.records import dataclass
 from geocalib.result.prior_check import CONTRADICTION
-from geocalib.solver.priors import Prior
+from geocalib.solver.known import Prior
 
 VAGUE = 1e6
 """Relative sigma of a focal length of which nothing is known beside others that are."""

@@ -8,7 +8,7 @@ from geocalib.priors.check import annotated
 from geocalib.priors.enabled import EnabledPriors, File
 from geocalib.priors.weigh import Solve, weigh
 from geocalib.result.calibration import Outcome
-from geocalib.solver.given import Given
+from geocalib.solver.known import Given
 
 
 def informed(

@@ -132,8 +132,8 @@ def as_people_take_them(
 
     cameras: equal integers for images of one camera; their shape, and whether it was held upright,
     are asked of the first of them. told: inverse variances of log f by others, as
-    ``Given.told_log_f``. opinions: of a second network, on each; those on a camera of several
-    pictures are not asked.
+    ``Given.focal_information``. opinions: of a second network, on each; those on a camera of
+    several pictures are not asked.
     """
     count = Counter(cameras)
     first: dict[int, Calibration] = {}

@@ -20,7 +20,7 @@ from geocalib.priors.readings import Readings
 from geocalib.result.calibration import Calibration, Outcome
 from geocalib.result.lines import Verdict
 from geocalib.result.prior_check import PriorCheck
-from geocalib.solver.given import Given
+from geocalib.solver.known import Given
 
 MOVED = 2.0
 """Sigmas of a prior by which lines may pull an answer off it before somebody has a look."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from geocalib.arrays import Array
 from geocalib.cameras import Camera
-from geocalib.solver.sigmas import sigmas_of
+from geocalib.solver.result import sigmas_of
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from geocalib.cameras.exchange import LONGEST_SIDE
 from geocalib.pipeline.arguments import Knowns
 from geocalib.pipeline.request import CameraModel, Format, Lines, Usual
 from geocalib.server.limits import RefusedError
-from geocalib.solver.priors import Prior
+from geocalib.solver.known import Prior
 
 Model = TypeVar("Model", bound=BaseModel)
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]

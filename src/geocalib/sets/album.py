@@ -26,15 +26,14 @@ from geocalib.result.calibration import OUTLIER, Calibration, Failure, Outcome
 from geocalib.sets.leaf import Leaf
 from geocalib.sets.outliers import FEWEST, Verdict, judge, silent
 from geocalib.sets.store import Store
-from geocalib.solver.field_errors import FieldErrors
 from geocalib.solver.fit import clean_fields
-from geocalib.solver.given import Given
-from geocalib.solver.given import Mapping as PixelMapping
-from geocalib.solver.joint import Evidence, Opinions, fit_from, opinions
+from geocalib.solver.joint import Evidence, Plane, SingleFits, alike, fit_each, fit_from
+from geocalib.solver.known import Given
+from geocalib.solver.known import Mapping as PixelMapping
 from geocalib.solver.observations import observe
-from geocalib.solver.options import FitOptions
-from geocalib.solver.plane import Plane, alike
 from geocalib.solver.result import FitResult
+from geocalib.solver.schedule import FitOptions
+from geocalib.solver.sigma_calibration import FieldErrors
 
 MANY = 1000
 """Pictures of one camera beyond which their fields are pooled more."""
@@ -139,13 +138,13 @@ class Album:
         evidence = Evidence(
             self._store.load(),
             plane.shape,
-            plane.known(self.method.errors.foreseen(known)),
+            plane.known(self.method.errors.before_correction(known)),
             self.method.model,
             FitOptions(cells=self._cells, confidence_scale=self.method.errors.confidence_scale),
         )
         misshapen, usual = _misshapen([page.file.size for page in self.pages])
         evidence.leave_out(misshapen)
-        said = opinions(evidence)
+        said = fit_each(evidence)
         verdict = judge(*_scaled(said, self.method.errors.sigma_scale, misshapen))
         mute = self._mute(silent_ones) & ~misshapen
         odd = verdict.outlier | misshapen | mute
@@ -172,7 +171,7 @@ class Album:
                 answers.append(
                     Calibration.from_fit(result, row, own, file.path, fields=page.fields)
                 )
-        return self._sharpened(answers, known.told_log_f) if lines else answers
+        return self._sharpened(answers, known.focal_information) if lines else answers
 
     def _mute(self, silent_ones: Collection[int]) -> Array:
         """(B,) who is silent beside the others of this camera, or of all where these are few."""
@@ -180,7 +179,7 @@ class Album:
             return np.array([page.index in silent_ones for page in self.pages])
         return silent(np.array([page.confidence for page in self.pages]))
 
-    def _joint(self, evidence: Evidence, said: Opinions, verdict: Verdict) -> FitResult:
+    def _joint(self, evidence: Evidence, said: SingleFits, verdict: Verdict) -> FitResult:
         result = fit_from(evidence, said.gravity, verdict.consensus)
         result = self.method.errors.corrected(result)
         # Pictures that disagree more than their sigmas allow are less sure of what they share.
@@ -209,8 +208,8 @@ def _misshapen(sizes: Sequence[tuple[int, int]]) -> tuple[Array, tuple[int, int]
     return np.array([not alike(size, usual) for size in sizes]), usual
 
 
-def _scaled(said: Opinions, scale: Mapping[str, float], unheard: Array) -> tuple[Array, Array]:
-    """Opinions (B, P) and their covariances (B, P, P) with calibrated sigmas; NaN if unheard."""
+def _scaled(said: SingleFits, scale: Mapping[str, float], unheard: Array) -> tuple[Array, Array]:
+    """SingleFits (B, P) and their covariances (B, P, P) with calibrated sigmas; NaN if unheard."""
     kinds = ["focal" if name == LOG_F else "distortion" for name in said.parameters]
     factor = np.array([scale.get(kind, 1.0) for kind in kinds])
     opinion = np.where(unheard[:, None], np.nan, said.intrinsics)
@@ -221,7 +220,7 @@ def _outlier(file: File, why: str) -> Failure:
     return Failure(file.path, *file.size, f"{file.name} {why}", OUTLIER)
 
 
-def _disagreement(row: int, said: Opinions, verdict: Verdict, plane: Plane, others: int) -> str:
+def _disagreement(row: int, said: SingleFits, verdict: Verdict, plane: Plane, others: int) -> str:
     """Why a picture is an outlier, in words."""
     off = f"{verdict.distance[row].item():.1f} sigmas off"
     own, usual = said.intrinsics[row].tolist(), verdict.consensus.tolist()

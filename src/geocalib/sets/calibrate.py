@@ -16,7 +16,7 @@ from geocalib.sets.album import Album, Method, Sight
 from geocalib.sets.leaf import Leaf
 from geocalib.sets.outliers import silent
 from geocalib.sets.shelf import Shelf
-from geocalib.solver.given import Given
+from geocalib.solver.known import Given
 
 
 def fit_set(
@@ -43,7 +43,7 @@ def fit_set(
                 outcomes[index] = sight
                 continue
             camera, file = cameras[index], sight.file
-            if misfit := given.misfit(index, method.model, file.size):
+            if misfit := given.impossible_focal(index, method.model, file.size):
                 outcomes[index] = Failure(file.path, *file.size, f"{file.name}: {misfit}")
                 continue
             if camera not in albums:

@@ -14,9 +14,9 @@ from geocalib.geometry.tensors import named_tensors
 from geocalib.imaging.metadata import Metadata
 from geocalib.priors.enabled import File
 from geocalib.records import dataclass
-from geocalib.solver.given import Mapping as PixelMapping
+from geocalib.solver.joint import Plane
+from geocalib.solver.known import Mapping as PixelMapping
 from geocalib.solver.observations import Observations
-from geocalib.solver.plane import Plane
 
 HEADER = "leaf"
 """Name of what is no tensor, as JSON, in a file's metadata."""

@@ -2,10 +2,8 @@
 
 from geocalib.solver.coupling import Rig
 from geocalib.solver.fit import fit
-from geocalib.solver.options import FitOptions
-from geocalib.solver.priors import Prior
-from geocalib.solver.result import FitResult
-from geocalib.solver.sigmas import Sigma
-from geocalib.solver.status import Status
+from geocalib.solver.known import Prior
+from geocalib.solver.result import FitResult, Sigma, Status
+from geocalib.solver.schedule import FitOptions
 
 __all__ = ["FitOptions", "FitResult", "Prior", "Rig", "Sigma", "Status", "fit"]

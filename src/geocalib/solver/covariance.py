@@ -16,7 +16,6 @@ from geocalib.arrays import (
     double,
     inverse_root,
     namespace,
-    no_gradients,
 )
 from geocalib.geometry import gravity as sphere
 from geocalib.records import dataclass
@@ -41,9 +40,8 @@ class Uncertainty:
 
 def estimate_uncertainty(problem: Problem, state: State) -> Uncertainty:
     """How sure the optimum is."""
-    with no_gradients():
-        evaluation, info = problem.inspect(state)
-        return uncertainty_by(evaluation.curved(info), info.scatter, problem, state)
+    evaluation, info = problem.inspect(state)
+    return uncertainty_by(evaluation.curved(info), info.scatter, problem, state)
 
 
 def uncertainty_by(

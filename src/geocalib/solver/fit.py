@@ -15,30 +15,26 @@ from geocalib.arrays import (
     copied,
     detach,
     inference,
-    is_tensor,
     namespace,
-    no_gradients,
     quiet,
     zeros,
 )
 from geocalib.cameras.base import CameraModel
 from geocalib.cameras.camera import Camera
 from geocalib.cameras.registry import get_model
-from geocalib.errors import ConfigError, CouplingError, FieldError
+from geocalib.errors import CouplingError, FieldError
 from geocalib.geometry import gravity as sphere
 from geocalib.geometry.fields import Fields, Free
 from geocalib.solver.coupling import Coupling, Rig, couple
 from geocalib.solver.covariance import Uncertainty
 from geocalib.solver.initial import initial_state
-from geocalib.solver.levels import COARSE_CELLS, find
+from geocalib.solver.known import Known, Prior, Priors, gather_priors
 from geocalib.solver.lm import Progress, Solution
 from geocalib.solver.objective import Problem
-from geocalib.solver.observations import Observations, concatenate, observe
-from geocalib.solver.options import FitOptions
-from geocalib.solver.priors import Known, Prior, Priors, gather_priors
-from geocalib.solver.result import FitResult
+from geocalib.solver.observations import concatenate, observe
+from geocalib.solver.result import FitResult, Status
+from geocalib.solver.schedule import FitOptions, find_optimum
 from geocalib.solver.state import Frame
-from geocalib.solver.status import Status
 
 
 @quiet
@@ -72,8 +68,6 @@ def fit(
     model = get_model(camera_model)
     parts = [fields] if isinstance(fields, Fields) else list(fields)
     device, dtype = _common(parts)
-    if options.gradient != "none" and not is_tensor(dtype):
-        raise ConfigError(f"gradient is {options.gradient!r}, which only tensors of torch have")
     cleaned, faults = clean_fields(parts)
     images = len(faults)
     coupling = couple(images, groups, rig, device)
@@ -81,18 +75,13 @@ def fit(
     priors = gather_priors(model, coupling, focal, gravity, distortion, principal_point, aspect)
     frame = frame_of(model, *shapes, priors)
     # Inference mode is cheaper than no_grad; the answer is made outside it, as plain tensors.
-    with inference(options.gradient == "none"):
+    with inference():
         observations = concatenate([observe(part, options.cells) for part in cleaned])
         problem = Problem(
             observations, coupling, frame, priors, options.huber, options.confidence_scale
         )
-        with no_gradients():
-            state = initial_state(options.initial, cleaned, observations, frame, coupling, priors)
-
-        def coarse() -> Observations:
-            return concatenate([observe(part, COARSE_CELLS) for part in cleaned])
-
-        solution, uncertainty = find(problem, state, options, coarse)
+        start = initial_state(options.initial, cleaned, observations, frame, coupling, priors)
+        solution, uncertainty = find_optimum(problem, cleaned, start, options)
     return gather_result(problem, solution, uncertainty, faults, dtype)
 
 

@@ -11,8 +11,6 @@ from geocalib.arrays import (
     clip,
     double,
     namespace,
-    no_gradients,
-    records_gradients,
     replace_rows,
 )
 from geocalib.geometry.tensors import map_tensors
@@ -20,9 +18,10 @@ from geocalib.records import dataclass
 from geocalib.solver.coupling import to_cameras
 from geocalib.solver.objective import Evaluation, Problem
 from geocalib.solver.observations import Observations
-from geocalib.solver.options import DAMPING_START
 from geocalib.solver.state import State
 
+DAMPING_START = 0.1
+"""The first damping, relative to the curvature; later ones follow from how steps turn out."""
 DAMPING_FACTOR = 10.0
 DAMPING_MOST = 1e2
 DAMPING_LEAST = {32: 1e-6, 64: 1e-9}
@@ -127,10 +126,9 @@ def _iterate(
     tolerance, least_damping = STEP_TOLERANCE[bits], DAMPING_LEAST[bits]
     for iteration in range(max_iterations):
         step = problem.step(evaluation, progress.damping)
-        with no_gradients():
-            stretch = _stretch(progress.trend, step.gain, evaluation.cost)
-            least = share * evaluation.cost if little is None else little
-            running, ends = ~progress.done, step.gain <= least
+        stretch = _stretch(progress.trend, step.gain, evaluation.cost)
+        least = share * evaluation.cost if little is None else little
+        running, ends = ~progress.done, step.gain <= least
         trial_state = problem.frame.step(
             state,
             step.time * stretch[coupling.time_component, None],
@@ -143,13 +141,10 @@ def _iterate(
                 trial_state.where(running, state, coupling), evaluation.normal.cost, progress
             )
         trial = problem.evaluate(trial_state)
-        with no_gradients():
-            better = trial.total(evaluation.scale) <= evaluation.total(evaluation.scale)
-            seen = better & running & ~ends
-            accept = (better | ends) & running
-            progress = _advance(
-                progress, step.length, better | ends, ends, tolerance, least_damping
-            )
+        better = trial.total(evaluation.scale) <= evaluation.total(evaluation.scale)
+        seen = better & running & ~ends
+        accept = (better | ends) & running
+        progress = _advance(progress, step.length, better | ends, ends, tolerance, least_damping)
         if bool(seen.all()):
             state, evaluation = trial_state, trial
         elif bool(accept.any()):
@@ -158,7 +153,7 @@ def _iterate(
         left = coupling.components - int(progress.done.sum())
         if left == 0:
             break
-        if left <= coupling.components // 2 and not records_gradients(evaluation.cost):
+        if left <= coupling.components // 2:
             rest = max_iterations - iteration - 1
             solution = Solution(state, evaluation.normal.cost, progress)
             return _go_on(problem, solution, rest, little)

@@ -9,7 +9,6 @@ from dataclasses import replace
 from geocalib.arrays import (
     Array,
     clip,
-    detach,
     diagonal,
     diagonal_matrices,
     namespace,
@@ -23,8 +22,8 @@ from geocalib.geometry import gravity as sphere
 from geocalib.geometry.fields import Free
 from geocalib.records import dataclass
 from geocalib.solver.coupling import Arrow, Coupling, assemble_vector, damped
+from geocalib.solver.known import Constraint, Priors
 from geocalib.solver.observations import Observations
-from geocalib.solver.priors import Knowledge, Priors
 from geocalib.solver.residuals import Information, Normal, inspect, normal_equations
 from geocalib.solver.state import Frame, State
 
@@ -78,7 +77,7 @@ class Problem:
         if info.scatter is None:
             return evaluation, info
         scale = estimated_scale(info.hessian, info.scatter, self.coupling)
-        return replace(evaluation, scale=detach(scale)), info
+        return replace(evaluation, scale=scale), info
 
     def _evaluation(self, state: State, normal: Normal) -> Evaluation:
         """With s^2, 1 where it is to be estimated."""
@@ -106,7 +105,7 @@ class Problem:
             cost = coupling.times_sum((time_pull * away).sum(1))
         pulls, weights = [], []
 
-        def pull(known: Knowledge, at: Array, columns: Sequence[int]) -> None:
+        def pull(known: Constraint, at: Array, columns: Sequence[int]) -> None:
             weight, away = xp.zeros_like(at), xp.zeros_like(at)
             if known.information is not None and known.value is not None:
                 weight, away = known.information, known.value - at
@@ -130,13 +129,13 @@ class Problem:
             matrix, right = self.whole(evaluation)
             x = solve(damped(matrix, damping[:, None]), right[..., None])[..., 0]
             gain, length = (x * right).sum(1), row_max(abs(x))
-            return Step(x[:, :a], x[:, a:], detach(gain), detach(length))
+            return Step(x[:, :a], x[:, a:], gain, length)
         arrow, b_time, b_camera = self.system(evaluation)
         elimination = arrow.damped(damping, coupling).eliminate(coupling)
         x_time, x_camera = elimination.solve(b_time, b_camera, coupling)
         gain = coupling.times_sum((x_time * b_time).sum(1)) + (x_camera * b_camera).sum(1)
         length = namespace(gain).maximum(coupling.times_max(x_time), row_max(abs(x_camera)))
-        return Step(x_time, x_camera, detach(gain), detach(length))
+        return Step(x_time, x_camera, gain, length)
 
     def whole(self, evaluation: Evaluation) -> tuple[Array, Array]:
         """The same system as ``system`` of images that stand alone: (B, P, P) and (B, P)."""

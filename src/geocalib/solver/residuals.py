@@ -1,7 +1,7 @@
 """The cost of cameras under gravity given their observations, and its normal equations.
 
-E = sum w_up rho(|up - up_obs|^2) + w_lat rho(|sin lat - sin lat_obs|^2) per image. An
-observation that the trial camera cannot see (outside the domain of its model) counts as
+E = sum w_up rho(|up - up_obs|^2) + w_lat rho(|sin lat - sin lat_obs|^2) per image, rho the Huber
+kernel. An observation that the trial camera cannot see (outside the domain of its model) counts as
 wrong, so that no step gains by losing sight of pixels.
 """
 
@@ -22,7 +22,6 @@ from geocalib.geometry.fields import (
 from geocalib.geometry.tensors import Held, map_tensors
 from geocalib.records import dataclass
 from geocalib.solver.observations import Observations
-from geocalib.solver.robust import huber as huber_kernel
 
 CHUNK = 1 << 16
 """Observations evaluated at once: on a CPU they and all temporaries stay in its cache."""
@@ -99,7 +98,8 @@ def inspect(
     huber: float | None,
     with_scatter: bool,
 ) -> tuple[Normal, Information]:
-    """The same with curvature and, if asked for, score scatter, as at the optimum.
+    """Return the normal equations together with the expected curvature and, if asked for, the
+    scatter of the scores, which the uncertainty at an optimum follows from.
 
     In its linear part the Huber cost of one residual has no curvature; that of the expected
     cost comes from the density of residuals around zero, here measured within a window that
@@ -124,6 +124,18 @@ def _normal(r: _Residuals, huber: float | None) -> tuple[Normal, Array]:
     weighted = r.jacobian * (r.weight * trust)[:, None]
     product = double(weighted) @ double(r.rows).mT
     return Normal(product[..., :-1], product[..., -1], double(r.weight * cost).sum(1)), trust
+
+
+def huber_kernel(squared: Array, threshold: float | None) -> tuple[Array, Array]:
+    """Return the cost of each squared norm of a residual, and its weight in the normal equations.
+
+    The cost is ``squared`` up to the threshold and 2 threshold norm - threshold^2 beyond.
+    """
+    if threshold is None:
+        return squared, namespace(squared).ones_like(squared)
+    xp = namespace(squared)
+    norm = xp.sqrt(clip(squared, threshold**2))
+    return xp.minimum(squared, 2 * threshold * norm - threshold**2), threshold / norm
 
 
 def _joined(parts: list[Held]) -> Held:

@@ -1,19 +1,188 @@
-"""What a fit returns."""
+"""What a fit returns: cameras, gravity, how the fit ended, and one-sigma uncertainties."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from functools import cached_property
 
 import numpy as np
 
-from geocalib.arrays import Array, as_array, degrees, to_numpy
+from geocalib import records
+from geocalib.arrays import (
+    Array,
+    as_array,
+    cast,
+    clip,
+    degrees,
+    detach,
+    diagonal,
+    double,
+    namespace,
+    quiet,
+    tiny,
+    to_numpy,
+    unstack,
+)
 from geocalib.cameras.camera import Camera
 from geocalib.geometry import gravity as sphere
-from geocalib.geometry.fields import ALONG_PITCH, ALONG_ROLL, LOG_F
-from geocalib.solver.sigmas import Sigma, sigmas_of
-from geocalib.solver.status import Status
+from geocalib.geometry.fields import ALONG_PITCH, ALONG_ROLL, CX, CY, LOG_ASPECT, LOG_F
+
+
+class Status(StrEnum):
+    """The outcome for one image; its value is the sentence to show."""
+
+    CONVERGED = "converged"
+    MAX_ITERATIONS = (
+        "the maximum number of iterations was reached; the answer may still move a little"
+    )
+    STALLED = "no step lowers the cost any further, though the gradient has not vanished"
+    NOT_FINITE = "failed: the field or its confidence holds NaN or infinite values"
+    NO_CONFIDENCE = "failed: no pixel has a positive confidence, so there is nothing to fit"
+    NEGATIVE_CONFIDENCE = "failed: a confidence is negative"
+    DIVERGED = "failed: the cost or the solution is not finite"
+
+    @property
+    def failed(self) -> bool:
+        """Whether there is no answer (all its numbers are NaN)."""
+        return self.value.startswith("failed")
+
+
+@records.dataclass(frozen=True)
+class Sigma:
+    """One-sigma uncertainties of B images; 0 for what was held fixed."""
+
+    roll_deg: Array
+    """(B,)."""
+    pitch_deg: Array
+    """(B,)."""
+    gravity_deg: Array
+    """(B,) along the gravity's most uncertain direction."""
+    vfov_deg: Array
+    """(B,)."""
+    hfov_deg: Array
+    """(B,)."""
+    focal: Array
+    """(B,) pixels."""
+    aspect: Array
+    """(B,) of fx / fy."""
+    distortion: Array
+    """(B, D) in the unit of each parameter."""
+    principal_point: Array
+    """(B, 2) pixels."""
+
+
+@quiet
+def sigmas_of(
+    camera: Camera, gravity: Array, covariance: Array, parameters: Sequence[str]
+) -> Sigma:
+    """Return the sigmas of B cameras and gravities (B, 3), given the covariance (B, P, P) of their
+    free parameters, named as in ``FitResult``. Computed in double precision, without gradients.
+
+    NaN for images that failed, and for a field of view that is not there.
+    """
+    dtype = covariance.dtype
+    camera, gravity, covariance = (
+        camera.map(_plain_double),
+        _plain_double(gravity),
+        _plain_double(covariance),
+    )
+    xp, fixed = namespace(gravity), 0 * camera.f
+    variances = dict(zip(parameters, unstack(diagonal(covariance)), strict=True))
+    sigma = {name: xp.sqrt(clip(variance, 0)) for name, variance in variances.items()}
+    roll = pitch = largest = fixed
+    if ALONG_PITCH in sigma:
+        # The tangent basis runs along roll, shortened by the cosine of the pitch, and pitch.
+        cos_pitch = clip(xp.linalg.vector_norm(gravity[:, :2], axis=1), 1e-9)
+        roll, pitch = sigma[ALONG_ROLL] / cos_pitch, sigma[ALONG_PITCH]
+        # Without an eigensolver, which refuses what is not finite.
+        first, second = variances[ALONG_ROLL], variances[ALONG_PITCH]
+        spread = xp.hypot(0.5 * (first - second), covariance[:, 0, 1])
+        largest = xp.sqrt(clip(0.5 * (first + second) + spread, 0))
+
+    def of_each(names: Sequence[str]) -> Array:
+        each = [sigma.get(name, fixed) for name in names]
+        return cast(xp.stack(each, axis=1) if each else gravity[:, :0], dtype)
+
+    def of_view(axis: int) -> Array:
+        return cast(degrees(_view_sigma(camera, axis, covariance, parameters)), dtype)
+
+    return Sigma(
+        roll_deg=cast(degrees(roll), dtype),
+        pitch_deg=cast(degrees(pitch), dtype),
+        gravity_deg=cast(degrees(largest), dtype),
+        vfov_deg=of_view(1),
+        hfov_deg=of_view(0),
+        focal=cast(camera.f * sigma.get(LOG_F, fixed), dtype),
+        aspect=cast(camera.aspect * sigma.get(LOG_ASPECT, fixed), dtype),
+        distortion=of_each(camera.model.parameters),
+        principal_point=of_each((CX, CY)),
+    )
+
+
+def _plain_double(value: Array) -> Array:
+    """In double precision and without gradients."""
+    return double(detach(value))
+
+
+def _view_sigma(camera: Camera, axis: int, covariance: Array, parameters: Sequence[str]) -> Array:
+    """(B,) one sigma of the horizontal (axis 0) or vertical (1) field of view, radians."""
+    xp, view = namespace(camera.f), camera.vfov if axis else camera.hfov
+    slopes, none = view_slopes(camera, axis, view), xp.zeros_like(view)
+    columns = [slopes.get(name, none) for name in parameters]
+    if not columns:
+        return xp.where(xp.isfinite(view), 0.0, view)
+    slope = xp.stack(columns, axis=1)[:, None]
+    variance = (slope @ covariance @ slope.mT)[:, 0, 0]
+    # Without a view there is no slope either.
+    return xp.where(xp.isfinite(view), xp.sqrt(clip(variance, 0)), math.nan)
+
+
+def view_slopes(camera: Camera, axis: int, view: Array) -> dict[str, Array]:
+    """The derivatives (B,) of the horizontal (axis 0) or vertical (1) field of view (B,), radians,
+    in those intrinsics that it depends on, by their names."""
+    if not camera.model.wide:
+        # view = 2 atan(size / 2 f), whose f is fx for the horizontal one.
+        slope = -namespace(view).sin(view)
+        return {LOG_F: slope} if axis else {LOG_F: slope, LOG_ASPECT: slope}
+    return _wide_view_slopes(camera, axis, view)
+
+
+def _wide_view_slopes(camera: Camera, axis: int, view: Array) -> dict[str, Array]:
+    """Those of the angle between the rays N = (m, depth(|m|^2)) of two pixels."""
+    xp, ends = namespace(camera.f), camera.border_middles(axis)
+    m = camera.normalise(ends)
+    s = (m * m).sum(-1)
+    jet = camera.model.jet(s, tuple(k[:, None] for k in unstack(camera.distortion)))
+    steepness = 0.0 if jet.d_s is None else jet.d_s
+    N = xp.concat([m, jet.depth[..., None]], axis=-1)
+    length = xp.linalg.vector_norm(N, axis=-1, keepdims=True)
+    rays = N / length
+    # The view widens as its rays turn away from each other, or beyond 180 degrees towards.
+    other = xp.flip(rays, axis=1)
+    away = rays * (rays * other).sum(-1)[..., None] - other
+    away = away / clip(xp.linalg.vector_norm(away, axis=-1, keepdims=True), tiny(s))
+    widening = xp.where((view > math.pi)[:, None, None], -away, away) / length
+    of_x, of_y, of_depth = unstack(widening)
+
+    def moved(dx: Array, dy: Array) -> Array:
+        """The slope in what moves m by (dx, dy)."""
+        dz = 2 * (m[..., 0] * dx + m[..., 1] * dy) * steepness
+        return (of_x * dx + of_y * dy + of_depth * dz).sum(1)
+
+    fx, fy = (f[:, None] for f in unstack(camera.focal))
+    none = xp.zeros_like(s)
+    slopes = {
+        LOG_F: moved(-m[..., 0], -m[..., 1]),
+        CX: moved(none - 1 / fx, none),
+        CY: moved(none, none - 1 / fy),
+        LOG_ASPECT: moved(-m[..., 0], none),
+    }
+    for name, d_k in zip(camera.model.parameters, jet.d_k, strict=True):
+        slopes[name] = (of_depth * d_k).sum(1)
+    return slopes
 
 
 @dataclass(frozen=True)
@@ -43,7 +212,7 @@ class FitResult:
 
     @classmethod
     def concatenate(cls, parts: Sequence[FitResult]) -> FitResult:
-        """Of fits, in NumPy, with the same model and free parameters."""
+        """Join fits, in NumPy, with the same model and free parameters."""
         if len(parts) == 1:
             return parts[0]
         cameras = [part.camera for part in parts]
@@ -66,7 +235,7 @@ class FitResult:
         )
 
     def in_numpy(self) -> FitResult:
-        """The same in NumPy, wherever it was found."""
+        """Return the same result with NumPy arrays."""
         return replace(
             self,
             camera=self.camera.map(to_numpy),
@@ -80,7 +249,8 @@ class FitResult:
     def with_sigmas_scaled(
         self, gravity: float = 1.0, focal: float = 1.0, distortion: float = 1.0
     ) -> FitResult:
-        """With the standard deviations of gravity, log f and distortion multiplied."""
+        """Return the result with the standard deviations of gravity, log f and distortion
+        multiplied by factors."""
         factors = {ALONG_ROLL: gravity, ALONG_PITCH: gravity, LOG_F: focal}
         factors |= dict.fromkeys(self.camera.model.parameters, distortion)
         each = [factors.get(name, 1.0) for name in self.parameters]
@@ -89,7 +259,7 @@ class FitResult:
 
     @cached_property
     def sigma(self) -> Sigma:
-        """What the covariance says of the quantities that people read."""
+        """One-sigma uncertainties of angles, focal length and distortion."""
         return sigmas_of(self.camera, self.gravity, self.covariance, self.parameters)
 
     @property

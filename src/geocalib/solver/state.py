@@ -12,7 +12,6 @@ from geocalib.arrays import (
     DType,
     cast,
     clip,
-    detach,
     inverse_root,
     namespace,
     replace_rows,
@@ -24,7 +23,6 @@ from geocalib.cameras.camera import Camera
 from geocalib.geometry import gravity as sphere
 from geocalib.geometry.conventions import VFOV_RANGE_DEG
 from geocalib.geometry.fields import Free
-from geocalib.geometry.tensors import map_tensors
 from geocalib.records import dataclass
 from geocalib.solver.coupling import Coupling
 
@@ -66,10 +64,6 @@ class State:
     def basis(self) -> Array:
         """(T, 3, 2) the directions in which gravity varies."""
         return sphere.tangent_basis(self.gravity)
-
-    def detach(self) -> State:
-        """Without gradients."""
-        return map_tensors(detach, self)
 
     def select(self, times: Array, cameras: Array) -> State:
         return State(

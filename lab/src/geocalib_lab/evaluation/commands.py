@@ -19,7 +19,7 @@ from geocalib.pipeline.arguments import LinesMode
 from geocalib.pipeline.calibrator import Calibrator
 from geocalib.pipeline.journal import Journal, request_of
 from geocalib.result.calibration import Failure
-from geocalib.solver.options import Initial
+from geocalib.solver.initial import Initial
 from geocalib_lab.evaluation import tables
 from geocalib_lab.evaluation.datasets import Sample, dataset_name, find_sets, read_dataset, table_of
 from geocalib_lab.evaluation.html_page import SetPage, write_page

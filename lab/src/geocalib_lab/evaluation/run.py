@@ -23,7 +23,7 @@ from geocalib.pipeline.journal import Journal
 from geocalib.priors.enabled import UsualPrior
 from geocalib.priors.exif import VAGUE, focal_reading
 from geocalib.result.calibration import Calibration, Outcome
-from geocalib.solver.priors import Prior
+from geocalib.solver.known import Prior
 from geocalib_lab.evaluation.datasets import Sample, picture_size
 from geocalib_lab.evaluation.report import Report
 

@@ -13,7 +13,7 @@ from geocalib.geometry.view import View
 from geocalib.imaging import InputSpec, prepare, read_photo
 from geocalib.nets.card import WeightCard
 from geocalib.result.calibration import Calibration, Failure, Outcome
-from geocalib.solver.given import Mapping, centres
+from geocalib.solver.known import Mapping, centres
 from geocalib_lab.evaluation.answers import without_sigmas
 
 

@@ -19,10 +19,8 @@ from geocalib.geometry.fields import Fields
 from geocalib.nets.card import WeightCard
 from geocalib.result.calibration import Calibration, Outcome
 from geocalib.solver import FitOptions, FitResult, fit
-from geocalib.solver.initial import heuristic, trivial
-from geocalib.solver.minimal import Guess, ransac
+from geocalib.solver.initial import Guess, Initial, heuristic, ransac, trivial
 from geocalib.solver.observations import observe
-from geocalib.solver.options import Initial
 from geocalib_lab.evaluation.datasets import Sample
 from geocalib_lab.evaluation.report import Report
 from geocalib_lab.evaluation.run import CHUNK, Calibrates, default_model

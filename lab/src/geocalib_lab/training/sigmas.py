@@ -34,7 +34,7 @@ from geocalib.pipeline.sigmas import WEIGHTS_KEY, save_sigmas
 from geocalib.pipeline.stream import answer
 from geocalib.pipeline.torch_engine import TorchEngine
 from geocalib.result.calibration import Calibration
-from geocalib.solver.learnt_sigmas import TRAITS, Floats, LearntSigmas, traits
+from geocalib.solver.sigma_calibration import TRAITS, Floats, LearntSigmas, traits
 from geocalib_lab.evaluation.datasets import Sample, read_dataset
 from geocalib_lab.evaluation.halves import Half, half_of
 from geocalib_lab.evaluation.uncertainty import ONE_SIGMA

@@ -1,39 +1,42 @@
-"""By how much the sigmas of a photo are too small, as photos with truth have told.
+"""Sigmas corrected by what the errors of a network on pictures with known truth say.
 
-The covariance of a fit knows how sharp its optimum is, and nothing of how networks err: those of a
+The covariance of a fit knows how sharp its optimum is, and nothing of how networks err: sigmas of a
 sure fit are too small, and tilted or long views are worse than their residuals show. How far an
-answer tends to be off follows from six numbers that every fit has; a straight line in these was
-fitted to the errors of one set of weights (``geocalib_lab.training.sigmas``), and speaks for no
-other.
+answer tends to be off follows from six numbers that every fit has; a line in their logarithms was
+fitted to the errors of one set of weights, and holds for no other.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from geocalib.arrays import diagonal
+from geocalib.cameras.base import CameraModel
 from geocalib.cameras.camera import Camera
+from geocalib.cameras.legacy import LegacySimpleRadial, without_legacy
+from geocalib.cameras.simple_radial import SimpleRadial
 from geocalib.geometry.fields import ALONG_PITCH, ALONG_ROLL, LOG_F
 from geocalib.records import dataclass
+from geocalib.solver.known import Given
 from geocalib.solver.result import FitResult
 
 Floats = npt.NDArray[np.float64]
 
 FREE = (ALONG_ROLL, ALONG_PITCH, LOG_F)
-"""What a fit finds that this speaks of."""
+"""The parameters of the fits that are corrected."""
 TRAITS = ("roll sigma", "pitch sigma", "focal sigma", "focal", "looking up", "leaning")
 LEAST_FACTOR = 0.35
 """No fit is much surer than it says: some pictures are unlike all that was learnt from."""
 BLIND = (math.radians(6), math.radians(13), 1.0)
 """Sigmas of ``FREE`` where nothing is seen: how people hold cameras, and any focal length."""
 LEAST = 1e-300
-"""A variance, so that it has a logarithm."""
+"""Smallest variance, so that it has a logarithm."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,7 @@ class LearntSigmas:
     """Factors on the sigmas of ``FREE``: exponentials of lines in the traits of a fit."""
 
     low: Floats
-    """(6,) where each trait is cut off: beyond, nothing was seen."""
+    """(6,) the least of each trait among the pictures learnt from; below, it is clipped."""
     high: Floats
     roll: Floats
     """(7,) the line's constant, and its slopes."""
@@ -49,9 +52,12 @@ class LearntSigmas:
     focal: Floats
 
     def applied(self, result: FitResult, seen: Sequence[bool]) -> FitResult:
-        """Fits, in NumPy, with these factors on their sigmas; those that found something else than
-        gravity and focal length stay as they are. seen: of each of B, whether there was anything to
-        see; if not, a network is as sure of nothing as of anything, and ``BLIND`` is added."""
+        """Multiply the sigmas of fits, in NumPy, by these factors; fits of other parameters than
+        ``FREE`` stay as they are.
+
+        seen: of each of B images, whether there was anything to see. If not, the network's
+        confidence means nothing, and the variances of ``BLIND`` are added.
+        """
         if result.parameters != FREE:
             return result
         factor = self.factors(traits(result.camera, result.gravity, result.covariance))
@@ -93,3 +99,37 @@ def traits(camera: Camera, gravity: Floats, covariance: Floats) -> Floats:
     away = np.abs(gravity)
     columns = [0.5 * np.log(variance), np.stack([focal, away[:, 2], away[:, 0]], 1)]
     return np.concatenate(columns, 1)
+
+
+@dataclass(frozen=True)
+class FieldErrors:
+    """What the card of a network's weights says of its errors, and the file of learnt sigmas."""
+
+    confidence_scale: float | None = None
+    """s^2, as ``FitOptions`` takes it."""
+    sigma_scale: Mapping[str, float] = field(default_factory=dict)
+    """Factors on the sigmas, as ``FitResult.with_sigmas_scaled`` takes them."""
+    legacy_up_field: bool = False
+    """Whether distortion bends up-vectors as ``cameras.legacy`` has it."""
+    learnt: LearntSigmas | None = None
+    """The correction of each single photo, where the weights have one."""
+
+    def model_to_fit(self, model: CameraModel) -> CameraModel:
+        """Return the model to fit to the fields where this one is asked for."""
+        legacy = self.legacy_up_field and isinstance(model, SimpleRadial)
+        return LegacySimpleRadial() if legacy else model
+
+    def before_correction(self, given: Given) -> Given:
+        """Return what a fit has to be given whose sigmas will be corrected."""
+        return given.before_scaling(**self.sigma_scale)
+
+    def corrected(self, result: FitResult) -> FitResult:
+        """Return a fit with calibrated sigmas, of a camera model that users know."""
+        if isinstance(result.camera.model, LegacySimpleRadial):
+            result = replace(result, camera=without_legacy(result.camera))
+        return result.with_sigmas_scaled(**self.sigma_scale)
+
+    def with_learnt_sigmas(self, corrected: FitResult, seen: Sequence[bool]) -> FitResult:
+        """Correct the sigmas of each image of a corrected fit of single images, of which nothing
+        else is known. seen: whether there was anything to see in it."""
+        return corrected if self.learnt is None else self.learnt.applied(corrected, seen)

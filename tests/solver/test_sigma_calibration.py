@@ -11,8 +11,14 @@ import pytest
 
 from geocalib.cameras import Camera
 from geocalib.solver import FitResult, Status
-from geocalib.solver.field_errors import FieldErrors
-from geocalib.solver.learnt_sigmas import FREE, LEAST_FACTOR, TRAITS, LearntSigmas, traits
+from geocalib.solver.sigma_calibration import (
+    FREE,
+    LEAST_FACTOR,
+    TRAITS,
+    FieldErrors,
+    LearntSigmas,
+    traits,
+)
 
 COVARIANCE = np.array([[1e-4, 2e-5, 1e-5], [2e-5, 4e-4, -3e-5], [1e-5, -3e-5, 1e-2]])
 
@@ -108,7 +114,7 @@ def test_fits_of_something_else_and_of_images_together_are_left_alone() -> None:
     assert found.applied(other, [True, True]) is other
     errors = FieldErrors(sigma_scale={"focal": 2.0}, learnt=found)
     together = errors.corrected(fit)
-    alone = errors.alone(together, [True, True])
+    alone = errors.with_learnt_sigmas(together, [True, True])
     np.testing.assert_allclose(together.sigma.focal, fit.sigma.focal * 2)
     np.testing.assert_allclose(alone.sigma.focal, fit.sigma.focal * 2 * math.e)
 

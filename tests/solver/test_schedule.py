@@ -1,19 +1,22 @@
-"""A search that begins in few cells ends where one in all of them does."""
+"""Options are checked, limits kept, and a search that begins in few cells ends where one in all
+of them does."""
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as np
 import pytest
 
+from geocalib.cameras import get_model
+from geocalib.errors import ConfigError
 from geocalib.geometry import gravity as sphere
 from geocalib.geometry.fields import Fields
-from geocalib.solver import FitOptions, FitResult, Status, fit, levels, lm
+from geocalib.solver import FitOptions, FitResult, Status, fit, lm, schedule
 from geocalib.solver.lm import Solution
 from geocalib.solver.objective import Problem
 from geocalib.solver.state import State
+from lenses import ALL_MODELS
 from libraries import numpy_of
 from views import random_cameras, random_gravity, see, with_noise, with_outliers
 
@@ -33,7 +36,7 @@ def in_all(
 ) -> FitResult:
     """The fit without a coarse level."""
     with monkeypatch.context() as patch:
-        patch.setattr(sys.modules["geocalib.solver.fit"], "COARSE_CELLS", 64)
+        patch.setattr(schedule, "COARSE_CELLS", 64)
         return fit(fields, model, groups=groups, options=OPTIONS)
 
 
@@ -67,7 +70,7 @@ def test_without_distortion_the_first_step_is_hardly_damped(
         seen.append(damping)
         return lm.minimise(problem, start, most, damping, *rest)
 
-    monkeypatch.setattr(levels, "minimise", minimise)
+    monkeypatch.setattr(schedule, "minimise", minimise)
     fit(noisy(model), model, options=OPTIONS)
     assert seen[0] == pytest.approx(damping)
 
@@ -92,7 +95,32 @@ def test_images_do_not_depend_on_their_neighbours() -> None:
 def test_where_one_look_at_all_is_not_enough_more_follow(monkeypatch: pytest.MonkeyPatch) -> None:
     fields = noisy("pinhole")
     wanted = in_all(monkeypatch, fields, "pinhole")
-    monkeypatch.setattr(levels, "NEAR", 0.0)
+    monkeypatch.setattr(schedule, "NEWTON_SIGMAS", 0.0)
     found = fit(fields, options=OPTIONS)
     assert found.status == [Status.CONVERGED] * COUNT
     assert sigmas_between(found, wanted).max() < 0.01
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"initial": "best"}, "trivial, heuristic, ransac"),
+        ({"cells": 0}, "cells must be positive, got 0"),
+        ({"huber": -1.0}, "huber must be positive"),
+        ({"max_iterations": 0}, "max_iterations must be positive"),
+        ({"confidence_scale": float("nan")}, "confidence_scale must be positive"),
+    ],
+)
+def test_wrong_options(wrong: dict[str, object], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        FitOptions(**wrong)
+
+
+@pytest.mark.parametrize("limit", [1, 3, 6])
+@pytest.mark.parametrize("name", ALL_MODELS)
+def test_no_more_iterations_than_allowed(name: str, limit: int) -> None:
+    vfov_deg = (70, 120) if get_model(name).wide else (30, 90)
+    camera = random_cameras(name, 2, seed=0, size=(24, 24), vfov_deg=vfov_deg)
+    fields = see(camera, random_gravity(2, seed=0))
+    result = fit(fields, name, options=FitOptions(max_iterations=limit))
+    assert int(result.iterations.max()) <= limit
