@@ -14,6 +14,7 @@ import pytest
 
 import geocalib
 from geocalib import Calibrator
+from test_without_torch import BLOCKED
 
 PHOTO = Path(__file__).parents[1] / "examples" / "town.jpg"
 
@@ -32,7 +33,7 @@ def test_a_misspelt_name() -> None:
         geocalib.Calibrater  # noqa: B018
 
 
-@pytest.mark.parametrize("blocked", [""])
+@pytest.mark.parametrize("blocked", ["", BLOCKED])
 def test_it_can_be_inspected(blocked: str) -> None:
     script = "import geocalib, inspect; inspect.getmembers(geocalib); help(geocalib)"
     done = subprocess.run(

@@ -32,13 +32,18 @@ def tensor(mark: int, size: tuple[int, int] = SIZE) -> Tensor:
 
 
 def test_names_of_the_weights() -> None:
+    published_api._say_which.cache_clear()
     with mock.patch.object(published_api, "Calibrator") as made:
-        GeoCalib()
+        made.return_value.device = "cpu"
+        with pytest.warns(UserWarning, match="takes the weights of this package, lean"):
+            GeoCalib()
+        GeoCalib()  # which says it no second time
+        GeoCalib(weights="pinhole")
         GeoCalib(weights="distorted").to(torch.device("cpu"))
-        GeoCalib(weights="lean").to("cpu")
+        GeoCalib(weights="lean").to("cuda")
     asked = [call.args[0] for call in made.call_args_list]
-    assert asked == ["published-pinhole", *["published-distorted"] * 2, *["lean"] * 2]
-    assert all(call.kwargs == {"device": "cpu"} for call in made.call_args_list)
+    assert asked == ["lean", "lean", "published-pinhole", "published-distorted", "lean", "lean"]
+    assert [call.kwargs["device"] for call in made.call_args_list] == [*["cpu"] * 5, "cuda"]
     with pytest.raises(WeightsError, match="fisheye"):
         GeoCalib(weights="fisheye")
 
