@@ -165,12 +165,25 @@ class Camera:
         """(B,) horizontal field of view, radians."""
         return self._field_of_view(0)
 
-    @quiet
+    @property
+    def border_vfov(self) -> Array:
+        """(B,) the angle between the rays of the top and bottom middle, radians, or NaN."""
+        return self._between_borders(1)
+
+    @property
+    def border_hfov(self) -> Array:
+        """(B,) the angle between the rays of the left and right middle, radians, or NaN."""
+        return self._between_borders(0)
+
     def _field_of_view(self, axis: int) -> Array:
+        if self.model.wide:
+            return self._between_borders(axis)
+        f = self.f if axis else self.f * self.aspect
+        return 2 * namespace(self.f).atan(0.5 * self.size[:, axis] / f)
+
+    @quiet
+    def _between_borders(self, axis: int) -> Array:
         xp = namespace(self.f)
-        if not self.model.wide:
-            f = self.f if axis else self.f * self.aspect
-            return 2 * xp.atan(0.5 * self.size[:, axis] / f)
         rays, valid = self.unproject(self.border_middles(axis))
         first, last = unstack(rays, 1)
         angle = xp.atan2(

@@ -19,6 +19,7 @@ from geocalib.geometry import gravity as sphere
 from geocalib.geometry.fields import ALONG_PITCH, CX, CY, LOG_F, Fields
 from geocalib.geometry.horizon import horizon as horizon_points
 from geocalib.result.layout import write
+from geocalib.result.lens import Lens
 from geocalib.result.lines import Lines
 from geocalib.result.prior_check import PriorCheck
 from geocalib.result.record import Values, parse, to_text
@@ -62,6 +63,8 @@ class Calibration:
     """What became of straight lines, where they were looked for."""
     priors: tuple[PriorCheck, ...] = ()
     """What sensors said, against the picture alone, where they were asked."""
+    lens: Lens | None = None
+    """The lens families that were compared, where the camera model was not named."""
 
     def __post_init__(self) -> None:
         camera, free = self.camera, len(self.parameters)
@@ -140,10 +143,19 @@ class Calibration:
             self,
             camera=camera,
             gravity=gravity,
-            sigma=Uncertainty.of(camera, gravity, covariance, names),
+            sigma=Uncertainty.of(camera, gravity, covariance, names, self.lens is not None),
             covariance=covariance,
             lines=lines,
         )
+
+    def with_lens(self, lens: Lens, covariance: Array) -> Calibration:
+        """With the lens families that were compared, and what they add to the covariance (P, P).
+
+        From here on, fields of view are angles between border rays.
+        """
+        names = self.parameters
+        sigma = Uncertainty.of(self.camera, self.gravity, covariance, names, between_borders=True)
+        return replace(self, lens=lens, covariance=covariance, sigma=sigma)
 
     def at(self, width: int, height: int) -> Calibration:
         """The calibration of the same image resampled to width x height, pixels.
@@ -257,13 +269,16 @@ class Calibration:
 
     @property
     def vfov_deg(self) -> float:
-        """NaN where the image of a wide lens reaches beyond what the lens shows."""
-        return math.degrees(self.camera.vfov.item())
+        """Between the rays of the top and bottom middle, where the camera model was not named; else
+        as ``Camera.vfov``. NaN where the image of a wide lens reaches beyond what it shows."""
+        camera = self.camera
+        return math.degrees((camera.vfov if self.lens is None else camera.border_vfov).item())
 
     @property
     def hfov_deg(self) -> float:
-        """NaN where the image of a wide lens reaches beyond what the lens shows."""
-        return math.degrees(self.camera.hfov.item())
+        """Between the rays of the left and right middle; likewise."""
+        camera = self.camera
+        return math.degrees((camera.hfov if self.lens is None else camera.border_hfov).item())
 
     @property
     def trusted(self) -> bool:

@@ -32,11 +32,17 @@ class Uncertainty:
 
     @classmethod
     def of(
-        cls, camera: Camera, gravity: Array, covariance: Array, parameters: Sequence[str]
+        cls,
+        camera: Camera,
+        gravity: Array,
+        covariance: Array,
+        parameters: Sequence[str],
+        between_borders: bool = False,
     ) -> Uncertainty:
         """That of one camera (a batch of 1) and gravity (3,), given the covariance (P, P) of their
-        free parameters, named as in ``FitResult``; all float64 on the CPU."""
-        sigma = sigmas_of(camera, gravity[None], covariance[None], parameters)
+        free parameters, named as in ``FitResult``; all float64 on the CPU. between_borders: as in
+        ``sigmas_of``."""
+        sigma = sigmas_of(camera, gravity[None], covariance[None], parameters, between_borders)
         cx, cy = sigma.principal_point[0].tolist()
         return cls(
             roll_deg=sigma.roll_deg.item(),

@@ -76,10 +76,16 @@ class Sigma:
 
 @quiet
 def sigmas_of(
-    camera: Camera, gravity: Array, covariance: Array, parameters: Sequence[str]
+    camera: Camera,
+    gravity: Array,
+    covariance: Array,
+    parameters: Sequence[str],
+    between_borders: bool = False,
 ) -> Sigma:
     """Return the sigmas of B cameras and gravities (B, 3), given the covariance (B, P, P) of their
     free parameters, named as in ``FitResult``. Computed in double precision, without gradients.
+
+    between_borders: of fields of view as ``Camera.border_vfov`` has them, whatever the model.
 
     NaN for images that failed, and for a field of view that is not there.
     """
@@ -107,7 +113,8 @@ def sigmas_of(
         return cast(xp.stack(each, axis=1) if each else gravity[:, :0], dtype)
 
     def of_view(axis: int) -> Array:
-        return cast(degrees(_view_sigma(camera, axis, covariance, parameters)), dtype)
+        sigmas = _view_sigma(camera, axis, covariance, parameters, between_borders)
+        return cast(degrees(sigmas), dtype)
 
     return Sigma(
         roll_deg=cast(degrees(roll), dtype),
@@ -127,10 +134,21 @@ def _plain_double(value: Array) -> Array:
     return double(detach(value))
 
 
-def _view_sigma(camera: Camera, axis: int, covariance: Array, parameters: Sequence[str]) -> Array:
+def _view_sigma(
+    camera: Camera,
+    axis: int,
+    covariance: Array,
+    parameters: Sequence[str],
+    between_borders: bool,
+) -> Array:
     """(B,) one sigma of the horizontal (axis 0) or vertical (1) field of view, radians."""
-    xp, view = namespace(camera.f), camera.vfov if axis else camera.hfov
-    slopes, none = view_slopes(camera, axis, view), xp.zeros_like(view)
+    if between_borders:
+        view = camera.border_vfov if axis else camera.border_hfov
+        slopes = border_slopes(camera, axis, view)
+    else:
+        view = camera.vfov if axis else camera.hfov
+        slopes = view_slopes(camera, axis, view)
+    xp, none = namespace(camera.f), namespace(camera.f).zeros_like(view)
     columns = [slopes.get(name, none) for name in parameters]
     if not columns:
         return xp.where(xp.isfinite(view), 0.0, view)
@@ -147,10 +165,10 @@ def view_slopes(camera: Camera, axis: int, view: Array) -> dict[str, Array]:
         # view = 2 atan(size / 2 f), whose f is fx for the horizontal one.
         slope = -namespace(view).sin(view)
         return {LOG_F: slope} if axis else {LOG_F: slope, LOG_ASPECT: slope}
-    return _wide_view_slopes(camera, axis, view)
+    return border_slopes(camera, axis, view)
 
 
-def _wide_view_slopes(camera: Camera, axis: int, view: Array) -> dict[str, Array]:
+def border_slopes(camera: Camera, axis: int, view: Array) -> dict[str, Array]:
     """Those of the angle between the rays N = (m, depth(|m|^2)) of two pixels."""
     xp, ends = namespace(camera.f), camera.border_middles(axis)
     m = camera.normalise(ends)

@@ -1,0 +1,47 @@
+"""Which kind of lens took a picture: what was compared, how probable each is, and its answer."""
+
+from __future__ import annotations
+
+from geocalib.records import dataclass
+
+
+@dataclass(frozen=True)
+class LensFamily:
+    """What a picture shows if its lens is of one family."""
+
+    camera_model: str
+    """The model that stands for it."""
+    probability: float
+    """By the picture, what its file says, and how common such lenses are."""
+    vfov_deg: float
+    """Between border rays, by the network's fields alone; NaN where a border has no ray."""
+    hfov_deg: float
+    roll_deg: float
+    pitch_deg: float
+
+
+@dataclass(frozen=True)
+class Lens:
+    """The families that were compared, the most probable one first."""
+
+    families: tuple[LensFamily, ...]
+
+    @property
+    def camera_model(self) -> str:
+        """Of the most probable family."""
+        return self.families[0].camera_model
+
+    @property
+    def probability(self) -> float:
+        """Of the most probable family."""
+        return self.families[0].probability
+
+    @property
+    def rivals(self) -> tuple[LensFamily, ...]:
+        """All others."""
+        return self.families[1:]
+
+    def __str__(self) -> str:
+        """One sentence."""
+        shares = (f"{each.camera_model} {100 * each.probability:.0f}%" for each in self.families)
+        return f"lens: {', '.join(shares)}"
