@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from geocalib.nets import encoders
 from geocalib.nets.efficientnet_lite import Block
 from geocalib.nets.encoders import Recipe
-from geocalib.nets.mscan import Mscan, MscanShape
+from geocalib.nets.published import Mscan, MscanShape
 
 
 class Trunk(nn.Module):

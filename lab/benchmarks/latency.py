@@ -39,13 +39,13 @@ from torch.nn import functional
 from geocalib import Calibrator, Camera, Fields, fit
 from geocalib.geometry import gravity as sphere
 from geocalib.imaging import InputSpec, prepare, read_photo
-from geocalib.nets.cost import measure_cost
 from geocalib.nets.folding import fold_batch_norm
 from geocalib.nets.lean import LeanConfig, LeanNetwork
 from geocalib.nets.published import PublishedNetwork
 from geocalib.nets.weights import load_network
 from geocalib.pipeline.engines import EngineName, load_engine
 from geocalib.synthetic import render_scene
+from geocalib_lab.cost import measure_cost
 
 SMALL, LARGE = "640x480", "4000x3000"
 PHOTOS = {SMALL: (640, 480), LARGE: (4000, 3000)}

@@ -12,11 +12,11 @@ import time
 import torch
 from torch import nn
 
-from geocalib.nets.cost import Cost, measure_cost
 from geocalib.nets.encoders import RECIPES
 from geocalib.nets.folding import fold_batch_norm
 from geocalib.nets.lean import LeanConfig, LeanNetwork
 from geocalib.nets.published import PublishedNetwork
+from geocalib_lab.cost import Cost, measure_cost
 
 THREADS = (1, 2)
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from geocalib.nets.folding import fold_batch_norm
-from geocalib.nets.mscan import Mscan
+from geocalib.nets.published import Mscan
 
 
 def scrambled(module: nn.Module) -> nn.Module:

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from geocalib.nets.hamburger import Hamburger, factorise, fixed_bases
+from geocalib.nets.published import Hamburger, factorise, fixed_bases
 
 
 def features(dim: int, count: int, batch: int = 1, seed: int = 0) -> Tensor:

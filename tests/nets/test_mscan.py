@@ -9,7 +9,7 @@ from scipy.ndimage import correlate
 from scipy.special import erf
 from torch import nn
 
-from geocalib.nets.mscan import BASE, SMALL, TINY, Block, Mscan, MscanShape
+from geocalib.nets.published import BASE, SMALL, TINY, Block, Mscan, MscanShape
 
 SMALLEST = MscanShape(widths=(4, 6, 8, 10), depths=(1, 2, 1, 1), mlp_ratios=(2, 2, 2, 2))
 

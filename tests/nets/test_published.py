@@ -22,9 +22,14 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from geocalib.errors import WeightsError
 from geocalib.nets.folding import fold_batch_norm
-from geocalib.nets.hamburger import Hamburger
-from geocalib.nets.mscan import MscanShape
-from geocalib.nets.published import PublishedNetwork, ResidualUnit, load_published, published_name
+from geocalib.nets.published import (
+    Hamburger,
+    MscanShape,
+    PublishedNetwork,
+    ResidualUnit,
+    load_published,
+    published_name,
+)
 
 PUBLISHED_NAMES = "34129b51dc282331497a56761faf35d98133da4c27d181feb9a6fb13936953d1"
 """SHA-256 of the sorted lines "name shape" of the published checkpoints."""

@@ -21,8 +21,7 @@ from geocalib.nets.card import WeightCard
 from geocalib.nets.catalogue import PUBLISHED, WEIGHT_NAMES
 from geocalib.nets.folding import fold_batch_norm
 from geocalib.nets.lean import LeanConfig, LeanNetwork
-from geocalib.nets.mscan import MscanShape
-from geocalib.nets.published import PublishedNetwork, published_name
+from geocalib.nets.published import MscanShape, PublishedNetwork, published_name
 from geocalib.nets.weights import load_network, save_weights
 from little_encoder import LITTLE
 

@@ -21,12 +21,12 @@ from geocalib_lab.evaluation.methods.baselines import Baselines
 from geocalib_lab.panoramas.panorama import PanoramaBank
 from geocalib_lab.training import checkpoint
 from geocalib_lab.training.__main__ import main
-from geocalib_lab.training.ablation import AblationConfig, Baseline, build_network
 from geocalib_lab.training.augment import AugmentConfig
 from geocalib_lab.training.batches import make_draw, validation_pictures
 from geocalib_lab.training.config import TrainingConfig, read_config
 from geocalib_lab.training.direct import parameters_of
 from geocalib_lab.training.losses import LossConfig
+from geocalib_lab.training.networks import Baseline, build_network
 from geocalib_lab.training.processes import Process
 from geocalib_lab.training.release import Start, time_spent
 from geocalib_lab.training.release import main as release
@@ -70,7 +70,7 @@ def config_of(baseline: Baseline) -> TrainingConfig:
 def trainer_of(config: TrainingConfig) -> Trainer:
     torch.manual_seed(0)
     bank = PanoramaBank.create([torch.from_numpy(panorama())], ["a"])
-    network = build_network(config.network, config.ablation, config.baseline)
+    network = build_network(config.network, config.baseline)
     process = Process(0, 1, torch.device("cpu"))
     return Trainer(config, network, make_draw(bank, config), process)
 
@@ -147,8 +147,6 @@ def test_crops_are_those_of_ours() -> None:
 
 
 def test_settings_that_cannot_be(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="paramnet is a baseline: nothing of it can be ablated"):
-        TrainingConfig(baseline="paramnet", ablation=AblationConfig(confidences="alike"))
     with pytest.raises(ConfigError, match="baseline must be"):
         read_config(None, ["baseline=magic"])
     (tmp_path / "a.toml").write_text('like = "b.toml"\nbatch = 3\n[loss]\nup = 2.0')
@@ -207,7 +205,7 @@ def test_from_panoramas_to_an_answer(
 
 
 def test_what_cannot_be_released(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    network = build_network(LITTLE, AblationConfig(), "deepcalib")
+    network = build_network(LITTLE, "deepcalib")
     checkpoint.export_shards(network.state_dict(), tmp_path / "ema")
     settings = ["network.encoder=little", "network.widths=[8, 8, 32]", "network.blocks=1"]
     out = tmp_path / "a.safetensors"
@@ -219,7 +217,6 @@ def test_what_cannot_be_released(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
     assert "training.csv does not exist; it tells how long" in said("baseline=deepcalib")
     assert "holds another network than the settings" in said("baseline=paramnet")
-    assert "that was ablated has no file of weights" in said("ablation.confidences=alike")
     (tmp_path / "training.csv").write_text("step,seconds\n")
     assert "training.csv has no line yet" in said("baseline=deepcalib")
     (tmp_path / "training.csv").write_text("words\nalone\n")
@@ -228,7 +225,7 @@ def test_what_cannot_be_released(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 
 def test_the_start_of_a_run_is_mixed_in(tmp_path: Path) -> None:
-    ends = [build_network(LITTLE, AblationConfig(), "deepcalib").state_dict() for _ in range(2)]
+    ends = [build_network(LITTLE, "deepcalib").state_dict() for _ in range(2)]
     begun, ended = (
         checkpoint.export_shards(state, tmp_path / name)
         and checkpoint.import_shards(tmp_path / name)

@@ -67,7 +67,6 @@ def test_the_truth_has_no_loss() -> None:
         "gravity",
         "vfov",
         "distortion",
-        "plumb",
         "drift",
         "failed",
     }
@@ -159,7 +158,7 @@ def test_gradients_match_differences(cells: int) -> None:
     wrong = disturbed(Prediction(*(value.double() for value in exact)), 0.5)
     values = [value.double() for value in wrong]
     camera, gravity = camera.resize(24, 16).to(torch.float64), gravity.double()
-    config = LossConfig(iterations=30, cells=cells, plumb=20.0)
+    config = LossConfig(iterations=30, cells=cells)
 
     def loss(shift: list[Tensor]) -> Tensor:
         moved = {n: v + s for n, v, s in zip(wrong._fields, values, shift, strict=True)}
@@ -226,7 +225,7 @@ def test_dropped_images_do_not_count() -> None:
     some = Prediction(*(value.detach()[kept] for value in prediction))
     every = torch.ones(4, dtype=torch.bool)
     alone = training_loss(some, camera[kept], gravity[kept], every, BENDS[kept], LossConfig(), True)
-    for name in ("up", "latitude", "gravity", "vfov", "distortion", "plumb"):
+    for name in ("up", "latitude", "gravity", "vfov", "distortion"):
         assert float(parts[name]) == pytest.approx(float(alone.parts[name]), rel=1e-4)
 
 

@@ -47,7 +47,7 @@ def test_copies_learn_apart() -> None:
     [
         LeanConfig("efficientnet_lite2", (16, 24, 96 - 32), 2),
         LeanConfig("efficientnet_lite2", (8, 24, 32), 1),
-        LeanConfig("tiny_vit_5m", (16, 24, 32), 1),
+        LeanConfig("mscan_tiny", (16, 24, 32), 1),
     ],
 )
 def test_what_cannot_be_widened(config: LeanConfig) -> None:

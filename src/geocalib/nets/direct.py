@@ -48,13 +48,6 @@ class Regressed(NamedTuple):
     """(B, 4)."""
 
 
-class Told(NamedTuple):
-    """Fields of B pictures, and their parameters told directly beside them."""
-
-    fields: Prediction
-    direct: Binned
-
-
 def bins_of(values: Tensor) -> Tensor:
     """(B, 4) numbers of the bins of parameters (B, 4); beyond their range, the outermost."""
     low, high = _range(values)
@@ -119,35 +112,6 @@ class ParamNet(nn.Module):
             [fields.up.detach(), fields.latitude.detach(), places.expand(batch, -1, -1, -1)], 1
         )
         return Regressed(fields, _summed_up(self.read(seen), self.regress))
-
-
-class TellingNetwork(nn.Module):
-    """The lean network with a row of bins for each parameter on what its attention sees: learnt
-    together, so that the camera is told twice, by the fields and directly."""
-
-    def __init__(self, config: LeanConfig) -> None:
-        super().__init__()
-        self.config = config
-        self.fields = LeanNetwork(config)
-        self.classify = nn.Linear(config.widths[-1], len(PARAMETERS) * BINS)
-
-    @property
-    def encoder(self) -> Encoder:
-        """The part that may be pretrained."""
-        return self.fields.encoder
-
-    def forward(self, image: Tensor) -> Told:
-        """image: (B, 3, H, W) RGB in [0, 1], H and W multiples of 32."""
-        levels = self.fields.encoder(image)
-        context = self.fields.context(levels)
-        return Told(self.fields.decode(levels, context), _classified(context, self.classify))
-
-    def direct(self) -> DeepCalib:
-        """What tells directly, as a network of its own that shares the weights."""
-        network = DeepCalib(self.config)
-        network.encoder, network.context = self.fields.encoder, self.fields.context
-        network.classify = self.classify
-        return network
 
 
 def _halve(before: int, after: int) -> nn.Sequential:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Protocol, cast
 
@@ -16,7 +15,8 @@ import torch
 from torch import Tensor, nn
 
 from geocalib.errors import ConfigError, WeightsError
-from geocalib.nets import efficientnet_lite, hiera, mscan, tiny_vit
+from geocalib.nets import efficientnet_lite
+from geocalib.nets.published import TINY, Mscan
 
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
@@ -44,29 +44,21 @@ class Recipe:
 
 
 RECIPES = {
-    "tiny_vit_5m": Recipe(tiny_vit.TinyVit, IMAGENET_MEAN, IMAGENET_STD, tiny_vit.translate),
     "efficientnet_lite2": Recipe(
         efficientnet_lite.EfficientNetLite,
         (127 / 255,) * 3,
         (128 / 255,) * 3,
         efficientnet_lite.translate,
     ),
-    "hiera_tiny": Recipe(hiera.Hiera, IMAGENET_MEAN, IMAGENET_STD, hiera.translate),
-    "hiera_tiny_short": Recipe(
-        partial(hiera.Hiera, stages=3),
-        IMAGENET_MEAN,
-        IMAGENET_STD,
-        partial(hiera.translate, stages=3),
-    ),
-    "mscan_tiny": Recipe(lambda: mscan.Mscan(*mscan.TINY), IMAGENET_MEAN, IMAGENET_STD),
+    "mscan_tiny": Recipe(lambda: Mscan(*TINY), IMAGENET_MEAN, IMAGENET_STD),
 }
 
 
 class Encoder(nn.Module):
     """The encoder of that name, with fresh weights.
 
-    >>> Encoder("tiny_vit_5m").widths
-    (64, 128, 160, 320)
+    >>> Encoder("mscan_tiny").widths
+    (32, 64, 160, 256)
     """
 
     mean: Tensor
@@ -95,8 +87,8 @@ class Encoder(nn.Module):
 def load_pretrained(encoder: Encoder, path: Path | str) -> None:
     """Fill the encoder from a released file, or from a copy of its own state dict, in any
     floating-point precision; by torch, or ``.safetensors``. Every tensor must be there and fit;
-    released tensors that the encoder has no use for (``UNUSED`` in its module, or of stages that it
-    leaves out) are left aside, any other is refused."""
+    released tensors that the encoder has no use for (``UNUSED`` in its module) are left aside, any
+    other is refused."""
     stored = _read(Path(path))
     if not isinstance(stored, dict) or not all(isinstance(v, Tensor) for v in stored.values()):
         raise WeightsError(f"{path} must hold one flat state dict of tensors")

@@ -33,10 +33,10 @@ SHORTEST_UP = 1e-3
 class LeanConfig:
     """What a lean network is built from: ``LeanConfig(**dataclasses.asdict(c)) == c``."""
 
-    encoder: str = "tiny_vit_5m"
-    widths: tuple[int, int, int] = (64, 128, 160)
+    encoder: str = "efficientnet_lite2"
+    widths: tuple[int, int, int] = (96, 160, 256)
     """Channels of the decoder at strides 4, 8 and 16."""
-    blocks: int = 3
+    blocks: int = 4
     """Layers of global attention."""
     ranks: tuple[int, ...] = ()
     """Channels in the middle of the decoder's 3x3 convolutions at strides 4 and 8, which are then

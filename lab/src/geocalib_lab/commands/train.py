@@ -48,10 +48,6 @@ def command(
     init: Annotated[
         Path | None, typer.Option(metavar="PATH", help="Exported weights to start from: DIR/raw.")
     ] = None,
-    teacher: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Weights of a larger network to learn from."),
-    ] = None,
     resume: Annotated[
         Path | None, typer.Option(metavar="FILE", help="whole.pt to go on from exactly.")
     ] = None,
@@ -89,7 +85,6 @@ def command(
         "steps": steps,
         "encoder": encoder,
         "init": init,
-        "teacher": teacher,
         "resume": resume,
         "device": device,
     }

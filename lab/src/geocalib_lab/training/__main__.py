@@ -15,21 +15,19 @@ from torch import distributed
 
 from geocalib.errors import ConfigError, GeoCalibError
 from geocalib.files import Guard, locked
-from geocalib.nets.direct import TellingNetwork
-from geocalib.nets.encoders import Encoder, load_pretrained
+from geocalib.nets.encoders import load_pretrained
 from geocalib_lab.panoramas.decode import DECODED, decode_folder, is_decoded
 from geocalib_lab.panoramas.panorama import PanoramaBank
 from geocalib_lab.panoramas.pictures import find_panoramas
 from geocalib_lab.training import checkpoint
-from geocalib_lab.training.ablation import build_network, keep_owners
 from geocalib_lab.training.batches import make_draw, photo_pictures, validation_pictures
 from geocalib_lab.training.cleaning import level_bank
 from geocalib_lab.training.config import TrainingConfig, WorldConfig, read_config
 from geocalib_lab.training.loop import LIGHT, TABLES, Budget, Places, train
+from geocalib_lab.training.networks import build_network
 from geocalib_lab.training.owners import among
 from geocalib_lab.training.photos import Album, read_album
 from geocalib_lab.training.processes import Process, join
-from geocalib_lab.training.teaching import read_teacher
 from geocalib_lab.training.thin import thinned
 from geocalib_lab.training.trainer import Trainer
 from geocalib_lab.training.widen import widened
@@ -74,7 +72,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--levels", type=Path, help="table of tilted panoramas; made with --init if missing"
     )
-    parser.add_argument("--teacher", type=Path, help="weights of a larger network to learn from")
     parser.add_argument("--resume", type=Path, help="whole.pt to go on from exactly")
     parser.add_argument("--device", choices=("cpu", "cuda"), help="default: cuda if there is one")
     parser.add_argument(
@@ -88,7 +85,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _run(options: argparse.Namespace, start: float) -> None:
     config = read_config(options.config, options.set)
-    other = config.baseline is not None or config.tells
+    other = config.baseline is not None
     if options.levels is not None and other and not options.levels.exists():
         raise ConfigError(f"{options.levels} does not exist; a network of fields alone makes it")
     if config.photos.share and options.photos is None:
@@ -109,19 +106,14 @@ def _run(options: argparse.Namespace, start: float) -> None:
         worlds = aside.submit(make_worlds, config.worlds, process.device)
         bank = _bank(options.panos, "train", cache, config, process)
         torch.manual_seed(config.seed)
-        network = build_network(config.network, config.ablation, config.baseline, config.tells)
+        network = build_network(config.network, config.baseline)
         if options.encoder is not None:
-            encoder = network.encoder
-            assert isinstance(encoder, Encoder)
-            load_pretrained(encoder, options.encoder)
+            load_pretrained(network.encoder, options.encoder)
         if options.init is not None:
             given = checkpoint.import_shards(options.init)
             generator = torch.Generator().manual_seed(config.seed)
-            # A network that tells may go on from one that only sees.
-            told = isinstance(network, TellingNetwork) and "classify.weight" not in given
-            begun = network.get_submodule("fields") if told else network
-            wanted = begun.state_dict()
-            begun.load_state_dict(widened(thinned(given, wanted), wanted, generator))
+            wanted = network.state_dict()
+            network.load_state_dict(widened(thinned(given, wanted), wanted, generator))
         if options.levels is not None:
             bank = level_bank(bank, options.levels, network.to(process.device), config)
         rendered = worlds.result()
@@ -131,8 +123,7 @@ def _run(options: argparse.Namespace, start: float) -> None:
         judged: dict[str, Album] = {}
         if options.photos is not None:
             album, judged = _albums(options.photos, config, process)
-        teacher = None if options.teacher is None else read_teacher(options.teacher, process.device)
-        trainer = Trainer(config, network, make_draw(bank, config, album, teacher), process)
+        trainer = Trainer(config, network, make_draw(bank, config, album), process)
         if options.resume is not None:
             trainer.restore(checkpoint.load(options.resume, process.device))
         pictures = []
@@ -202,8 +193,6 @@ def _bank(
     if split == "train" and (folder / SHARP).is_dir():
         parts.append(SHARP)
     names = [f"{part}/{path.name}" for part in parts for path in find_panoramas(folder / part)]
-    if split == "train":
-        names = keep_owners(names, config.ablation.panorama_share)
     file = cache / f"{split}.rgb"
     if process.leads:
         again = config.compress_again if split == "train" else None

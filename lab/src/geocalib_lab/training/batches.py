@@ -14,14 +14,12 @@ from torch.nn import functional
 
 from geocalib.cameras.camera import Camera
 from geocalib.geometry.fields import perspective_field, pixel_grid
-from geocalib.nets.prediction import Prediction
 from geocalib_lab.panoramas.holes import MOST_BLACK, black_share
 from geocalib_lab.panoramas.panorama import PanoramaBank, render
 from geocalib_lab.panoramas.views import ViewConfig, Views, sample_views
 from geocalib_lab.training.augment import augment, flip, hide_nadir
 from geocalib_lab.training.config import TrainingConfig
 from geocalib_lab.training.photos import Album
-from geocalib_lab.training.teaching import Teacher
 from geocalib_lab.training.validate import Pictures
 
 VALIDATION_SEED = 20
@@ -44,8 +42,6 @@ class Batch:
     """(B,) whether there is enough to see."""
     view_only: Tensor
     """(B,) whether the field of view alone is true: of a photograph nobody knows the rest."""
-    taught: Prediction | None = None
-    """What a teacher sees, in the size of the pupil's fields; None if there is none."""
 
 
 @dataclass
@@ -78,15 +74,12 @@ def make_draw(
     bank: PanoramaBank,
     config: TrainingConfig,
     album: Album | None = None,
-    teacher: Teacher | None = None,
 ) -> Callable[[tuple[int, int], torch.Generator, PartClock], Batch]:
-    """How a training run draws its batches from a bank, and from an album if there is one; a
-    teacher says what it sees in them."""
+    """How a training run draws its batches from a bank, and from an album if there is one."""
     photos = 0 if album is None else round(config.photos.share * config.batch)
 
     def draw(size: tuple[int, int], generator: torch.Generator, clock: PartClock) -> Batch:
-        detail = config.detail if teacher is None else teacher.detail
-        width, height = seen_size(size, detail)
+        width, height = seen_size(size, config.detail)
         with clock.part("render"):
             views = sample_views(
                 bank, config.batch - photos, config.views, width, height, generator
@@ -104,11 +97,6 @@ def make_draw(
             mirrored = torch.rand(config.batch, generator=generator, device=bank.device) < 0.5
             images, gravity, camera = flip(batch.images, batch.gravity, batch.camera, mirrored)
             batch = replace(batch, gravity=gravity, camera=camera)
-        if teacher is not None:
-            with clock.part("teacher"):
-                batch = replace(batch, taught=teacher.fields(images, size))
-                images = shrink(images, seen_size(size, config.detail))
-        with clock.part("augment"):
             images = enlarge(augment(images, config.augment, generator), size)
         return replace(batch, images=images)
 
@@ -141,7 +129,7 @@ def joined(one: Batch, other: Batch) -> Batch:
     )
     names = ("images", "gravity", "bends", "keep", "view_only")
     both = {name: torch.cat([getattr(one, name), getattr(other, name)]) for name in names}
-    return Batch(camera=camera, taught=None, **both)
+    return Batch(camera=camera, **both)
 
 
 def seen_size(size: tuple[int, int], detail: int | None) -> tuple[int, int]:
@@ -150,14 +138,6 @@ def seen_size(size: tuple[int, int], detail: int | None) -> tuple[int, int]:
         return size
     scale = detail / min(size)
     return round(scale * size[0]), round(scale * size[1])
-
-
-def shrink(images: Tensor, size: tuple[int, int]) -> Tensor:
-    """Pictures (B, 3, H, W) in a smaller width and height, as smooth as when rendered in it."""
-    width, height = size
-    return functional.interpolate(
-        images, (height, width), mode="bilinear", align_corners=False, antialias=True
-    )
 
 
 def enlarge(images: Tensor, size: tuple[int, int]) -> Tensor:

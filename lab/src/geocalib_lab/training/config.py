@@ -12,9 +12,9 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 from geocalib.errors import ConfigError
 from geocalib.nets.lean import LeanConfig
 from geocalib_lab.panoramas.views import ViewConfig
-from geocalib_lab.training.ablation import AblationConfig, Baseline
 from geocalib_lab.training.augment import AugmentConfig
 from geocalib_lab.training.losses import LossConfig
+from geocalib_lab.training.networks import Baseline
 from geocalib_lab.training.photos import PhotoConfig
 from geocalib_lab.training.schedule import ScheduleConfig
 
@@ -99,9 +99,6 @@ class TrainingConfig:
     network: LeanConfig = field(default_factory=LeanConfig)
     baseline: Baseline | None = None
     """Another method to train in place of ours, with the encoder of ``network``."""
-    tells: bool = False
-    """Whether the network also tells the camera directly, beside its fields."""
-    ablation: AblationConfig = field(default_factory=AblationConfig)
     views: ViewConfig = field(default_factory=ViewConfig)
     photos: PhotoConfig = field(default_factory=PhotoConfig)
     augment: AugmentConfig = field(default_factory=AugmentConfig)
@@ -113,14 +110,9 @@ class TrainingConfig:
     def __post_init__(self) -> None:
         if not self.sizes:
             raise ConfigError("sizes is empty; give at least one [width, height]")
-        if self.baseline is not None and self.ablation != AblationConfig():
-            raise ConfigError(f"{self.baseline} is a baseline: nothing of it can be ablated")
-        if self.tells and (self.baseline is not None or self.ablation != AblationConfig()):
-            raise ConfigError("tells is for our network as it is: no baseline and no ablation")
-        if self.photos.share and self.baseline != "deepcalib" and not self.tells:
+        if self.photos.share and self.baseline != "deepcalib":
             raise ConfigError(
-                'photos.share is for baseline = "deepcalib" and tells = true: '
-                "fields learn nothing from it"
+                'photos.share is for baseline = "deepcalib": fields learn nothing from it'
             )
 
 

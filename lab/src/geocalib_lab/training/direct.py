@@ -12,14 +12,14 @@ from torch.nn import functional
 
 from geocalib.cameras.camera import Camera
 from geocalib.geometry.gravity import to_roll_pitch
-from geocalib.nets.direct import Binned, Regressed, Told, bins_of
+from geocalib.nets.direct import Binned, Regressed, bins_of
 from geocalib.nets.prediction import Prediction
 from geocalib_lab.training.batches import Batch
-from geocalib_lab.training.losses import LossConfig, Losses, distance_from, training_loss
+from geocalib_lab.training.losses import LossConfig, Losses, training_loss
 
 
 def loss_of(
-    output: Prediction | Binned | Regressed | Told, batch: Batch, config: LossConfig, whole: bool
+    output: Prediction | Binned | Regressed, batch: Batch, config: LossConfig, whole: bool
 ) -> Losses:
     """The loss of whatever a network answers to a batch.
 
@@ -27,7 +27,7 @@ def loss_of(
     """
     if isinstance(output, Binned):
         return _direct(_unlikely(output, batch), batch, config)
-    fields = output.fields if isinstance(output, Regressed | Told) else output
+    fields = output.fields if isinstance(output, Regressed) else output
     fitted = whole and not isinstance(output, Regressed)
     known = batch.keep & ~batch.view_only
     losses = training_loss(fields, batch.camera, batch.gravity, known, batch.bends, config, fitted)
@@ -35,17 +35,6 @@ def loss_of(
         off = (output.values.float() - parameters_of(batch.camera, batch.gravity)).abs()
         more = _direct(off, batch, config)
         losses = Losses(losses.total + more.total, losses.parts | more.parts)
-    if isinstance(output, Told):
-        # Likelihoods all have one scale.
-        more = _direct(_unlikely(output.direct, batch), batch, LossConfig())
-        parts = {f"direct_{name}": value for name, value in more.parts.items()}
-        losses = Losses(losses.total + config.direct * more.total, losses.parts | parts)
-    if batch.taught is not None:
-        weight = batch.keep.float() / batch.keep.sum().clamp(min=1)
-        apart = distance_from(fields, batch.taught, config.unweighted)
-        teacher = (weight * apart).sum()
-        total = losses.total + config.teacher * teacher
-        losses = Losses(total, losses.parts | {"teacher": teacher.detach()})
     return losses
 
 

@@ -10,14 +10,11 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-LOSSES = ("up", "latitude", "gravity", "vfov", "distortion", "plumb", "drift", "failed")
-FURTHER = ("direct_gravity", "direct_vfov", "direct_distortion", "teacher")
-"""Losses of networks that also tell the camera directly, and that learn from another."""
-PARTS = ("render", "teacher", "augment", "forward", "loss", "backward", "optimiser")
+LOSSES = ("up", "latitude", "gravity", "vfov", "distortion", "drift", "failed")
+PARTS = ("render", "augment", "forward", "loss", "backward", "optimiser")
 TRAIN_COLUMNS = (
     *("step", "seconds", "rate", "images_per_second", "gradient_norm", "skipped"),
     *LOSSES,
-    *FURTHER,
     *(f"{part}_ms" for part in PARTS),
     "gpu_busy_percent",
 )

@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 
 from geocalib.errors import ConfigError
-from geocalib.nets.direct import TellingNetwork
 from geocalib.nets.lean import LeanNetwork
 from geocalib_lab.training import checkpoint
 from geocalib_lab.training.batches import PartClock
@@ -171,11 +170,8 @@ class _Watch:
         checkpoint.save(trainer.state(), self.places.whole)
         self._released.load_state_dict(trainer.average.state)
         refresh_batch_norms(self._released, normalising_pictures(trainer))
-        fields = self._released
-        if isinstance(fields, TellingNetwork):
-            fields = fields.fields
-        if isinstance(fields, LeanNetwork):
-            remove_lean(fields, normalising_pictures(trainer))
+        if isinstance(self._released, LeanNetwork):
+            remove_lean(self._released, normalising_pictures(trainer))
         checkpoint.export_shards(self._released.state_dict(), travel / "ema")
         self._export_raw()
         self._saved = time.perf_counter()

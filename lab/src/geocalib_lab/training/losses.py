@@ -17,7 +17,6 @@ from geocalib.geometry.fields import Fields, perspective_field, pixel_grid
 from geocalib.geometry.tensors import named_tensors
 from geocalib.nets.prediction import Prediction
 from geocalib_lab.training.optimum import find_optimum
-from geocalib_lab.training.plumb import bow
 
 SMALLEST_TRUST = 1e-30
 """Mean confidence that still counts in full. The fit does not care how large confidences are
@@ -43,8 +42,6 @@ class LossConfig:
     """Weight of the error of the vertical field of view (radians)."""
     distortion: float = 1.0
     """Weight of |k1 - k1_true| (H / f_true)^2."""
-    plumb: float = 0.0
-    """Weight of how bent straight lines are once the picture is undistorted (heights of it)."""
     doubt: float = 1.0
     """The sum x of an image's fit losses counts as log(1 + x / doubt) doubt: the worse, the less
     it pulls, so that hopeless images do not drown the others."""
@@ -55,10 +52,6 @@ class LossConfig:
     """Cells along the shorter side that the fields are pooled to for the fit."""
     iterations: int = 5
     """Of the fit, which starts at the true camera."""
-    direct: float = 0.07
-    """Weight of the loss of what is told directly beside fields."""
-    teacher: float = 0.5
-    """Weight of the distance from a teacher's fields, errors being measured as those of fields."""
     drift: float = 3e-4
     """Weight of the squared distance of each field's mean log-confidence from ``LEVEL``. The fit
     sees ratios of confidences alone: without this they drift, until one field outweighs the other
@@ -100,7 +93,7 @@ def training_loss(
     if with_fit:
         fields = _guarded(Fields(**prediction._asdict()), config.largest_pull)
         losses = fit_losses(fields, camera, gravity, bends, config)
-        for name in ("gravity", "vfov", "distortion", "plumb"):
+        for name in ("gravity", "vfov", "distortion"):
             parts[name] = (weight * getattr(losses, name)).sum()
         per_image = losses.combined(config)
         total = total + (weight * config.doubt * torch.log1p(per_image / config.doubt)).sum()
@@ -128,28 +121,6 @@ def field_losses(
     batch, _, height, width = prediction.latitude.shape
     grid = pixel_grid(width, height, camera.f).reshape(1, -1, 2).expand(batch, -1, 2)
     up, latitude, valid = perspective_field(camera, gravity, grid)
-    return _mean_errors(prediction, up, latitude, prediction, valid, unweighted)
-
-
-def distance_from(prediction: Prediction, taught: Prediction, unweighted: float) -> Tensor:
-    """(B,) mean angle between the up-vectors of two predictions of one size and mean difference of
-    their latitudes, added up, radians; weighted as ``field_losses``, by those that are taught."""
-    up, latitude = taught.up.flatten(2).transpose(1, 2), taught.latitude.flatten(1)
-    everywhere = torch.ones_like(latitude)
-    both = _mean_errors(prediction, up, latitude, taught, everywhere, unweighted)
-    return both[0] + both[1]
-
-
-def _mean_errors(
-    prediction: Prediction,
-    up: Tensor,
-    latitude: Tensor,
-    trusted: Prediction,
-    valid: Tensor,
-    unweighted: float,
-) -> tuple[Tensor, Tensor]:
-    """(B,) mean angle from up-vectors (B, N, 2) and mean distance from latitudes (B, N), radians,
-    where they are valid (B, N), by the confidences of the trusted prediction."""
     found = prediction.up.flatten(2)
     cross = found[:, 0] * up[..., 1] - found[:, 1] * up[..., 0]
     along = found[:, 0] * up[..., 0] + found[:, 1] * up[..., 1]
@@ -157,8 +128,8 @@ def _mean_errors(
     off = (prediction.latitude.flatten(1) - latitude).abs()
     means = []
     for error, confidence in (
-        (angle, trusted.up_confidence),
-        (off, trusted.latitude_confidence),
+        (angle, prediction.up_confidence),
+        (off, prediction.latitude_confidence),
     ):
         trust = confidence.detach().flatten(1)
         trust = trust / trust.mean(1, keepdim=True).clamp(min=SMALLEST_TRUST)
@@ -177,8 +148,6 @@ class FitLosses:
     """Radians."""
     distortion: Tensor
     """In units of the image height; 0 for pinhole cameras."""
-    plumb: Tensor
-    """``plumb.bow``; 0 for pinhole cameras."""
     found: Tensor
     """Whether the fit has an answer."""
 
@@ -188,7 +157,6 @@ class FitLosses:
             config.gravity * self.gravity
             + config.vfov * self.vfov
             + config.distortion * self.distortion
-            + config.plumb * self.plumb
         )
 
 
@@ -212,7 +180,6 @@ def fit_losses(
         gravity=(answer[:, :3] - truth[:, :3]).abs().sum(1),
         vfov=(vfov - true_vfov).abs(),
         distortion=(answer[:, 4] - truth[:, 4]).abs() * k1_unit,
-        plumb=torch.where(bends, bow(camera, answer[:, 3], answer[:, 4]), 0.0),
         found=usable,
     )
 

@@ -19,12 +19,11 @@ from torch import Tensor
 from geocalib.errors import ConfigError, FormatError, GeoCalibError
 from geocalib.files import Guard
 from geocalib.nets.card import WeightCard
-from geocalib.nets.direct import TellingNetwork
-from geocalib.nets.weights import Trained, architecture_of, save_weights
+from geocalib.nets.weights import architecture_of, save_weights
 from geocalib_lab.training import checkpoint
-from geocalib_lab.training.ablation import build_network
 from geocalib_lab.training.config import TrainingConfig, read_config
 from geocalib_lab.training.loop import TABLES
+from geocalib_lab.training.networks import build_network
 
 METHODS = {
     None: "fields learnt through the fit, with confidences",
@@ -96,15 +95,11 @@ def release(
 ) -> WeightCard:
     """Write the averaged weights that a run with this config left in a folder.
 
-    Of a network that also tells the camera directly, it is the part that sees fields. on: what it
-    was trained on, for people to read. start: mixed in, if given.
+    on: what it was trained on, for people to read. start: mixed in, if given.
     """
-    whole = build_network(config.network, config.ablation, config.baseline, config.tells)
-    network = whole.fields if isinstance(whole, TellingNetwork) else whole
-    if not isinstance(network, Trained):
-        raise ConfigError("a network that was ablated has no file of weights")
+    network = build_network(config.network, config.baseline)
     try:
-        whole.load_state_dict(checkpoint.import_shards(travel / "ema"))
+        network.load_state_dict(checkpoint.import_shards(travel / "ema"))
     except RuntimeError as error:
         reason = str(error).splitlines()[-1].strip()
         raise ConfigError(f"{travel} holds another network than the settings: {reason}") from None

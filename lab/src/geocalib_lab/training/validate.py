@@ -11,7 +11,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from geocalib.cameras.camera import Camera
 from geocalib.geometry.fields import Fields, perspective_field, pixel_grid
-from geocalib.nets.direct import Binned, Regressed, Told
+from geocalib.nets.direct import Binned, Regressed
 from geocalib.nets.prediction import Prediction
 from geocalib.solver.fit import fit
 from geocalib_lab.evaluation.direct import camera_of
@@ -70,9 +70,6 @@ def _errors(network: nn.Module, pictures: Pictures, part: slice) -> dict[str, Te
     output = network(images)
     found, down, fields = _answers(output, pictures.model, camera)
     errors = {"vfov": vfov_error(found, camera)}
-    if isinstance(output, Told):
-        told, _ = camera_of(output.direct.values, pictures.model, camera.size)
-        errors["told"] = vfov_error(told, camera)
     if pictures.gravity is None:
         return errors
     gravity = pictures.gravity[part]
@@ -85,15 +82,14 @@ def _errors(network: nn.Module, pictures: Pictures, part: slice) -> dict[str, Te
 
 
 def _answers(
-    output: Prediction | Binned | Regressed | Told, model: str, camera: Camera
+    output: Prediction | Binned | Regressed, model: str, camera: Camera
 ) -> tuple[Camera, Tensor, Prediction | None]:
     """The cameras and gravity (B, 3) that a network answers, or that fit its fields; and fields,
     if it sees any. Of the true camera, only the shape of the pictures is used."""
     if isinstance(output, Binned | Regressed):
         found, down = camera_of(output.values, model, camera.size)
         return found, down, output.fields if isinstance(output, Regressed) else None
-    seen = output.fields if isinstance(output, Told) else output
-    fields = Prediction(*(value.float() for value in seen))
+    fields = Prediction(*(value.float() for value in output))
     aspect = _at_size_of(fields, camera).aspect
     result = fit(Fields(**fields._asdict()), model, aspect=aspect)
     return result.camera, result.gravity, fields
@@ -122,10 +118,10 @@ def one_line(numbers: dict[str, float]) -> str:
     parts = []
     for name in names:
         words = [name]
-        for kind in ("roll", "pitch", "gravity", "vfov", "told", "k1_hat", "up", "latitude"):
+        for kind in ("roll", "pitch", "gravity", "vfov", "k1_hat", "up", "latitude"):
             if (value := numbers.get(f"{name}_{kind}_median")) is not None:
                 words.append(f"{kind} {value:.3g}")
-                if kind in ("gravity", "vfov", "told"):
+                if kind in ("gravity", "vfov"):
                     words.append(f"(auc5 {numbers[f'{name}_{kind}_auc5']:.1f})")
         parts.append(" ".join(words))
     return " | ".join(parts)

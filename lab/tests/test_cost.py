@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from geocalib.nets.cost import measure_cost
+from geocalib_lab.cost import measure_cost
 
 
 class Attending(nn.Module):
