@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import cv2
 import numpy as np
 import pytest
 import torch
@@ -308,3 +309,45 @@ def test_field_of_view_beyond_the_domain_is_unknown() -> None:
     )
     assert camera.limits.radius.item() * 100 < 240
     assert math.isnan(camera.vfov.item())
+
+
+@pytest.mark.parametrize("name", ALL_MODELS)
+def test_border_views_are_the_angles_between_border_rays(name: str) -> None:
+    camera = sample_camera(name)
+    # The principal point is off the middle, and the view below 180 degrees.
+    camera = replace(camera, f=torch.full_like(camera.f, 400.0))
+    ends = torch.tensor([[[320.0, 0.0], [320.0, 480.0]], [[0.0, 240.0], [640.0, 240.0]]])
+    for pair, angle in zip(ends.double(), (camera.border_vfov, camera.border_hfov), strict=True):
+        rays, valid = camera.unproject(pair.expand(len(camera), 2, 2))
+        cosine = (rays[:, 0] * rays[:, 1]).sum(-1)
+        torch.testing.assert_close(torch.cos(angle[valid.all(1)]), cosine[valid.all(1)])
+        assert bool((angle.isnan() == ~valid.all(1)).all())
+        assert bool(valid.any())
+
+
+def test_border_views_are_the_named_ones_of_a_centred_pinhole_and_of_wide_models() -> None:
+    pinhole = Camera.create("pinhole", f=300.0, size=(640, 480), dtype=torch.float64)
+    torch.testing.assert_close(pinhole.border_vfov, pinhole.vfov)
+    torch.testing.assert_close(pinhole.border_hfov, pinhole.hfov)
+    fisheye = Camera.create("kannala_brandt", f=120.0, size=(600, 480), dtype=torch.float64)
+    torch.testing.assert_close(fisheye.border_vfov, fisheye.vfov)
+    torch.testing.assert_close(fisheye.border_hfov, fisheye.hfov)
+
+
+def test_border_views_against_opencv() -> None:
+    size, f, c, k = (640, 480), 350.0, (350.0, 220.0), (-0.12, 0.02)
+    ends = np.array([[[320.0, 0.0]], [[320.0, 480.0]], [[0.0, 240.0]], [[640.0, 240.0]]])
+    # OpenCV counts pixels from the centre of the first one.
+    K = np.array([[f, 0, c[0] - 0.5], [0, f, c[1] - 0.5], [0, 0, 1]])
+    exact = (cv2.TERM_CRITERIA_COUNT | cv2.TERM_CRITERIA_EPS, 100, 1e-12)
+    bent = cv2.undistortPoints(ends - 0.5, K, np.array([*k, 0.0, 0.0]), criteria=exact)
+    fisheye = cv2.fisheye.undistortPoints(ends - 0.5, K, np.array([0.05, -0.01, 0.0, 0.0]))
+    for name, distortion, points in (
+        ("radial", k, bent),
+        ("kannala_brandt", (0.05, -0.01, 0.0, 0.0), fisheye),
+    ):
+        rays = np.concatenate([points[:, 0], np.ones((4, 1))], axis=1)
+        rays /= np.linalg.norm(rays, axis=1, keepdims=True)
+        camera = Camera.create(name, f=f, size=size, distortion=distortion, c=c, dtype=np.float64)
+        assert camera.border_vfov.item() == pytest.approx(np.arccos(rays[0] @ rays[1]), abs=1e-7)
+        assert camera.border_hfov.item() == pytest.approx(np.arccos(rays[2] @ rays[3]), abs=1e-7)

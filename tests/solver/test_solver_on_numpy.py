@@ -22,7 +22,7 @@ from geocalib.solver.coupling import couple
 from geocalib.solver.joint import Evidence, Plane, fit_each, fit_from, fit_turned
 from geocalib.solver.known import Given, Mapping
 from geocalib.solver.observations import observe
-from geocalib.solver.result import view_slopes
+from geocalib.solver.result import border_slopes, view_slopes
 from lenses import ALL_MODELS
 from libraries import assert_same, numpy_of
 from samples import sample_camera
@@ -222,12 +222,13 @@ class TestPlanes:
 
 
 @pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("border", [False, True])
 @pytest.mark.parametrize("model", ALL_MODELS)
-def test_slopes_of_the_view_are_those_of_autograd(model: str, axis: int) -> None:
-    """Also of views beyond 180 degrees."""
+def test_slopes_of_the_view_are_those_of_autograd(model: str, border: bool, axis: int) -> None:
+    """Also of views beyond 180 degrees, and of the angle between border rays of any model."""
     camera = sample_camera(model)
     camera = replace(camera, f=camera.f * torch.linspace(0.9, 1.6, len(camera)).double())
-    camera = camera[torch.isfinite(camera.hfov) & torch.isfinite(camera.vfov)]
+    camera = camera[torch.isfinite(camera.border_hfov) & torch.isfinite(camera.border_vfov)]
     assert len(camera) > 0
     names = ("log f", *camera.model.parameters, "cx", "cy", "log aspect")
     parts = [camera.f.log()[:, None], camera.distortion, camera.c, camera.aspect.log()[:, None]]
@@ -240,10 +241,12 @@ def test_slopes_of_the_view_are_those_of_autograd(model: str, axis: int) -> None
         size=camera.size,
         aspect=values[:, -1].exp(),
     )
-    view = moved.vfov if axis else moved.hfov
+    kind = f"{'border_' if border else ''}{'vfov' if axis else 'hfov'}"
+    view = getattr(moved, kind)
     (slopes,) = torch.autograd.grad(view.sum(), values)
-    found = view_slopes(camera, axis, view.detach())
-    same = view_slopes(numpy_of(camera), axis, view.detach().numpy())
+    slopes_of = border_slopes if border else view_slopes
+    found = slopes_of(camera, axis, view.detach())
+    same = slopes_of(numpy_of(camera), axis, view.detach().numpy())
     for name, slope in zip(names, slopes.unbind(1), strict=True):
         torch.testing.assert_close(found.get(name, torch.zeros_like(slope)), slope)
     assert_same(found, same)

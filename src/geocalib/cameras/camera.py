@@ -157,12 +157,13 @@ class Camera:
 
     @property
     def vfov(self) -> Array:
-        """(B,) vertical field of view, radians."""
+        """(B,) vertical field of view, radians: 2 atan(H / 2 fy), whatever the distortion, of
+        models that are not wide; ``border_vfov`` of wide ones."""
         return self._field_of_view(1)
 
     @property
     def hfov(self) -> Array:
-        """(B,) horizontal field of view, radians."""
+        """(B,) horizontal field of view, radians, defined as ``vfov``."""
         return self._field_of_view(0)
 
     @property
