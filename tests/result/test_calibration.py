@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import base64
+import io
 import json
 import math
+import re
 from dataclasses import astuple, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +19,7 @@ from PIL import Image
 
 from any_calibrations import calibrations
 from calibrations import FAILURE, SIZE, one
-from geocalib import Camera, Fields, Prior, Status, fit
+from geocalib import Calibrator, Camera, Fields, Prior, Status, fit
 from geocalib.arrays import to_numpy
 from geocalib.errors import CameraError, FormatError
 from geocalib.result.calibration import Calibration, Failure
@@ -413,3 +417,17 @@ def test_a_fit_of_numpy_arrays_is_written_as_that_of_tensors() -> None:
         records.append(calibration.to_dict())
         assert Calibration.from_dict(records[-1]).to_dict() == records[-1]
     assert_same(*records, tolerance=1e-6)
+
+
+def test_words_are_those_of_the_table(packaged: Calibrator) -> None:
+    photo = str(Path(__file__).parents[2] / "examples" / "town.jpg")
+    one = replace(packaged.calibrate(photo, "simple_radial"), image="a.jpg", warnings=("odd",))
+    words = r"a\.jpg: roll \+6\.\d\d ± 0\.\d\d°, pitch \+8\.\d\d ± 0\.\d\d°, vFoV 5\d\.\d ± \d\.\d°"
+    assert re.fullmatch(words + r", focal \d+ ± \d+ px, k1 [+-]0\.\d{4} ± 0\.\d{4}, odd", str(one))
+    assert repr([one]) == f"[<Calibration {one}>]"
+    assert one._repr_html_() == f"<div>{one}</div>"  # as there is no such file
+    shown = replace(one, image=photo)._repr_html_()
+    data = re.fullmatch(r'<img alt="" src="data:image/jpeg;base64,(.+)"><div>.+</div>', shown)
+    assert data is not None
+    assert max(Image.open(io.BytesIO(base64.b64decode(data[1]))).size) == 720
+    assert str(Failure("a.jpg", None, None, "a.jpg is empty")) == "a.jpg is empty"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import sys
 from collections.abc import Collection, Iterator, Sequence
@@ -38,6 +37,7 @@ def row(outcome: Outcome) -> Row:
     from rich.text import Text
 
     from geocalib.result.calibration import Failure
+    from geocalib.result.uncertainty import with_sigma
 
     name = Text(console.printable(outcome.image or ""))
     if isinstance(outcome, Failure):
@@ -47,11 +47,11 @@ def row(outcome: Outcome) -> Row:
     distortion = zip(names, outcome.distortion, sigma.distortion, strict=True)
     return (
         name,
-        Text(_value(outcome.roll_deg, sigma.roll_deg, "+z.2f")),
-        Text(_value(outcome.pitch_deg, sigma.pitch_deg, "+z.2f")),
-        Text(_value(outcome.vfov_deg, sigma.vfov_deg, ".1f")),
-        Text(_value(outcome.fy, sigma.focal, ".0f")),
-        Text("\n".join(f"{name} {_value(value, s, '+.4f')}" for name, value, s in distortion)),
+        Text(with_sigma(outcome.roll_deg, sigma.roll_deg, "+z.2f")),
+        Text(with_sigma(outcome.pitch_deg, sigma.pitch_deg, "+z.2f")),
+        Text(with_sigma(outcome.vfov_deg, sigma.vfov_deg, ".1f")),
+        Text(with_sigma(outcome.fy, sigma.focal, ".0f")),
+        Text("\n".join(f"{name} {with_sigma(value, s, '+.4f')}" for name, value, s in distortion)),
         _status(outcome),
     )
 
@@ -145,25 +145,8 @@ def _shared_folder(names: Sequence[str]) -> str:
     return prefix[: prefix.rfind(os.sep) + 1]
 
 
-def _value(value: float, sigma: float, form: str) -> str:
-    """A number with its sigma, in a width that does not depend on them: columns line up."""
-    if not math.isfinite(value):
-        return "-"
-    unsigned = form.lstrip("+")
-    if sigma == 0:
-        return f"{value:{form}} fixed"
-    return f"{value:{form}} ± {sigma:{unsigned}}" if math.isfinite(sigma) else f"{value:{form}} ± ?"
-
-
 def _status(calibration: Calibration) -> Text:
     from rich.text import Text
 
-    from geocalib.solver import Status
-
-    agreed = [str(prior) for prior in calibration.priors if not prior.contradicts]
-    if calibration.trusted:
-        return Text("\n".join(("ok", *agreed)), "green")
-    doubts = list(calibration.warnings)
-    if calibration.status != Status.CONVERGED:
-        doubts.insert(0, str(calibration.status))
-    return Text("\n".join(map(console.printable, (*doubts, *agreed))), "yellow")
+    lines = map(console.printable, calibration.verdict)
+    return Text("\n".join(lines), "green" if calibration.trusted else "yellow")

@@ -14,7 +14,10 @@ if TYPE_CHECKING:
     from geocalib.imaging.read import ImageSource
     from geocalib.result.calibration import Calibration
 
-__all__ = ["overlay", "show"]
+__all__ = ["as_html", "overlay", "show"]
+
+IN_NOTEBOOKS = 720
+"""Pixels of the longer side of pictures there, at most."""
 
 
 def overlay(photo: ImageSource, calibration: Calibration) -> Image.Image:
@@ -47,3 +50,26 @@ def show(photo: ImageSource, calibration: Calibration) -> Image.Image:
     lines = None if calibration.lines is None else calibration.lines.traces
     drawn = annotate(image, calibration, box, lines)
     return arrange(drawn, calibration, with_box=box is not None)
+
+
+def as_html(calibration: Calibration) -> str:
+    """What notebooks show of a calibration: its photo as ``overlay`` draws it, where the file is
+    still there, and its row."""
+    from base64 import b64encode
+    from html import escape
+    from io import BytesIO
+
+    from geocalib.errors import GeoCalibError
+
+    text = f"<div>{escape(str(calibration))}</div>"
+    try:
+        if calibration.image is None:
+            return text
+        picture = overlay(calibration.image, calibration)
+    except GeoCalibError:
+        return text
+    picture.thumbnail((IN_NOTEBOOKS, IN_NOTEBOOKS))
+    content = BytesIO()
+    picture.save(content, "JPEG", quality=85)
+    data = b64encode(content.getvalue()).decode()
+    return f'<img alt="" src="data:image/jpeg;base64,{data}">{text}'

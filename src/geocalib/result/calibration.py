@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -24,7 +25,7 @@ from geocalib.result.lines import Lines
 from geocalib.result.prior_check import PriorCheck
 from geocalib.result.record import Values, parse, to_text
 from geocalib.result.schema import RECORD, SCHEMA
-from geocalib.result.uncertainty import Uncertainty
+from geocalib.result.uncertainty import Uncertainty, with_sigma
 from geocalib.solver import FitResult, Status
 
 if TYPE_CHECKING:
@@ -340,6 +341,37 @@ class Calibration:
         """The inverse of ``to_json``."""
         return cls.from_dict(parse(text, source), source)
 
+    @property
+    def verdict(self) -> tuple[str, ...]:
+        """Whether to believe it, in words: "ok" or the doubts, and what agrees with it."""
+        agreed = [str(prior) for prior in self.priors if not prior.contradicts]
+        if self.trusted:
+            return ("ok", *agreed)
+        status = [] if self.status == Status.CONVERGED else [str(self.status)]
+        return (*status, *self.warnings, *agreed)
+
+    def __str__(self) -> str:
+        """The row of it in the table of ``geocalib calibrate``, on one line."""
+        sigma, names = self.sigma, self.camera.model.parameters
+        distortion = zip(names, self.distortion, sigma.distortion, strict=True)
+        parts = [
+            f"roll {with_sigma(self.roll_deg, sigma.roll_deg, '+z.2f', '°')}",
+            f"pitch {with_sigma(self.pitch_deg, sigma.pitch_deg, '+z.2f', '°')}",
+            f"vFoV {with_sigma(self.vfov_deg, sigma.vfov_deg, '.1f', '°')}",
+            f"focal {with_sigma(self.fy, sigma.focal, '.0f', ' px')}",
+            *(f"{name} {with_sigma(value, s, '+.4f')}" for name, value, s in distortion),
+            "; ".join(self.verdict),
+        ]
+        return f"{self.image or 'image'}: {', '.join(parts)}"
+
+    def __repr__(self) -> str:
+        return f"<Calibration {self}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the photo with what was seen, where its file is there, above the row."""
+        # Drawing stands on calibrations, and not the other way round: it is found by its name.
+        return str(import_module("geocalib.overlay").as_html(self))
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Calibration):
             return NotImplemented
@@ -374,6 +406,10 @@ class Failure:
     def to_json(self) -> str:
         """The record on one line of ASCII."""
         return to_text(self.to_dict())
+
+    def __str__(self) -> str:
+        """Why there is no answer."""
+        return self.error
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any], source: str = "record") -> Failure:

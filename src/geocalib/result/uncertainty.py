@@ -61,3 +61,17 @@ class Uncertainty:
         """Of an answer that nobody knows the sigmas of."""
         each = (math.nan,) * len(camera.model.parameters)
         return cls(*(math.nan,) * 7, each, (math.nan, math.nan))
+
+
+def with_sigma(value: float, sigma: float, form: str, unit: str = "") -> str:
+    """A number with its sigma, in a width that does not depend on them: columns line up.
+
+    form: of the number, as format strings have it.
+    """
+    if not math.isfinite(value):
+        return "-"
+    unsigned = form.lstrip("+")
+    if sigma == 0:
+        return f"{value:{form}}{unit} fixed"
+    shown = f"{sigma:{unsigned}}" if math.isfinite(sigma) else "?"
+    return f"{value:{form}} ± {shown}{unit}"
