@@ -2,8 +2,9 @@
 
 Photos of one camera, by their EXIF data and size, share a lens. Writes ``features.sh``, which makes
 a database in which every photo has the lens found here, marked as known beforehand, and
-``gravity.txt``, the direction down in each photo as GLOMAP's rotation averaging takes it. Without
-photos it takes the rendered one beside this file.
+``gravity.txt``, the direction down in each photo as GLOMAP's rotation averaging takes it. Both are
+of the pixels as they are stored, as COLMAP reads them. Without photos it takes the rendered one
+beside this file.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     folder = os.path.commonpath([os.path.dirname(photo) for photo in photos])
     options.out.mkdir(parents=True, exist_ok=True)
 
-    cameras: dict[tuple[str, str], list[str]] = defaultdict(list)
+    cameras: dict[tuple[int, int, str, str], list[str]] = defaultdict(list)
     gravity = []
     failed = 0
     calibrator = Calibrator()
@@ -44,15 +45,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(outcome.error, file=sys.stderr)
             continue
         name = os.path.relpath(str(outcome.image), folder)
-        model, parameters = to_colmap(outcome.camera)[0]
-        cameras[model, ",".join(map(repr, parameters))].append(name)
-        gravity.append(" ".join([name, *map(repr, outcome.gravity.tolist())]))
+        stored = outcome.in_frame("stored")
+        model, parameters = to_colmap(stored.camera)[0]
+        text = ",".join(map(repr, parameters))
+        cameras[stored.width, stored.height, model, text].append(name)
+        gravity.append(" ".join([name, *map(repr, stored.gravity.tolist())]))
     if not cameras:
         return 2
 
     (options.out / "gravity.txt").write_text("\n".join(gravity) + "\n", encoding="utf-8")
     commands = ["#!/bin/sh", "# Options are handed on to feature_extractor.", "set -e"]
-    for number, ((model, parameters), names) in enumerate(cameras.items(), 1):
+    for number, (key, names) in enumerate(cameras.items(), 1):
+        *_, model, parameters = key
         photo_list = options.out / f"camera_{number}.txt"
         photo_list.write_text("\n".join(names) + "\n", encoding="utf-8")
         words = ["colmap", "feature_extractor", "--image_path", folder]

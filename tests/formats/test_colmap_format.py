@@ -24,6 +24,7 @@ def test_by_hand() -> None:
     pinhole = one("pinhole", image="in/p.jpg", c=(320, 240), aspect=2)
     assert colmap.dumps([FAILURE, *several(), pinhole]) == (
         "# CAMERA_ID MODEL WIDTH HEIGHT PARAMS[], one line per camera\n"
+        "# of the pixels as they are stored: EXIF orientation is not applied\n"
         "1 SIMPLE_RADIAL 640 480 500.0 310.3 251.7 -0.12\n"
         "2 SIMPLE_RADIAL 480 640 500.0 240.0 320.0 -0.12\n"
         "3 PINHOLE 640 480 1000.0 500.0 320.0 240.0\n"

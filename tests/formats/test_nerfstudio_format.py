@@ -54,7 +54,7 @@ def test_one_camera_is_said_once() -> None:
     focal, centre, size = {"fl_x": 500.0, "fl_y": 500.0}, {"cx": 310.3, "cy": 251.7}, (640, 480)
     lens = {"k1": -0.12, "k2": 0.0, "p1": 0.0, "p2": 0.0}
     assert (content.pop("w"), content.pop("h")) == size
-    assert content == {"camera_model": "OPENCV"} | focal | centre | lens
+    assert content == {"camera_model": "OPENCV", "pixels": "stored"} | focal | centre | lens
     assert [frame["file_path"] for frame in frames] == ["left/a.jpg", "left/b.jpg"]
     assert all(set(frame) == {"file_path", "transform_matrix"} for frame in frames)
     assert frames[1]["transform_matrix"] == nerfstudio.camera_to_world(second)
@@ -70,7 +70,7 @@ def test_cameras_that_differ_are_said_per_frame() -> None:
             ]
         )
     )
-    assert set(content) == {"camera_model", "frames"}
+    assert set(content) == {"camera_model", "pixels", "frames"}
     assert content["camera_model"] == "OPENCV_FISHEYE"
     frame = content["frames"][1]
     assert (frame["fl_x"], frame["fl_y"], frame["cx"], frame["cy"]) == (70, 140, 50, 100)

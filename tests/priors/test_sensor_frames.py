@@ -8,7 +8,8 @@ from PIL import Image, ImageOps
 from PIL.ExifTags import Base
 
 from geocalib.errors import FormatError
-from geocalib.priors.frames import unit, upright
+from geocalib.geometry.orientation import upright
+from geocalib.priors.frames import unit
 
 
 def place(picture: Image.Image, level: int) -> tuple[int, int]:

@@ -187,7 +187,7 @@ def test_record_by_hand() -> None:
     c = replace(one("pinhole", c=(320, 240), roll_deg=0, pitch_deg=0), warnings=("so so",))
     record = c.to_dict()
     assert tuple(record) == RECORD.keys
-    assert record["schema"] == "geocalib/2"
+    assert record["schema"] == "geocalib/3"
     assert record["image"] == "photo.jpg"
     assert record["distortion"] == []
     assert record["gravity"] == [0.0, 1.0, 0.0]
@@ -217,7 +217,7 @@ def test_failure_record() -> None:
     failure = Failure("a.jpg", 640, 480, "failed: no pixel has a positive confidence")
     record = failure.to_dict()
     assert tuple(record) == RECORD.keys
-    known = {"schema": "geocalib/2", "image": "a.jpg", "width": 640, "height": 480}
+    known = {"schema": "geocalib/3", "image": "a.jpg", "width": 640, "height": 480}
     known |= {"error": failure.error}
     lists = ("distortion", "parameters", "covariance", "warnings", "priors")
     assert record == dict.fromkeys(RECORD.keys) | known | {key: [] for key in lists}
@@ -237,7 +237,10 @@ def test_what_others_add_to_a_record_is_passed_over() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"schema": "geocalib/9"}, "unknown schema 'geocalib/9'; .* reads 'geocalib/1' and"),
+        (
+            {"schema": "geocalib/9"},
+            "unknown schema 'geocalib/9'; .* reads 'geocalib/1', 'geocalib/2' and",
+        ),
         ({"camera_model": "fish"}, "unknown camera model 'fish'; known: pinhole, "),
         ({"camera_model": None}, "camera_model must be text, got None"),
         (

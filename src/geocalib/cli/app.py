@@ -27,6 +27,7 @@ from geocalib.cli.options import (
     Device,
     Focal,
     Fov,
+    FrameOption,
     LinesOption,
     Model,
     Output,
@@ -187,6 +188,7 @@ def calibrate(
     free_principal_point: FreePrincipalPoint = False,
     crop: Window = None,
     prior: UsualPrior = Usual.NONE,
+    frame: FrameOption = None,
     weights: Weights = "auto",
     device: Device = "auto",
     engine: Annotated[Engine, typer.Option(help="What runs the network.")] = Engine.AUTO,
@@ -231,7 +233,16 @@ def calibrate(
     read = (*found.images, *sidecars, *_lists(paths), request.file, network.file)
     guard = Guard(read, overwrite)
     job = command.Job(
-        found.images, found.missing, request, network, loads, drawings, guard, prior_report, workers
+        found.images,
+        found.missing,
+        request,
+        network,
+        loads,
+        drawings,
+        guard,
+        prior_report,
+        workers,
+        None if frame is None else frame.literal,
     )
     complete = command.run(job, chosen, output)
     _finish(complete and not found.problems)

@@ -26,6 +26,7 @@ from geocalib.pipeline.kept import Kept, write_as
 from geocalib.pipeline.request import CameraModel, Format, Lines, Network, Request
 from geocalib.records import dataclass
 from geocalib.result.calibration import OUTLIER, Calibration, Failure, Outcome
+from geocalib.result.record import Frame
 from geocalib.sets.shelf import clear
 
 Take = Callable[[Outcome], None]
@@ -51,6 +52,8 @@ class Job:
     """Whether to tell how well sensors and pictures agree."""
     workers: int | None = None
     """Processes; None: one for each core."""
+    frame: Frame | None = None
+    """Of records and exports; None: as the reader of each takes pixels."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,8 @@ class Tally:
 def run(job: Job, format: Format | None, output: str | None) -> bool:
     """Calibrate, show or write the answers, and say whether every image has one."""
     if format is None:
+        if job.frame is not None:
+            raise ConfigError("--frame is of records and exports; add --json, --csv or --format")
         job.guard.check(job.drawings.values())
         return _stream(job, _table(), beside_data=False).failed == 0
     _check_format(format, job.request.camera_model)
@@ -124,7 +129,7 @@ def _stream(
                 if image in job.drawings and not isinstance(outcome, Failure):
                     _draw(image, outcome, job.drawings[image])
                 outcome = as_given(outcome)
-                take(outcome)
+                take(outcome if job.frame is None else _framed(outcome, job.frame))
                 advance()
                 priors.extend(prior_report.rows(outcome) if job.prior_report else ())
                 if isinstance(outcome, Failure):
@@ -171,7 +176,7 @@ def _appended(journal: Path) -> Iterator[Take]:
 
 def _to_disk(job: Job, format: Format, output: str) -> bool:
     """Files that an interrupted run leaves such that the next one goes on."""
-    kept = Kept.create(format, output, job.request, job.network, job.guard)
+    kept = Kept.create(format, output, job.request, job.network, job.guard, job.frame)
     with locked(kept.place):
         return _kept(job, kept)
 
@@ -219,13 +224,18 @@ def _unkept(job: Job, format: Format, output: str | None) -> Tally:
         journal = Journal(Path(folder) / "journal.jsonl", {})
         tally = _stream(job, _appended(journal.path))
         if output is not None:
-            write_as(format, journal, output)
+            write_as(format, journal, output, job.frame)
             return tally
-        (table,) = write_as(format, journal, Path(folder) / "table.csv")
+        (table,) = write_as(format, journal, Path(folder) / "table.csv", job.frame)
         # As bytes: file names need not be valid text.
         with table.open("rb") as file:
             shutil.copyfileobj(file, sys.stdout.buffer)
     return tally
+
+
+def _framed(outcome: Outcome, frame: Frame) -> Outcome:
+    """The outcome in that frame; failures have none."""
+    return outcome.in_frame(frame) if isinstance(outcome, Calibration) else outcome
 
 
 def _draw(image: str, calibration: Calibration, path: Path) -> None:

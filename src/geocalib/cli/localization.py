@@ -110,7 +110,8 @@ def _calibrations(path: str | None) -> dict[str, Calibration]:
     whole: dict[str, Calibration] = {}
     for outcome in json_lines.read(path):
         if isinstance(outcome, Calibration) and outcome.image is not None:
-            whole[outcome.image] = outcome
+            # As COLMAP and hloc see it: models and keypoints are of the stored pixels.
+            whole[outcome.image] = outcome.in_frame("stored")
     ends: dict[str, set[str]] = {}
     for image in whole:
         parts = image.split("/")

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from geocalib.errors import ConfigError
-from geocalib.pipeline.request import CameraModel, Format, Lines
+from geocalib.pipeline.request import CameraModel, Format, Frame, Lines
 
 Photos = Annotated[
     list[str],
@@ -60,6 +60,15 @@ Workers = Annotated[
 ]
 Device = Annotated[str, typer.Option(metavar="NAME", help="auto, cpu, cuda, cuda:1, mps.")]
 
+FrameOption = Annotated[
+    Frame | None,
+    typer.Option(
+        "--frame",
+        help="Of records and exports: the picture as it is seen, or its pixels as they are stored; "
+        "default: as the program that reads them does.",
+        show_default=False,
+    ),
+]
 Overwrite = Annotated[
     bool, typer.Option("--overwrite", help="Replace files that exist, but never what is read.")
 ]

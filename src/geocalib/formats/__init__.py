@@ -7,6 +7,12 @@ other, and that of an existing folder, is the folder to write to, under the form
 ``json`` and ``csv`` keep everything, failures included, and ``read`` gives it back exactly. The
 others are for other programs: they hold cameras, and what they can of gravity, pass over failures,
 and raise a ``FormatError`` where a camera model has no counterpart there.
+
+Every module says in ``FRAME`` whether the readers of its files take pixels upright, as EXIF
+orientation turns them, or as they are stored; ``write(outcomes, path, frame)`` writes either. A new
+format declares its own, takes its calibrations from ``outputs.calibrated(outcomes, frame)`` (or
+hands the frame to ``outputs.write_one_each``), which turns them, and says ``outputs.SAID[frame]``
+in the file.
 """
 
 from __future__ import annotations
@@ -28,43 +34,62 @@ from geocalib.formats import (
 from geocalib.formats.outputs import destination, one_each
 from geocalib.records import dataclass
 from geocalib.result.calibration import Calibration, Outcome
+from geocalib.result.record import Frame
 
 
 @dataclass(frozen=True)
 class FileFormat:
     """What the command line, the server and others know of a format. Calling it writes."""
 
-    write: Callable[[Iterable[Outcome], str | Path], list[Path]]
+    write: Callable[[Iterable[Outcome], str | Path, Frame], list[Path]]
     file: str
     """What its file is called in a folder; of a format of one file for each image, what the name
     ends in."""
-    together: Callable[[Iterable[Outcome]], str | bytes] | None = None
+    frame: Frame
+    """Whether its readers take pixels upright or as they are stored."""
+    together: Callable[[Iterable[Outcome], Frame], str | bytes] | None = None
     """The content of the one file for all images."""
-    each: Callable[[Calibration], str | bytes] | None = None
+    each: Callable[[Calibration, Frame], str | bytes] | None = None
     """The content of the file of one image, of formats that have one for each."""
     lens: Callable[[Camera], Any] | None = None
     """Raises a ``CameraError`` for cameras that the format has no counterpart of."""
     own: Callable[[Path], bool] | None = None
     """Whether a file that exists is one to go on with: of a format whose files are added to."""
 
-    def __call__(self, outcomes: Iterable[Outcome], path: str | Path) -> list[Path]:
-        return self.write(outcomes, path)
+    def __call__(
+        self, outcomes: Iterable[Outcome], path: str | Path, frame: Frame | None = None
+    ) -> list[Path]:
+        """frame: None: as its readers take pixels."""
+        return self.write(outcomes, path, frame or self.frame)
 
 
 FORMATS: dict[str, FileFormat] = {
-    "json": FileFormat(json_lines.write, json_lines.FILE, json_lines.dumps, own=json_lines.is_ours),
-    "csv": FileFormat(csv_table.write, csv_table.FILE, csv_table.dumps, own=csv_table.is_ours),
-    "colmap": FileFormat(colmap.write, colmap.FILE, colmap.dumps, lens=to_colmap),
+    "json": FileFormat(
+        json_lines.write,
+        json_lines.FILE,
+        json_lines.FRAME,
+        json_lines.dumps,
+        own=json_lines.is_ours,
+    ),
+    "csv": FileFormat(
+        csv_table.write, csv_table.FILE, csv_table.FRAME, csv_table.dumps, own=csv_table.is_ours
+    ),
+    "colmap": FileFormat(colmap.write, colmap.FILE, colmap.FRAME, colmap.dumps, lens=to_colmap),
     "colmap-database": FileFormat(
         colmap_database.write,
         colmap_database.FILE,
+        colmap_database.FRAME,
         colmap_database.dumps,
         lens=to_colmap,
         own=colmap_database.is_database,
     ),
-    "opencv": FileFormat(opencv.write, opencv.SUFFIX, each=opencv.dumps, lens=to_opencv),
-    "ros": FileFormat(ros.write, ros.SUFFIX, each=ros.dumps, lens=to_opencv),
-    "nerfstudio": FileFormat(nerfstudio.write, nerfstudio.FILE, nerfstudio.dumps, lens=to_opencv),
+    "opencv": FileFormat(
+        opencv.write, opencv.SUFFIX, opencv.FRAME, each=opencv.dumps, lens=to_opencv
+    ),
+    "ros": FileFormat(ros.write, ros.SUFFIX, ros.FRAME, each=ros.dumps, lens=to_opencv),
+    "nerfstudio": FileFormat(
+        nerfstudio.write, nerfstudio.FILE, nerfstudio.FRAME, nerfstudio.dumps, lens=to_opencv
+    ),
 }
 """The formats by the names that users give them."""
 

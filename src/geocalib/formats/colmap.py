@@ -1,4 +1,7 @@
-"""COLMAP's cameras.txt: one line per distinct camera; which image has which in comments."""
+"""COLMAP's cameras.txt: one line per distinct camera; which image has which in comments.
+
+COLMAP reads pixels as they are stored, and so are the cameras: one for each size and turn.
+"""
 
 from __future__ import annotations
 
@@ -8,22 +11,24 @@ from pathlib import Path
 from geocalib.cameras import Camera, from_colmap, to_colmap
 from geocalib.errors import CameraError, FormatError
 from geocalib.files import write_text
-from geocalib.formats.outputs import calibrated, convert, destination, image_names
+from geocalib.formats.outputs import SAID, calibrated, convert, destination, image_names
 from geocalib.result.calibration import Outcome
+from geocalib.result.record import Frame
 
 FILE = "cameras.txt"
+FRAME: Frame = "stored"
 
 
-def write(outcomes: Iterable[Outcome], path: str | Path) -> list[Path]:
+def write(outcomes: Iterable[Outcome], path: str | Path, frame: Frame = FRAME) -> list[Path]:
     """Write cameras.txt. See ``geocalib.formats`` for the path and what is returned."""
     file = destination(path, FILE)
-    write_text(file, dumps(outcomes))
+    write_text(file, dumps(outcomes, frame))
     return [file]
 
 
-def dumps(outcomes: Iterable[Outcome]) -> str:
+def dumps(outcomes: Iterable[Outcome], frame: Frame = FRAME) -> str:
     """The content of cameras.txt."""
-    calibrations = calibrated(outcomes)
+    calibrations = calibrated(outcomes, frame)
     ids: dict[str, int] = {}
     images = []
     for calibration, image in zip(calibrations, image_names(calibrations), strict=True):
@@ -33,6 +38,7 @@ def dumps(outcomes: Iterable[Outcome]) -> str:
         images.append(f"{ids.setdefault(camera, len(ids) + 1)} {image}")
     lines = [
         "# CAMERA_ID MODEL WIDTH HEIGHT PARAMS[], one line per camera",
+        f"# {SAID[frame]}",
         *(f"{number} {camera}" for camera, number in ids.items()),
         "# CAMERA_ID IMAGE, one comment per image",
         # A name with a line break must not end its comment.

@@ -4,7 +4,8 @@ A new database is laid out as that of COLMAP 4. One that is there already is gon
 columns say what can be told, images are found by their names, and all the rest of it (features,
 matches, positions) stays as it is. Either everything is written or nothing.
 
-COLMAP looks at photos as they are stored, and gravity is told in the camera frame of these pixels.
+COLMAP looks at photos as they are stored: there is a camera for each stored size and turn, and
+gravity is told in the camera frame of these pixels.
 """
 
 from __future__ import annotations
@@ -26,8 +27,10 @@ from geocalib.files import write_bytes
 from geocalib.formats.outputs import calibrated, convert, destination, image_names
 from geocalib.records import dataclass
 from geocalib.result.calibration import Calibration, Outcome
+from geocalib.result.record import Frame
 
 FILE = "database.db"
+FRAME: Frame = "stored"
 
 VERSION = 4_01_00_00
 """Of the layout of a new database, as COLMAP counts: 4.1."""
@@ -67,24 +70,24 @@ TABLES = (
 """What a new database holds; COLMAP adds the rest when it opens it."""
 
 
-def write(outcomes: Iterable[Outcome], path: str | Path) -> list[Path]:
+def write(outcomes: Iterable[Outcome], path: str | Path, frame: Frame = FRAME) -> list[Path]:
     """Write database.db, or add to one. See ``geocalib.formats`` for the path.
 
     The names of images in a new database begin at the folder that all of them share: that is
     COLMAP's image_path.
     """
-    calibrations, file = calibrated(outcomes), destination(path, FILE)
+    calibrations, file = calibrated(outcomes, frame), destination(path, FILE)
     if file.exists() and file.stat().st_size > 0:
         with _opened(file) as database:
             _Database(database, file).add(calibrations)
     else:
-        write_bytes(file, dumps(calibrations))
+        write_bytes(file, dumps(calibrations, frame))
     return [file]
 
 
-def dumps(outcomes: Iterable[Outcome]) -> bytes:
+def dumps(outcomes: Iterable[Outcome], frame: Frame = FRAME) -> bytes:
     """The content of a new database."""
-    calibrations = calibrated(outcomes)
+    calibrations = calibrated(outcomes, frame)
     with TemporaryDirectory(prefix="geocalib-") as folder:
         file = Path(folder) / FILE
         with _opened(file, new=True) as database:

@@ -18,12 +18,14 @@ from typing import Any
 from geocalib.cameras import MODELS
 from geocalib.errors import FormatError
 from geocalib.formats.cells import escape, print_rows, unescape, write_rows
-from geocalib.formats.outputs import destination
+from geocalib.formats.outputs import destination, framed
 from geocalib.result.calibration import Outcome, read_outcome
 from geocalib.result.layout import Null, Scalar, Struct
+from geocalib.result.record import Frame
 from geocalib.result.schema import OLDER, RECORD, SCHEMA
 
 FILE = "calibrations.csv"
+FRAME: Frame = "upright"
 
 Place = tuple[str | int, ...]
 
@@ -58,19 +60,21 @@ TEXTS = {name for name, _, text in _EVERY if text}
 """Columns of text; all others hold JSON, which for numbers is the number."""
 
 _ADDED = ("sigma_aspect", "priors", "request", *(name for name in COLUMNS if "photo_" in name))
-_OLDER = [name for name in COLUMNS if name not in _ADDED]
+_SECOND = [name for name in COLUMNS if name not in ("frame", "orientation")]
+_FIRST = [name for name in _SECOND if name not in _ADDED]
 
 HEADERS = {
     tuple(COLUMNS): SCHEMA,
-    (*_OLDER, "request", "photo"): OLDER,
-    tuple(_OLDER): OLDER,
+    tuple(_SECOND): OLDER[1],
+    (*_FIRST, "request", "photo"): OLDER[0],
+    tuple(_FIRST): OLDER[0],
 }
 """The headers that are known, and of which version the rows are."""
 
 
-def write(outcomes: Iterable[Outcome], path: str | Path) -> list[Path]:
+def write(outcomes: Iterable[Outcome], path: str | Path, frame: Frame = FRAME) -> list[Path]:
     """Write the table. See ``geocalib.formats`` for the path and what is returned."""
-    return write_records((outcome.to_dict() for outcome in outcomes), path)
+    return write_records((outcome.to_dict() for outcome in framed(outcomes, frame)), path)
 
 
 def write_records(records: Iterable[Mapping[str, Any]], path: str | Path) -> list[Path]:
@@ -80,10 +84,10 @@ def write_records(records: Iterable[Mapping[str, Any]], path: str | Path) -> lis
     return [file]
 
 
-def dumps(outcomes: Iterable[Outcome]) -> str:
+def dumps(outcomes: Iterable[Outcome], frame: Frame = FRAME) -> str:
     """The content of a file."""
     stream = io.StringIO(newline="")
-    print_rows(stream, _table(outcome.to_dict() for outcome in outcomes))
+    print_rows(stream, _table(outcome.to_dict() for outcome in framed(outcomes, frame)))
     return stream.getvalue()
 
 

@@ -12,14 +12,15 @@ from typing import Any
 from geocalib.errors import FormatError, OutputError
 from geocalib.files import is_special, naming, replacing
 from geocalib.files.guard import MEND
-from geocalib.formats.outputs import destination
+from geocalib.formats.outputs import destination, framed
 from geocalib.result.calibration import Outcome, read_outcome
-from geocalib.result.record import parse, to_text
+from geocalib.result.record import Frame, parse, to_text
 from geocalib.result.schema import OLDER, SCHEMA
 
 FILE = "calibrations.jsonl"
+FRAME: Frame = "upright"
 
-STARTS = tuple(f'{{"schema": "{schema}"'.encode() for schema in (SCHEMA, OLDER))
+STARTS = tuple(f'{{"schema": "{schema}"'.encode() for schema in (SCHEMA, *OLDER))
 """How lines begin."""
 
 LONGEST = 1 << 24
@@ -69,11 +70,11 @@ class Writer:
         self.close()
 
 
-def write(outcomes: Iterable[Outcome], path: str | Path) -> list[Path]:
+def write(outcomes: Iterable[Outcome], path: str | Path, frame: Frame = FRAME) -> list[Path]:
     """Write a new file. See ``geocalib.formats`` for the path and what is returned."""
     file = destination(path, FILE)
     with replacing(file) as stream:
-        for outcome in outcomes:
+        for outcome in framed(outcomes, frame):
             stream.write(to_line(outcome.to_dict()))
     return [file]
 
@@ -83,9 +84,9 @@ def to_line(record: Mapping[str, Any]) -> bytes:
     return to_text(record).encode("ascii") + b"\n"
 
 
-def dumps(outcomes: Iterable[Outcome]) -> str:
+def dumps(outcomes: Iterable[Outcome], frame: Frame = FRAME) -> str:
     """The content of a file."""
-    return "".join(outcome.to_json() + "\n" for outcome in outcomes)
+    return "".join(outcome.to_json() + "\n" for outcome in framed(outcomes, frame))
 
 
 def read(path: str | Path) -> list[Outcome]:

@@ -1,7 +1,8 @@
 """Nerfstudio's transforms.json: intrinsics, and for each image how its camera is turned.
 
 The world is level, with z up. What a single photograph does not tell is left at zero: where the
-camera stands, and where it heads (it looks along y, to be turned about z).
+camera stands, and where it heads (it looks along y, to be turned about z). Nerfstudio reads pixels
+as they are stored, and so are the cameras and how they are turned.
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ from geocalib.errors import FormatError
 from geocalib.files import write_text
 from geocalib.formats.outputs import calibrated, convert, destination, image_names
 from geocalib.result.calibration import Calibration, Outcome
+from geocalib.result.record import Frame
 
 FILE = "transforms.json"
+FRAME: Frame = "stored"
 
 MODELS = {
     "pinhole": ("OPENCV", ("k1", "k2", "p1", "p2")),
@@ -30,23 +33,23 @@ MODELS = {
 """Nerfstudio's name of OpenCV's modules, and of the distortion values."""
 
 
-def write(outcomes: Iterable[Outcome], path: str | Path) -> list[Path]:
+def write(outcomes: Iterable[Outcome], path: str | Path, frame: Frame = FRAME) -> list[Path]:
     """Write transforms.json. See ``geocalib.formats`` for the path and what is returned.
 
     Nerfstudio looks for the images from the folder of the file, so their paths start there.
     """
-    calibrations, file = calibrated(outcomes), destination(path, FILE)
+    calibrations, file = calibrated(outcomes, frame), destination(path, FILE)
     from_file = [
         replace(c, image=Path(os.path.relpath(name, file.parent)).as_posix())
         for c, name in zip(calibrations, image_names(calibrations), strict=True)
     ]
-    write_text(file, dumps(from_file))
+    write_text(file, dumps(from_file, frame))
     return [file]
 
 
-def dumps(outcomes: Iterable[Outcome]) -> str:
+def dumps(outcomes: Iterable[Outcome], frame: Frame = FRAME) -> str:
     """The content of transforms.json, with the images' paths as they are."""
-    calibrations = calibrated(outcomes)
+    calibrations = calibrated(outcomes, frame)
     cameras = [_camera(calibration) for calibration in calibrations]
     models = {camera.pop("camera_model") for camera in cameras}
     if len(models) > 1:
@@ -61,7 +64,8 @@ def dumps(outcomes: Iterable[Outcome]) -> str:
     shared = cameras[0] if all(camera == cameras[0] for camera in cameras) else {}
     if not shared:
         frames = [frame | camera for frame, camera in zip(frames, cameras, strict=True)]
-    return json.dumps({"camera_model": models.pop(), **shared, "frames": frames}, indent=2) + "\n"
+    head = {"camera_model": models.pop(), "pixels": frame, **shared}
+    return json.dumps({**head, "frames": frames}, indent=2) + "\n"
 
 
 def camera_to_world(calibration: Calibration) -> list[list[float]]:

@@ -1,6 +1,7 @@
 """OpenCV's YAML, one camera per file, as ``cv2.FileStorage`` writes it.
 
-The principal point is counted as OpenCV does, from the centre of the first pixel.
+The principal point is counted as OpenCV does, from the centre of the first pixel. ``cv2.imread``
+turns pixels as EXIF orientation says, and the cameras are of upright pictures.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ from numpy.typing import NDArray
 from geocalib.cameras import Camera, from_opencv, to_opencv
 from geocalib.cameras.exchange import Module
 from geocalib.errors import CameraError, FormatError
-from geocalib.formats.outputs import convert, write_one_each
+from geocalib.formats.outputs import SAID, convert, write_one_each
 from geocalib.formats.yaml_text import load_yaml
 from geocalib.result.calibration import Calibration, Outcome
+from geocalib.result.record import Frame
 
 SUFFIX = ".yaml"
+FRAME: Frame = "upright"
 
 KEYS = ("image_width", "image_height", "camera_matrix", "distortion_coefficients")
 """What a file must hold to be read."""
@@ -28,18 +31,20 @@ MODELS: dict[str, Module] = {"plumb_bob": "pinhole", "fisheye": "fisheye"}
 """Names of the distortion models, and the functions of OpenCV that take them."""
 
 
-def write(outcomes: Iterable[Outcome], path: str | Path) -> list[Path]:
+def write(outcomes: Iterable[Outcome], path: str | Path, frame: Frame = FRAME) -> list[Path]:
     """Write a file per image. See ``geocalib.formats`` for the path and what is returned."""
-    return write_one_each(outcomes, path, dumps, SUFFIX)
+    return write_one_each(outcomes, path, dumps, SUFFIX, frame)
 
 
-def dumps(calibration: Calibration) -> str:
+def dumps(calibration: Calibration, frame: Frame = FRAME) -> str:
     """The content of a file."""
     import cv2
 
+    calibration = calibration.in_frame(frame)
     module, K, distortion = convert(to_opencv, calibration)
     name = next(name for name, known in MODELS.items() if known == module)
     storage = cv2.FileStorage(SUFFIX, cv2.FILE_STORAGE_WRITE | cv2.FILE_STORAGE_MEMORY)
+    storage.writeComment(SAID[frame], False)
     storage.write("image_width", calibration.width)
     storage.write("image_height", calibration.height)
     storage.write("camera_matrix", K)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -11,8 +11,15 @@ from geocalib.cameras import Camera
 from geocalib.errors import CameraError, FormatError
 from geocalib.files import is_special, write_text
 from geocalib.result.calibration import Calibration, Failure, Outcome
+from geocalib.result.record import Frame
 
 Converted = TypeVar("Converted")
+
+SAID: dict[Frame, str] = {
+    "stored": "of the pixels as they are stored: EXIF orientation is not applied",
+    "upright": "of the pixels as they are seen: EXIF orientation is applied",
+}
+"""The frame in words, for the comments of files."""
 
 
 def destination(path: str | Path, name: str) -> Path:
@@ -23,10 +30,16 @@ def destination(path: str | Path, name: str) -> Path:
     return path
 
 
-def calibrated(outcomes: Iterable[Outcome]) -> list[Calibration]:
-    """The images that have a camera."""
+def framed(outcomes: Iterable[Outcome], frame: Frame) -> Iterator[Outcome]:
+    """The same outcomes, all calibrations in one frame (``geocalib.result.frame``)."""
+    for outcome in outcomes:
+        yield outcome.in_frame(frame) if isinstance(outcome, Calibration) else outcome
+
+
+def calibrated(outcomes: Iterable[Outcome], frame: Frame) -> list[Calibration]:
+    """The images that have a camera, in that frame."""
     outcomes = list(outcomes)
-    found = [outcome for outcome in outcomes if isinstance(outcome, Calibration)]
+    found = [one for one in framed(outcomes, frame) if isinstance(one, Calibration)]
     if not found:
         errors = [f"{o.image}: {o.error}" for o in outcomes if isinstance(o, Failure)]
         raise FormatError(f"there is no camera to write; {errors[0] if errors else 'no image'}")
@@ -61,11 +74,15 @@ def one_each(images: Sequence[str], path: str | Path, suffix: str) -> list[Path]
 
 
 def write_one_each(
-    outcomes: Iterable[Outcome], path: str | Path, dumps: Callable[[Calibration], str], suffix: str
+    outcomes: Iterable[Outcome],
+    path: str | Path,
+    dumps: Callable[[Calibration, Frame], str],
+    suffix: str,
+    frame: Frame,
 ) -> list[Path]:
     """A file for each image that has a camera, where ``one_each`` has it."""
     outcomes = list(outcomes)
-    calibrated(outcomes)
+    calibrated(outcomes, frame)
     texts: dict[Path, str] = {}
     images: dict[Path, str] = {}
     names = image_names(outcomes)
@@ -77,7 +94,7 @@ def write_one_each(
                 f"{images[file]} and {name} would both be {file}; a file holds one camera: give a "
                 "folder, and each image once"
             )
-        texts[file], images[file] = dumps(outcome), name
+        texts[file], images[file] = dumps(outcome, frame), name
     for file, text in texts.items():
         write_text(file, text)
     return list(texts)

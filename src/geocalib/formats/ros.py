@@ -1,6 +1,7 @@
 """ROS' camera_info YAML, one camera per file.
 
-The principal point is counted as ROS and OpenCV do, from the centre of the first pixel.
+The principal point is counted as ROS and OpenCV do, from the centre of the first pixel. Pictures
+in files come to ROS through ``cv2.imread``, which turns them upright.
 """
 
 from __future__ import annotations
@@ -13,26 +14,30 @@ import numpy as np
 import numpy.typing as npt
 
 from geocalib.cameras import to_opencv
-from geocalib.formats.outputs import convert, write_one_each
+from geocalib.formats.outputs import SAID, convert, write_one_each
 from geocalib.result.calibration import Calibration, Outcome
+from geocalib.result.record import Frame
 
 SUFFIX = ".yaml"
+FRAME: Frame = "upright"
 
 MODELS = {"pinhole": "plumb_bob", "fisheye": "equidistant"}
 """What ROS calls the distortion of OpenCV's modules."""
 
 
-def write(outcomes: Iterable[Outcome], path: str | Path) -> list[Path]:
+def write(outcomes: Iterable[Outcome], path: str | Path, frame: Frame = FRAME) -> list[Path]:
     """Write a file per image. See ``geocalib.formats`` for the path and what is returned."""
-    return write_one_each(outcomes, path, dumps, SUFFIX)
+    return write_one_each(outcomes, path, dumps, SUFFIX, frame)
 
 
-def dumps(calibration: Calibration) -> str:
+def dumps(calibration: Calibration, frame: Frame = FRAME) -> str:
     """The content of a file."""
+    calibration = calibration.in_frame(frame)
     module, K, distortion = convert(to_opencv, calibration)
     # ROS allows letters, digits and underscores in a camera's name.
     name = re.sub(r"\W", "_", Path(calibration.image or "camera").stem, flags=re.ASCII)
     return (
+        f"# {SAID[frame]}\n"
         f"image_width: {calibration.width}\n"
         f"image_height: {calibration.height}\n"
         # Quoted, or a name of digits would be a number.

@@ -20,14 +20,15 @@ from geocalib.pipeline.journal import Journal, Record, check_record, request_of
 from geocalib.pipeline.request import Format, Network, Request
 from geocalib.priors.sidecar import sidecar_path
 from geocalib.records import dataclass
+from geocalib.result.record import Frame
 
 OPTIONS = {"vfov_deg": "fov", "roll_deg": "roll", "pitch_deg": "pitch"}
 """What fields of a request are called on the command line, where that differs."""
 
 
-def question(request: Request, network: Network) -> Mapping[str, Any]:
+def question(request: Request, network: Network, frame: Frame | None = None) -> Mapping[str, Any]:
     """All that the answers depend on but the photos."""
-    asked = asdict(request)
+    asked = asdict(request) | {"frame": frame}
     if request.file is not None:
         asked["cameras"] = sha256_of(request.file)[:16]
     named = {OPTIONS.get(name, name): value for name, value in asked.items()}
@@ -47,10 +48,18 @@ class Kept:
     output: str
     guard: Guard
     journal: Journal
+    frame: Frame | None
+    """Of what is written; None: as the readers of the format take pixels."""
 
     @classmethod
     def create(
-        cls, format: Format, output: str, request: Request, network: Network, guard: Guard
+        cls,
+        format: Format,
+        output: str,
+        request: Request,
+        network: Network,
+        guard: Guard,
+        frame: Frame | None = None,
     ) -> Kept:
         """Nothing is touched yet."""
         path = Path(f"{Path(output)}.partial.jsonl")
@@ -58,8 +67,8 @@ class Kept:
             (file,) = files_of(format, (), output)
             # What is to be replaced stays until all answers are there.
             path = path if guard.overwrite and file.exists() else file
-        journal = Journal(path, question(request, network), partial(photo_files, request))
-        return cls(format, output, guard, journal)
+        journal = Journal(path, question(request, network, frame), partial(photo_files, request))
+        return cls(format, output, guard, journal, frame)
 
     @property
     def place(self) -> Path:
@@ -106,13 +115,19 @@ class Kept:
         if self.format is Format.JSON:
             os.replace(self.journal.path, os.path.realpath(self.place))
             return [self.place]
-        written = write_as(self.format, self.journal, self.output)
+        written = write_as(self.format, self.journal, self.output, self.frame)
         self.journal.path.unlink()
         return written
 
 
-def write_as(format: Format, journal: Journal, output: str | Path) -> list[Path]:
-    """Write what a journal holds in a format, and return the files."""
+def write_as(
+    format: Format, journal: Journal, output: str | Path, frame: Frame | None = None
+) -> list[Path]:
+    """Write what a journal holds in a format, and return the files.
+
+    frame: None: as the readers of the format take pixels.
+    """
     if format is Format.CSV:
         return csv_table.write_records(json_lines.read_records(journal.path), output)
-    return FORMATS[format](journal.outcomes(), output)
+    outcomes = journal.outcomes()
+    return FORMATS[format](outcomes, output, frame)

@@ -63,4 +63,5 @@ def _by_lines(
     answer = calibrate_by_lines(segments, file.size, model, file.path)
     if answer is None:
         return Failure(file.path, *file.size, f"{file.name}: {TOO_FEW}")
-    return replace(answer, warnings=(*notes, *doubts(answer)))
+    orientation = file.metadata.orientation
+    return replace(answer, warnings=(*notes, *doubts(answer)), orientation=orientation)

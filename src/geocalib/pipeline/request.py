@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 
 from geocalib.errors import ConfigError
 from geocalib.geometry.conventions import VFOV_RANGE_DEG
@@ -70,6 +70,18 @@ class Format(StrEnum):
     OPENCV = "opencv"
     ROS = "ros"
     NERFSTUDIO = "nerfstudio"
+
+
+class Frame(StrEnum):
+    """The names of ``geocalib.result.frame``."""
+
+    UPRIGHT = "upright"
+    STORED = "stored"
+
+    @property
+    def literal(self) -> Literal["upright", "stored"]:
+        """As functions take it."""
+        return "stored" if self is Frame.STORED else "upright"
 
 
 class Rotation(StrEnum):

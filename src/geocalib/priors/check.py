@@ -21,17 +21,21 @@ LEAST_CHANCE = 1e-300
 
 
 def annotated(
-    outcome: Outcome, checks: tuple[PriorCheck, ...], readings: Readings, notes: Sequence[str]
+    outcome: Outcome,
+    checks: tuple[PriorCheck, ...],
+    readings: Readings,
+    notes: Sequence[str],
+    orientation: int,
 ) -> Outcome:
     """An answer with its warnings and with how well sensors and picture agree.
 
-    notes: what else is to be said of it, first.
+    notes: what else is to be said of it, first. orientation: of the file, by EXIF.
     """
     if not isinstance(outcome, Calibration):
         return outcome
     wrong = (str(prior) for prior in checks if prior.contradicts)
     warnings = (*notes, *readings.notes, *wrong, *doubts(outcome))
-    return replace(outcome, warnings=warnings, priors=checks)
+    return replace(outcome, warnings=warnings, priors=checks, orientation=orientation)
 
 
 def check(readings: Readings, alone: Calibration) -> tuple[PriorCheck, ...]:

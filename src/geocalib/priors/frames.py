@@ -1,7 +1,7 @@
 """From the frames of instruments to that of the upright picture: x right, y down, z forward.
 
-A picture is stored as its sensor lies in the device. EXIF orientation says how it is turned (and
-seldom mirrored) to be seen upright, and directions turn along.
+A picture is stored as its sensor lies in the device; ``geometry.orientation`` turns directions to
+the upright one.
 """
 
 from __future__ import annotations
@@ -9,21 +9,7 @@ from __future__ import annotations
 import math
 
 from geocalib.errors import FormatError
-
-Vector = tuple[float, float, float]
-
-
-def upright(stored: Vector, orientation: int) -> Vector:
-    """A direction of the stored picture's frame in that of the upright one, by EXIF orientation
-    1 to 8."""
-    x, y, z = stored
-    if orientation in (5, 6, 7, 8):
-        x, y = y, x
-    if orientation in (2, 3, 6, 7):
-        x = -x
-    if orientation in (3, 4, 7, 8):
-        y = -y
-    return x, y, z
+from geocalib.geometry.orientation import Vector
 
 
 def from_device(device: Vector) -> Vector:

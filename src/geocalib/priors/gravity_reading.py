@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from geocalib.priors.frames import Vector, unit
+from geocalib.geometry.orientation import Vector
+from geocalib.priors.frames import unit
 from geocalib.records import dataclass
 from geocalib.result.prior_check import CONTRADICTION
 

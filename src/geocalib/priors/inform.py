@@ -29,6 +29,8 @@ def informed(
     readings = enabled.readings(placed, files)
     weighed = weigh(placed, readings, files, cameras, solve, together)
     return [
-        annotated(outcome, checks, reading, said)
-        for (outcome, checks), reading, said in zip(weighed, readings, notes, strict=True)
+        annotated(outcome, checks, reading, said, file.metadata.orientation)
+        for (outcome, checks), reading, said, file in zip(
+            weighed, readings, notes, files, strict=True
+        )
     ]

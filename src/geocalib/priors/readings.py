@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from geocalib.errors import FormatError
+from geocalib.geometry.orientation import upright
 from geocalib.imaging.metadata import Metadata
 from geocalib.priors.exif import FocalReading
-from geocalib.priors.frames import upright
 from geocalib.priors.gravity_reading import GravityReading, combined
 from geocalib.priors.sidecar import read_sidecar, sidecar_path
 from geocalib.priors.xmp import gimbal_gravity

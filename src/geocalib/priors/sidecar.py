@@ -21,7 +21,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from geocalib.errors import FormatError
-from geocalib.priors.frames import Vector, from_device, from_pose, unit, upright
+from geocalib.geometry.orientation import Vector, upright
+from geocalib.priors.frames import from_device, from_pose, unit
 from geocalib.priors.gravity_reading import GravityReading
 
 ACCELEROMETER_SIGMA_DEG = 1.0

@@ -11,7 +11,8 @@ from typing import NoReturn
 from xml.parsers import expat
 
 from geocalib.errors import FormatError
-from geocalib.priors.frames import Vector, from_gimbal
+from geocalib.geometry.orientation import Vector
+from geocalib.priors.frames import from_gimbal
 
 ROLL, PITCH = "drone-dji:GimbalRollDegree", "drone-dji:GimbalPitchDegree"
 YAW = "drone-dji:GimbalYawDegree"

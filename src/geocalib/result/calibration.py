@@ -15,15 +15,16 @@ import numpy as np
 
 from geocalib.arrays import Array, to_numpy
 from geocalib.cameras import Camera
-from geocalib.errors import CameraError, FormatError
+from geocalib.errors import CameraError, ConfigError, FormatError
 from geocalib.geometry import gravity as sphere
 from geocalib.geometry.fields import ALONG_PITCH, CX, CY, LOG_F, Fields
 from geocalib.geometry.horizon import horizon as horizon_points
+from geocalib.geometry.orientation import UNDOES
 from geocalib.result.layout import write
 from geocalib.result.lens import Lens
 from geocalib.result.lines import Lines
 from geocalib.result.prior_check import PriorCheck
-from geocalib.result.record import Values, parse, to_text
+from geocalib.result.record import FRAMES, Frame, Values, parse, to_text
 from geocalib.result.schema import RECORD, SCHEMA
 from geocalib.result.uncertainty import Uncertainty, with_sigma
 from geocalib.solver import FitResult, Status
@@ -66,6 +67,10 @@ class Calibration:
     """What sensors said, against the picture alone, where they were asked."""
     lens: Lens | None = None
     """The lens families that were compared, where the camera model was not named."""
+    frame: Frame = "upright"
+    """Of camera, gravity and all else: of the picture as it is seen, or of the stored pixels."""
+    orientation: int | None = 1
+    """By EXIF, 1 to 8: how the stored pixels are turned to be upright; None if it is not known."""
 
     def __post_init__(self) -> None:
         camera, free = self.camera, len(self.parameters)
@@ -286,6 +291,38 @@ class Calibration:
         """Whether the fit converged and nothing speaks against its answer."""
         return self.status == Status.CONVERGED and not self.warnings
 
+    def in_frame(self, frame: Frame) -> Calibration:
+        """The same, of the picture as it is seen ("upright", as answers are) or of the pixels as
+        they lie in the file ("stored"), as programs see it that do not heed EXIF orientation. What
+        the network saw, and the segments of lines, stay behind."""
+        if frame not in FRAMES:
+            raise ConfigError(f"frame is {frame!r}; known: {', '.join(FRAMES)}")
+        if frame == self.frame:
+            return self
+        if self.orientation is None:
+            raise FormatError(
+                f"{self.image}: this older record does not say how its file is turned; calibrate "
+                f"it again, or write the {self.frame} frame"
+            )
+        if self.orientation == 1:
+            return replace(self, frame=frame)
+        from geocalib.result.frame import turned
+
+        undone = UNDOES.get(self.orientation, self.orientation)
+        new = turned(self, self.orientation if frame == "upright" else undone)
+        return replace(
+            self,
+            camera=new.camera,
+            gravity=new.gravity,
+            sigma=Uncertainty.of(new.camera, new.gravity, new.covariance, new.parameters),
+            covariance=new.covariance,
+            parameters=new.parameters,
+            fields=None,
+            lines=new.lines,
+            priors=new.priors,
+            frame=frame,
+        )
+
     def horizon(self, samples: int = 256) -> Array:
         """(N, 2) pixels of the horizon from left to right, N <= samples; none if out of view."""
         pixels, valid = horizon_points(self.camera, self.gravity[None], samples)
@@ -330,6 +367,8 @@ class Calibration:
             warnings=values["warnings"],
             lines=values.lines(),
             priors=values.priors(),
+            frame=values.frame(),
+            orientation=values.orientation(),
         )
 
     def to_json(self) -> str:

@@ -1,4 +1,8 @@
-"""Records of ``geocalib/1``, which had some keys only sometimes, in the layout of today."""
+"""Records of earlier versions, in the layout of today.
+
+Those of ``geocalib/1`` had some keys only sometimes. Until ``geocalib/2`` all were of upright
+pictures, and none said how the pixels lie in the file.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,9 @@ from typing import Any
 
 from geocalib.geometry.fields import LOG_ASPECT
 from geocalib.result.layout import Many, Null
-from geocalib.result.schema import RECORD, SCHEMA
+from geocalib.result.schema import OLDER, RECORD, SCHEMA
+
+FIRST = OLDER[0]
 
 _NOT_ALWAYS: dict[str, Any] = {"lines": None, "priors": []}
 """What records lack whose writers did not know of it."""
@@ -21,12 +27,19 @@ _EMPTY: dict[str, Any] = {
 
 
 def upgraded(record: Mapping[str, Any]) -> dict[str, Any]:
-    """The same answer as a record of today; what is damaged in it stays for the reader to find.
+    """The same answer as a record of today; what is damaged in it stays for the reader to find."""
+    new = _second(record) if record["schema"] == FIRST else dict(record)
+    frame = "upright" if new.get("error") is None else None
+    return {**new, "schema": SCHEMA, "frame": frame, "orientation": None}
+
+
+def _second(record: Mapping[str, Any]) -> dict[str, Any]:
+    """A record of ``geocalib/1`` in the layout of ``geocalib/2``.
 
     How sure the aspect is was not told: it is known only where the aspect was held fixed. What was
     asked of which file was told in other words; nothing is added to such files, so it is left out.
     """
-    new = {**_NOT_ALWAYS, **record, "schema": SCHEMA, "request": None, "photo": None}
+    new = {**_NOT_ALWAYS, **record, "request": None, "photo": None}
     if new.get("error") is not None:
         return new | _EMPTY
     names, sigma, lines = new.get("parameters"), new.get("sigma"), new["lines"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn, get_args
 
 from geocalib.arrays import Array, as_doubles
 from geocalib.cameras import Camera, get_model
@@ -18,6 +18,10 @@ from geocalib.result.older import upgraded
 from geocalib.result.prior_check import PriorCheck
 from geocalib.result.schema import OLDER, RECORD, SCHEMA
 from geocalib.result.uncertainty import Uncertainty
+
+Frame = Literal["upright", "stored"]
+"""Of a picture: as it is seen, or as its pixels lie in the file (``geocalib.result.frame``)."""
+FRAMES: tuple[Frame, ...] = get_args(Frame)
 
 FOCAL_RANGE = (1e-6, 1e6)
 """Focal lengths in units of the longer side, beyond which a record is damaged."""
@@ -50,9 +54,10 @@ def _refuse(constant: str) -> NoReturn:
 
 def _check_schema(record: Mapping[str, Any], source: str) -> None:
     schema = record.get("schema")
-    if schema not in (SCHEMA, OLDER):
+    if schema not in (SCHEMA, *OLDER):
+        known = ", ".join(map(repr, OLDER))
         raise FormatError(
-            f"{source}: unknown schema {schema!r}; this version reads {OLDER!r} and {SCHEMA!r}"
+            f"{source}: unknown schema {schema!r}; this version reads {known} and {SCHEMA!r}"
         )
 
 
@@ -70,7 +75,7 @@ class Values:
     def of(cls, record: Mapping[str, Any], source: str) -> Values:
         """Those of a record of any version that is known."""
         _check_schema(record, source)
-        if record["schema"] == OLDER:
+        if record["schema"] in OLDER:
             record = upgraded(record)
         place = Place(source, failed=record.get("error") is not None)
         return cls(read(record, RECORD, place), record, place)
@@ -136,6 +141,20 @@ class Values:
         if len(rows) != size or any(len(row) != size for row in rows):
             self._fail("covariance", f"{size} rows of {size}, one for each of parameters")
         return as_doubles(rows).reshape(size, size)
+
+    def frame(self) -> Frame:
+        """Of all that is in the record."""
+        frame: Frame = self["frame"]
+        if frame not in FRAMES:
+            self._fail("frame", " or ".join(map(repr, FRAMES)))
+        return frame
+
+    def orientation(self) -> int | None:
+        """That of the file by EXIF; None if it is not known."""
+        value: int | None = self["orientation"]
+        if value is not None and not 1 <= value <= 8:
+            self._fail("orientation", "1 to 8 as in EXIF")
+        return value
 
     def lines(self) -> Lines | None:
         """What became of straight lines; None if they were not looked for."""

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from geocalib.result.layout import Field, Many, Null, Scalar, Struct
 
-SCHEMA = "geocalib/2"
+SCHEMA = "geocalib/3"
 """The version of the layout. Any change of it takes another number."""
 
-OLDER = "geocalib/1"
-"""The version that is read still (``geocalib.result.older``)."""
+OLDER = ("geocalib/1", "geocalib/2")
+"""The versions that are read still (``geocalib.result.older``)."""
 
 TEXT, WHOLE, COUNT, NUMBER = Scalar.TEXT, Scalar.WHOLE, Scalar.COUNT, Scalar.NUMBER
 FLAG = Scalar.FLAG
@@ -78,7 +78,13 @@ RECORD = Struct(
     (
         Field("schema", TEXT, NEVER, f"`{SCHEMA}`"),
         Field("image", TEXT, POSSIBLE, "the path as it was given"),
-        Field("width", COUNT, FAILED, "of the original image", "pixels"),
+        Field(
+            "frame", TEXT, FAILED, "`upright`: as the photo is seen, or `stored`: as its pixels lie"
+        ),
+        Field(
+            "orientation", COUNT, POSSIBLE, "by EXIF, 1 to 8: how those are turned to be upright"
+        ),
+        Field("width", COUNT, FAILED, "of the original image, in that frame", "pixels"),
         Field("height", COUNT, FAILED, "likewise", "pixels"),
         Field("camera_model", TEXT, FAILED, "a name of [cameras.md](cameras.md)"),
         Field("fx", NUMBER, FAILED, "focal length", "pixels"),

@@ -25,13 +25,15 @@ def exported(outcomes: Sequence[Outcome], format: str) -> tuple[str, bytes]:
         )
     kind = FORMATS[format]
     if kind.together is not None:
-        return kind.file, _encoded(kind.together(outcomes))
+        return kind.file, _encoded(kind.together(outcomes, kind.frame))
     assert kind.each is not None
-    found = calibrated(outcomes)
+    found = calibrated(outcomes, kind.frame)
     texts: dict[str, bytes] = {}
     for number, (calibration, image) in enumerate(zip(found, image_names(found), strict=True), 1):
         name = f"{PurePosixPath(image).name or 'image'}{kind.file}"
-        texts[f"{number}_{name}" if name in texts else name] = _encoded(kind.each(calibration))
+        texts[f"{number}_{name}" if name in texts else name] = _encoded(
+            kind.each(calibration, kind.frame)
+        )
     if len(texts) == 1:
         return f"camera{kind.file}", next(iter(texts.values()))
     archive = BytesIO()

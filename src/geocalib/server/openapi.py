@@ -26,7 +26,7 @@ REFUSALS = {
 }
 
 RECORD = {
-    "schema": "geocalib/2",
+    "schema": "geocalib/3",
     "image": "photo.jpg",
     "width": 960,
     "height": 640,

@@ -18,9 +18,9 @@ from geocalib.result.layout import Field, Null, Scalar, Struct
 from geocalib.result.schema import ORIGIN, RECORD
 from geocalib.video.track import Tracked
 
-SCHEMA = "geocalib-video/2"
-OLDER = "geocalib-video/1"
-"""Its lines hold records of an earlier version."""
+SCHEMA = "geocalib-video/3"
+OLDER = ("geocalib-video/1", "geocalib-video/2")
+"""Their lines hold records of earlier versions."""
 
 FRAME = Struct(
     (
@@ -134,7 +134,7 @@ def answers(path: Path, request: Request, video: str) -> dict[int, Outcome]:
 
 def is_ours(path: Path) -> bool:
     """Whether a file begins as those of ``write`` do."""
-    starts = tuple(f'{{"schema": "{schema}"'.encode() for schema in (SCHEMA, OLDER))
+    starts = tuple(f'{{"schema": "{schema}"'.encode() for schema in (SCHEMA, *OLDER))
     with path.open("rb") as file:
         return file.read(len(starts[0])).startswith(starts)
 
@@ -150,7 +150,7 @@ def _origin(line: bytes) -> str | None:
 def _tracked(line: bytes, source: str) -> Tracked:
     try:
         record: dict[str, Any] = json.loads(line)
-        if record["schema"] not in (SCHEMA, OLDER):
+        if record["schema"] not in (SCHEMA, *OLDER):
             raise FormatError(f"{source}: unknown schema {record['schema']!r}; want {SCHEMA!r}")
         smoothed = record["smoothed"]
         return Tracked(
