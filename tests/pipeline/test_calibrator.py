@@ -27,7 +27,8 @@ from geocalib.errors import (
 )
 from geocalib.nets import weights
 from geocalib.nets.weights import LoadedNetwork
-from geocalib.pipeline import stream, torch_engine
+from geocalib.pipeline.engines import torch as torch_engine
+from geocalib.pipeline.parallel import stream
 from geocalib.result.trust import BLANK, UNTRAINED
 from oracle_network import CARD, Oracle, Truth, check, knowing, picture, truth
 from views import random_cameras
