@@ -51,7 +51,7 @@ ONCE = (
     (engines, "load_engine", remembered(engines.load_engine)),
     (OnnxEngine, "_run", remembered(OnnxEngine._run, skipped=1)),
     (prepare, "detect", remembered(prepare.detect)),
-    (fit, "sharpened", remembered(fit.sharpened)),
+    (fit, "refine_outcomes", remembered(fit.refine_outcomes)),
 )
 """What takes long of a calibration."""
 

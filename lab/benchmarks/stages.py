@@ -29,7 +29,7 @@ def jobs(calibrator: Calibrator, photo: Path) -> dict[str, Callable[[], object]]
     assert isinstance(prepared, Prepared)
     (seen,) = calibrator.look([prepared])
     assert isinstance(seen, NetworkOutput)
-    engine, image = calibrator.recipe.load(), prepared.image[None]
+    engine, image = calibrator.engine_spec.load(), prepared.image[None]
     alone = replace(seen, segments=None)
     return {
         "prepare": lambda: calibrator.prepare(photo, lines=False),
