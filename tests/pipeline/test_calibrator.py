@@ -27,10 +27,7 @@ from geocalib.errors import (
 )
 from geocalib.nets import weights
 from geocalib.nets.weights import LoadedNetwork
-<<<<<<< HEAD
-=======
 from geocalib.pipeline.engines import load
->>>>>>> 94bd6c2 (Tests follow the pipeline's new modules)
 from geocalib.pipeline.engines import torch as torch_engine
 from geocalib.pipeline.parallel import stream
 from geocalib.result.trust import BLANK, UNTRAINED
