@@ -28,6 +28,7 @@ STORY = {
     "rig": "cameras on one mount",
     "sets": "many photos of few cameras",
     "localize": "pose from matches",
+    "level": "models set upright",
     "overlay": "drawn on the photo",
     "formats": "files of other programs",
     "console": "words at a terminal",

@@ -22,12 +22,11 @@ from geocalib.batch.plan import MANIFEST
 from geocalib.batch.run import Batch
 from geocalib.errors import ConfigError, FormatError, OutputError
 from geocalib.formats.schemas import arrow_schema
-from geocalib.pipeline.engines.load import EngineSpec
-from geocalib.pipeline.options import Options
+from geocalib.pipeline.request import CameraModel, Network, Request
 from geocalib.result.calibration import read_outcome
 
-NETWORK = EngineSpec("lean", "auto")
-REQUEST = Options("pinhole")
+NETWORK = Network("lean", "auto")
+REQUEST = Request(CameraModel.PINHOLE)
 
 
 @pytest.fixture(autouse=True)
@@ -223,7 +222,7 @@ for point in map(int, sys.argv[2:]):
 
     def test_another_question(self, photos: Path, tmp_path: Path) -> None:
         run(batch(photos, tmp_path))
-        other = Batch(str(photos), str(tmp_path / "out"), Options("radial"), NETWORK)
+        other = Batch(str(photos), str(tmp_path / "out"), Request(CameraModel.RADIAL), NETWORK)
         with pytest.raises(OutputError, match="another question"):
             other.plan()
 

@@ -13,8 +13,7 @@ import pytest
 from PIL import Image
 
 from geocalib.errors import FormatError
-from geocalib.pipeline import predict
-from geocalib.pipeline.predict import run_network
+from geocalib.pipeline.rotation import Mode
 from oracle_network import check, knowing, picture, truth
 
 TRUTHS = [truth((160, 120), roll_deg=3 * i, f=np.array(150.0, np.float64)) for i in range(5)]
@@ -34,15 +33,16 @@ class Watched:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, stop_after: int | None = None) -> None:
         self.seen: list[str] = []
         self.calibrator = knowing(*TRUTHS)
+        see = self.calibrator._calls.see
 
-        def noted(engine: Any, sources: Sequence[Any], **how: Any) -> Iterator[Any]:
+        def noted(sources: Sequence[Any], with_lines: bool, any_rotation: Mode) -> Iterator[Any]:
             for source in sources:
                 if len(self.seen) == stop_after:
                     raise KeyboardInterrupt
                 self.seen.append(Path(source).name)
-                yield from run_network(engine, [source], **how)
+                yield from see([source], with_lines, any_rotation)
 
-        monkeypatch.setattr(predict, "run_network", noted)
+        monkeypatch.setattr(self.calibrator._calls, "see", noted)
 
     def __call__(self, photos: list[str], folder: Path, **options: Any) -> list[Any]:
         found = self.calibrator.calibrate_set(photos, lines="off", resume_in=folder, **options)

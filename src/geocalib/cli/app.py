@@ -14,6 +14,7 @@ import typer
 from geocalib.cli import (
     batch,
     export,
+    level,
     localize,
     rig,
     serve,
@@ -55,27 +56,21 @@ from geocalib.cli.prior_options import (
     window,
 )
 from geocalib.errors import ConfigError
-from geocalib.pipeline.engines.load import EngineSpec
-from geocalib.pipeline.options import (
-    BY_EXIF,
-    POINT_SHARE,
-    CameraModelName,
-    EngineChoice,
+from geocalib.pipeline.request import (
+    CameraModel,
+    Engine,
     Format,
     Lines,
-    Options,
+    Network,
+    Request,
     Rotation,
     Usual,
 )
-from geocalib.pipeline.parallel.threads import start_quickly
+from geocalib.pipeline.threads import start_quickly
 
 if TYPE_CHECKING:
     from geocalib.cli.inputs import Found
     from geocalib.cli.warps import Warp
-
-
-ALL_IMAGES = "all"
-"""Says that one camera took all images."""
 
 
 def _find(paths: list[str], recursive: bool = False) -> Found:
@@ -168,7 +163,7 @@ def calibrate(
         str | None,
         typer.Option("--output", "-o", metavar="PATH", help="Write there. Run it again to resume."),
     ] = None,
-    camera_model: Model = CameraModelName.PINHOLE,
+    camera_model: Model = CameraModel.PINHOLE,
     focal: Focal = None,
     fov: Fov = None,
     exif: Exif = Switch.ON,
@@ -197,9 +192,7 @@ def calibrate(
     frame: FrameOption = None,
     weights: Weights = "auto",
     device: Device = "auto",
-    engine: Annotated[
-        EngineChoice, typer.Option(help="What runs the network.")
-    ] = EngineChoice.AUTO,
+    engine: Annotated[Engine, typer.Option(help="What runs the network.")] = Engine.AUTO,
     workers: Workers = None,
     overwrite: Overwrite = False,
 ) -> None:
@@ -208,31 +201,27 @@ def calibrate(
     Roll, pitch, field of view, focal length and distortion, each with one sigma: as a table, or in
     a format for programs.
     """
-    if cameras is not None and not shared:
-        raise ConfigError("cameras says which photos share a camera; add shared")
-    options = Options(
-        camera_model.value,
-        focal=focal,
-        vfov_deg=fov,
-        exif=exif is Switch.ON,
-        roll_deg=roll,
-        pitch_deg=pitch,
-        shared_intrinsics=shared and (cameras == ALL_IMAGES or cameras or BY_EXIF),
-        lines=lines.value,
-        sensors=sensors,
-        any_rotation=any_rotation.value,
-        free_principal_point=POINT_SHARE if free_principal_point else None,
-        crop=window(crop),
-        prior=prior.value,
-        keep_fields=overlay is not None,
+    request = Request(
+        camera_model,
+        focal,
+        fov,
+        exif is Switch.ON,
+        roll,
+        pitch,
+        shared,
+        lines,
+        cameras,
+        sensors,
+        any_rotation,
+        free_principal_point,
+        window(crop),
+        prior,
     )
-    if shared:
-        options.check_set()
-    if prior_report and not (options.exif or sensors):
+    if prior_report and not (request.exif or sensors):
         raise ConfigError("--prior-report needs priors to report on: drop --exif off")
     chosen = chosen_format(json, csv, format, output)
     found = _find(paths, recursive)
-    network = EngineSpec(weights, device, engine.value)
+    network = Network(weights, device, engine)
     loads = begin(network)
     from geocalib.cli import calibrate as command
     from geocalib.cli.inputs import DRAWING
@@ -242,12 +231,12 @@ def calibrate(
 
     drawings = {} if overlay is None else folder_places(found.images, overlay, DRAWING)
     sidecars = map(sidecar_path, found.images) if sensors else ()
-    read = (*found.images, *sidecars, *_lists(paths), options.table, network.file)
+    read = (*found.images, *sidecars, *_lists(paths), request.file, network.file)
     guard = Guard(read, overwrite)
     job = command.Job(
         found.images,
         found.missing,
-        options,
+        request,
         network,
         loads,
         drawings,
@@ -267,7 +256,7 @@ def show(
         str | None,
         typer.Option("--output", "-o", metavar="PNG", help="Default: PHOTO.geocalib.png, here."),
     ] = None,
-    camera_model: Model = CameraModelName.PINHOLE,
+    camera_model: Model = CameraModel.PINHOLE,
     focal: Focal = None,
     fov: Fov = None,
     exif: Exif = Switch.ON,
@@ -288,20 +277,19 @@ def show(
     One picture of the horizon, of lines of equal latitude, of the up-vectors, of the straight lines
     that were used, and of the numbers.
     """
-    options = Options(
-        camera_model.value,
-        focal=focal,
-        vfov_deg=fov,
-        exif=exif is Switch.ON,
-        roll_deg=roll,
-        pitch_deg=pitch,
-        lines=lines.value,
+    request = Request(
+        camera_model,
+        focal,
+        fov,
+        exif is Switch.ON,
+        roll,
+        pitch,
+        lines=lines,
         sensors=sensors,
-        any_rotation=any_rotation.value,
-        free_principal_point=POINT_SHARE if free_principal_point else None,
+        any_rotation=any_rotation,
+        free_principal_point=free_principal_point,
         crop=window(crop),
-        prior=prior.value,
-        keep_fields=True,
+        prior=prior,
     )
     found = _find([photo])
     from geocalib.cli import show as command
@@ -312,12 +300,12 @@ def show(
     if len(found.images) > 1:
         raise ConfigError("show draws one photo; calibrate --overlay DIR draws any number of them")
     (file,) = places(found.images, output or ".", DRAWING).values()
-    network = EngineSpec(weights, device)
+    network = Network(weights, device)
     Guard((*found.images, network.file), overwrite).check([file])
-    _finish(command.run(found.images[0], found.missing, file, options, network))
+    _finish(command.run(found.images[0], found.missing, file, request, network))
 
 
-def _add_warp(warp: Warp, default_model: CameraModelName, help: str) -> None:
+def _add_warp(warp: Warp, default_model: CameraModel, help: str) -> None:
     """The command for one kind of new picture."""
 
     @app.command(warp, help=help)
@@ -337,41 +325,34 @@ def _add_warp(warp: Warp, default_model: CameraModelName, help: str) -> None:
         device: Device = "auto",
         overwrite: Overwrite = False,
     ) -> None:
-        if warp == "undistort" and camera_model is CameraModelName.PINHOLE:
+        if warp == "undistort" and camera_model is CameraModel.PINHOLE:
             raise ConfigError("a pinhole camera bends nothing; choose another --camera-model")
-        options = Options(
-            camera_model.value,
-            focal=focal,
-            vfov_deg=fov,
-            exif=exif is Switch.ON,
-            roll_deg=roll,
-            pitch_deg=pitch,
-        )
+        request = Request(camera_model, focal, fov, exif is Switch.ON, roll, pitch)
         found = _find(paths, recursive)
         from geocalib.cli import warps
         from geocalib.cli.network import load
         from geocalib.cli.pictures import places
         from geocalib.files import Guard
-        from geocalib.pipeline.runs.answers import calibrated, saved
+        from geocalib.pipeline.answers import calibrated, saved
 
         files = places(found.images, output)
-        network = EngineSpec(weights, device)
+        network = Network(weights, device)
         read = (*found.images, *_lists(paths), calibration, network.file)
         Guard(read, overwrite).check(files.values())
         if calibration is None:
             calibrator = partial(load, network)
-            outcomes = calibrated(found.images, found.missing, options, calibrator)
+            outcomes = calibrated(found.images, found.missing, request, calibrator)
         else:
             outcomes = saved(found.images, found.missing, Path(calibration))
         complete = warps.run(warp, outcomes, files, "crop" if crop else "keep", output)
         _finish(complete and not found.problems)
 
 
-_add_warp("undistort", CameraModelName.SIMPLE_RADIAL, "Straighten what the lens has bent.")
-_add_warp("upright", CameraModelName.PINHOLE, "Turn photos until they are level.")
+_add_warp("undistort", CameraModel.SIMPLE_RADIAL, "Straighten what the lens has bent.")
+_add_warp("upright", CameraModel.PINHOLE, "Turn photos until they are level.")
 _add_warp(
     "rectify",
-    CameraModelName.PINHOLE,
+    CameraModel.PINHOLE,
     "Make verticals vertical and parallel. The photos become those of a level camera.",
 )
 
@@ -402,6 +383,7 @@ def info(
 app.add_typer(export.app, name="export")
 app.command("video")(video.command)
 app.command("localize")(localize.command)
+app.command("level")(level.command)
 app.command("rig")(rig.command)
 app.command("batch")(batch.command)
 app.command("serve")(serve.command)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Literal, get_args
 
 import numpy as np
 
 from geocalib.arrays import Array
+from geocalib.errors import ConfigError
 from geocalib.imaging.metadata import Metadata
 from geocalib.priors.crop import Crop, CropLike, crops_of
 from geocalib.priors.exif import focal_prior, focal_reading
@@ -21,6 +23,9 @@ from geocalib.solver.known import Given, Prior
 VAGUE_RADIANS = 1e3
 """Sigma of a gravity of which nothing is known but where to start."""
 LEVEL = (0.0, 1.0, 0.0)
+
+UsualPrior = Literal["photos", "none"]
+"""What is taken for usual: focal lengths as people use them, or nothing."""
 
 
 @dataclass(frozen=True)
@@ -56,10 +61,17 @@ class EnabledPriors:
         sensors: bool,
         crop: CropLike,
         point_share: float | None,
-        photos: bool = False,
+        prior: UsualPrior = "none",
     ) -> EnabledPriors:
         """From the arguments of a calibration of so many images."""
-        return cls(exif, sensors, crops_of(crop, count), point_share, photos)
+        if prior not in get_args(UsualPrior):
+            raise ConfigError(f"prior is {prior!r}; known: {', '.join(get_args(UsualPrior))}")
+        if point_share is not None and not 0 < point_share < math.inf:
+            raise ConfigError(
+                f"free_principal_point is one sigma in units of the longer side, such as 0.05; "
+                f"got {point_share:g}"
+            )
+        return cls(exif, sensors, crops_of(crop, count), point_share, prior == "photos")
 
     def __getitem__(self, index: Sequence[int]) -> EnabledPriors:
         """Those about some of the images."""
@@ -86,11 +98,6 @@ class EnabledPriors:
             return replace(given, principal_point=point)
         return replace(given, principal_point=Prior(point, np.array(sigmas)))
 
-    @property
-    def expects_photos(self) -> bool:
-        """Whether focal lengths are pulled to those that people use: of whole photographs."""
-        return self.photos and all(crop is None for crop in self.crops)
-
     def expected(
         self,
         outcomes: list[Outcome],
@@ -98,8 +105,8 @@ class EnabledPriors:
         told: Sequence[float] | None,
         opinions: Sequence[Opinion | None],
     ) -> list[Outcome]:
-        """The network's answers with what is usual of photographs, where that is expected."""
-        if not self.expects_photos:
+        """The network's answers with what is usual: of whole photographs."""
+        if not self.photos or any(crop is not None for crop in self.crops):
             return outcomes
         return as_people_take_them(outcomes, cameras, told, opinions)
 
@@ -121,7 +128,7 @@ class EnabledPriors:
         return replace(told, notes=(*notes, *told.notes))
 
 
-def with_readings(
+def pulled(
     given: Given, readings: Sequence[Readings], files: Sequence[File], cameras: Sequence[int]
 ) -> Given:
     """With soft priors where the sensors say something; the same if they are silent.
@@ -140,8 +147,8 @@ def with_readings(
     return given
 
 
-def with_starts(given: Given, down: Sequence[Array | None]) -> Given:
-    """With the search for gravity with_starts at down (3,), where that is known and gravity is not:
+def started(given: Given, down: Sequence[Array | None]) -> Given:
+    """With the search for gravity started at down (3,), where that is known and gravity is not:
     a fit starts at its priors, and these weigh nothing."""
     if not any(start is not None for start in down):
         return given

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar, cast
 
 from pydantic import (
     Base64Bytes,
@@ -18,7 +18,8 @@ from pydantic import (
 )
 
 from geocalib.cameras.exchange import LONGEST_SIDE
-from geocalib.pipeline.options import CameraModelName, Format, Lines, Options, Usual
+from geocalib.pipeline.arguments import Knowns
+from geocalib.pipeline.request import CameraModel, Format, Lines, Usual
 from geocalib.server.limits import RefusedError
 from geocalib.solver.known import Prior
 
@@ -73,11 +74,11 @@ KnownNumbers = (
 )
 
 
-class OptionsBody(Strict):
+class Options(Strict):
     """Which camera to find, and what is known of it. A value alone is held fixed; with a sigma it
     pulls. Everything is in pixels of the original photo and in degrees."""
 
-    camera_model: CameraModelName = CameraModelName.PINHOLE
+    camera_model: CameraModel = CameraModel.PINHOLE
     focal: Known = Field(None, description="fy, pixels")
     vfov_deg: Known = Field(None, description="vertical field of view, in place of focal")
     roll_deg: Known = Field(None, description="with pitch_deg, unless it has a sigma")
@@ -91,27 +92,27 @@ class OptionsBody(Strict):
     lines: Lines = Lines.AUTO
 
     @property
-    def body(self) -> OptionsBody:
+    def options(self) -> Options:
         """These alone, of a request that holds more."""
-        return OptionsBody(**{name: getattr(self, name) for name in OptionsBody.model_fields})
+        return Options(**{name: getattr(self, name) for name in Options.model_fields})
 
     @property
-    def options(self) -> Options:
-        """As everything else takes them."""
-        return Options(
-            self.camera_model.value,
-            focal=_known(self.focal),
-            vfov_deg=_known(self.vfov_deg),
-            roll_deg=_known(self.roll_deg),
-            pitch_deg=_known(self.pitch_deg),
-            gravity=_known(self.gravity),
-            distortion=_known(self.distortion),
-            principal_point=_known(self.principal_point),
-            exif=self.exif,
-            prior=self.prior.value,
-            shared_intrinsics=self.shared,
-            lines=self.lines.value,
+    def knowns(self) -> Knowns:
+        """As keywords of ``Calibrator.fit``."""
+        names = (
+            "focal",
+            "vfov_deg",
+            "roll_deg",
+            "pitch_deg",
+            "gravity",
+            "distortion",
+            "principal_point",
         )
+        told: dict[str, Any] = {name: _known(getattr(self, name)) for name in names}
+        told |= {"exif": self.exif, "prior": self.prior.value}
+        if self.shared:
+            told["shared_intrinsics"] = True
+        return cast(Knowns, told)
 
 
 def _known(value: Any) -> Any:
@@ -131,7 +132,7 @@ class Encoded(Strict):
     data: Base64Bytes
 
 
-class CalibrateRequest(OptionsBody):
+class CalibrateRequest(Options):
     """``POST /v1/calibrate`` as JSON."""
 
     images: tuple[Encoded, ...]
@@ -155,7 +156,7 @@ class SentFields(Strict):
     latitude_confidence: Base64Bytes = Field(description="(rows, columns)")
 
 
-class RefitRequest(OptionsBody):
+class RefitRequest(Options):
     """``POST /v1/refit``: an answer's id, several, or the fields themselves."""
 
     id: str | None = None
@@ -174,7 +175,7 @@ class RefitRequest(OptionsBody):
         return self.ids if self.id is None else (self.id,)
 
 
-class RenderRequest(OptionsBody):
+class RenderRequest(Options):
     """``POST /v1/render``, beside the photo: an answer's record, or its id and what is known, as
     ``POST /v1/refit`` takes it."""
 

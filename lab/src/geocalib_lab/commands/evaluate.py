@@ -12,8 +12,7 @@ import typer
 
 from geocalib.cli.options import Device, Overwrite, Weights
 from geocalib.errors import ConfigError
-from geocalib.pipeline.engines.load import EngineSpec
-from geocalib.pipeline.options import CameraModelName, Lines
+from geocalib.pipeline.request import CameraModel, Lines, Network
 
 # The words of ``geocalib_lab.evaluation``, here again as importing that takes seconds.
 KNOWN = Literal["gravity", "focal", "both", "exif"]
@@ -49,7 +48,7 @@ def command(
     ],
     weights: Weights = "lean",
     camera_model: Annotated[
-        CameraModelName | None,
+        CameraModel | None,
         typer.Option(help="What kind of lens; by default what suits the set.", show_default=False),
     ] = None,
     methods: Annotated[
@@ -152,7 +151,7 @@ def command(
     sets = plan.read()
     words = [word for word in sys.argv[1:] if word != "--overwrite"]
     site = None if report is None else SiteReport(report, shlex.join(["geocalib", *words]))
-    network = EngineSpec(weights, device)
+    network = Network(weights, device)
     photos = (sample.image for samples in sets.values() for sample in samples)
     read = (*plan.tables.values(), *photos, network.file, *baselines.files.values())
     guard = Guard(read, overwrite)

@@ -34,8 +34,7 @@ def request_of(weights: str, **asked: Any) -> Request:
     from importlib.metadata import version  # Not at the top: it is slow to import.
 
     every = {"version": version("geocalib"), "weights": weights, **asked}
-    # Not by "in (None, False)": a zero is equal to False, and a value.
-    told = {n: value for n, value in every.items() if value is not None and value is not False}
+    told = {name: value for name, value in every.items() if value not in (None, False)}
     # As it is read back.
     return dict(json.loads(json.dumps(told)))
 

@@ -1,1 +1,0 @@
-"""What runs a network: torch, or ONNX Runtime, which starts at once."""

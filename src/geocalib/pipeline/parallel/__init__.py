@@ -1,1 +1,0 @@
-"""Many photographs at once: threads, worker processes, and streams of batches through them."""

@@ -1,1 +1,0 @@
-"""Long runs: answers on disk as they come, such that an interrupted run goes on."""
