@@ -314,7 +314,9 @@ class Calibration:
             self,
             camera=new.camera,
             gravity=new.gravity,
-            sigma=Uncertainty.of(new.camera, new.gravity, new.covariance, new.parameters),
+            sigma=Uncertainty.of(
+                new.camera, new.gravity, new.covariance, new.parameters, self.lens is not None
+            ),
             covariance=new.covariance,
             parameters=new.parameters,
             fields=None,
