@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from calibrations import one
 from geocalib.geometry.gravity import from_roll_pitch
+from geocalib.pipeline.options import Options
 from geocalib.result.calibration import Calibration, Failure, Outcome
 
 WIDTH, HEIGHT, FPS = 64, 48, 10
@@ -84,6 +85,8 @@ class ClipCalibrator:
     def calibrate(
         self, images: list[NDArray[np.uint8]], camera_model: str = "pinhole", **known: Any
     ) -> list[Outcome]:
+        if isinstance(options := known.get("options"), Options):
+            camera_model = str(options.camera_model)
         shades = [shade_of(image) for image in images]
         if self.interrupt_at in shades:
             raise KeyboardInterrupt

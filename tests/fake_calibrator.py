@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from inspect import signature
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,9 +16,10 @@ from typer.testing import Result
 from calibrations import one
 from geocalib.errors import GeoCalibError
 from geocalib.imaging import is_blank, read_photo
-from geocalib.pipeline.calibrator import Calibrator
-from geocalib.pipeline.engines import Recipe
+from geocalib.pipeline.engines.load import EngineSpec
+from geocalib.pipeline.options import Options
 from geocalib.result.calibration import Failure, Outcome
+from geocalib.sets.grouping import group
 
 Run = Callable[..., Result]
 """Runs a command, given its words and ``stdin`` as bytes."""
@@ -27,9 +27,9 @@ Run = Callable[..., Result]
 
 @dataclass(frozen=True)
 class NothingToLoad:
-    """In the place of ``Loading``."""
+    """In the place of ``EngineFuture``."""
 
-    recipe: Recipe
+    spec: EngineSpec
 
 
 @dataclass
@@ -51,11 +51,11 @@ class FakeCalibrator:
     """Of the last call."""
 
     def __call__(self, weights: str, *, device: str, engine: str = "auto") -> FakeCalibrator:
-        return self.of(NothingToLoad(Recipe(weights, engine, device)))  # type: ignore[arg-type]
+        return self.of(NothingToLoad(EngineSpec(weights, device, engine)))  # type: ignore[arg-type]
 
     def of(self, made: NothingToLoad) -> FakeCalibrator:
-        self.opened.append((str(made.recipe.weights), made.recipe.device))
-        self.engines.append(made.recipe.engine)
+        self.opened.append((str(made.spec.weights), made.spec.device))
+        self.engines.append(made.spec.engine)
         return self
 
     @property
@@ -68,44 +68,56 @@ class FakeCalibrator:
         return [Path(image).name for images, _ in self.calls for image in images]
 
     def calibrate(
-        self, images: Sequence[str], camera_model: str = "pinhole", **known: Any
+        self,
+        images: Sequence[str],
+        camera_model: str | None = None,
+        *,
+        options: Options | None = None,
+        **known: Any,
     ) -> list[Outcome]:
-        signature(Calibrator.calibrate).bind(self, images, camera_model, **known)
-        return self._answers(images, camera_model, known)
+        return self._answers(images, _asked(options, camera_model, known))
 
     def calibrate_many(
         self,
         images: Iterable[Any],
-        camera_model: str = "pinhole",
+        camera_model: str | None = None,
         *,
         workers: int | None = None,
+        options: Options | None = None,
         **known: Any,
     ) -> Iterator[Outcome]:
         """One by one; it is a call if there is an image."""
-        signature(Calibrator.calibrate).bind(self, (), camera_model, **known)
+        asked = _asked(options, camera_model, known)
         self.workers = workers
         seen: list[Any] = []
         for image in images:
             if isinstance(image, str) and self.interrupt_at == Path(image).name:
                 raise KeyboardInterrupt
             if not seen:
-                self.calls.append((seen, {"camera_model": camera_model, **known}))
+                self.calls.append((seen, asked))
             seen.append(image)
-            yield self._one(image, camera_model)
+            yield self._one(image, asked["camera_model"])
 
     def calibrate_set(
-        self, images: Sequence[str], camera_model: str = "pinhole", **known: Any
+        self,
+        images: Sequence[str],
+        camera_model: str | None = None,
+        *,
+        cameras: Sequence[int] | None = None,
+        resume_in: Path | None = None,
+        options: Options | None = None,
+        **known: Any,
     ) -> Iterator[Outcome]:
-        signature(Calibrator.calibrate_set).bind(self, images, camera_model, **known)
-        return iter(self._answers(images, camera_model, known))
+        asked = _asked(options, camera_model, known)
+        shared = asked.pop("shared_intrinsics", True)
+        asked["cameras"] = group(images, shared) if cameras is None else cameras
+        return iter(self._answers(images, {**asked, "resume_in": resume_in}))
 
-    def _answers(
-        self, images: Sequence[str], camera_model: str, known: dict[str, Any]
-    ) -> list[Outcome]:
+    def _answers(self, images: Sequence[str], asked: dict[str, Any]) -> list[Outcome]:
         if self.interrupt_at in [Path(image).name for image in images]:
             raise KeyboardInterrupt
-        self.calls.append((list(images), {"camera_model": camera_model, **known}))
-        return [self._one(image, camera_model) for image in images]
+        self.calls.append((list(images), asked))
+        return [self._one(image, asked["camera_model"]) for image in images]
 
     def _one(self, image: Any, camera_model: str) -> Outcome:
         try:
@@ -118,6 +130,15 @@ class FakeCalibrator:
         blank = ("the photo shows next to nothing",) if is_blank(photo.pixels) else ()
         name = image if isinstance(image, str) else None
         return replace(one(camera_model, name, f=focal, **camera), warnings=(*photo.notes, *blank))
+
+
+def _asked(
+    options: Options | None, camera_model: str | None, known: dict[str, Any]
+) -> dict[str, Any]:
+    """What was asked by name: what commands always say, and what differs from the defaults."""
+    asked = Options.create(options, camera_model, known)  # type: ignore[arg-type]
+    always = ("camera_model", "exif", "keep_fields", "lines")
+    return {name: getattr(asked, name) for name in dict.fromkeys((*always, *asked.given()))}
 
 
 def picture(width: int = 64, height: int = 48, seed: int = 0) -> Image.Image:

@@ -21,8 +21,9 @@ from geocalib.cli.app import app
 from geocalib.geometry.gravity import from_roll_pitch
 from geocalib.nets import catalogue
 from geocalib.nets.weights import load_network
-from geocalib.pipeline import engines, prepare, solve
-from geocalib.pipeline.onnx_engine import OnnxEngine
+from geocalib.pipeline import fit, prepare
+from geocalib.pipeline.engines import load as engines
+from geocalib.pipeline.engines.onnx import OnnxEngine
 from geocalib.synthetic import render_scene
 from shown import assert_alike
 
@@ -50,7 +51,7 @@ ONCE = (
     (engines, "load_engine", remembered(engines.load_engine)),
     (OnnxEngine, "_run", remembered(OnnxEngine._run, skipped=1)),
     (prepare, "detect", remembered(prepare.detect)),
-    (solve, "refine_outcomes", remembered(solve.refine_outcomes)),
+    (fit, "refine_outcomes", remembered(fit.refine_outcomes)),
 )
 """What takes long of a calibration."""
 

@@ -10,7 +10,7 @@ from PIL import Image
 
 from geocalib import Calibration, Calibrator, Camera
 from geocalib.geometry.gravity import from_roll_pitch
-from geocalib.pipeline.engines import EngineName
+from geocalib.pipeline.engines.load import EngineName
 from geocalib.synthetic import render_scene
 
 ANGLES = ((0.0, 0.0), (15.0, 0.0), (-15.0, 0.0), (0.0, 15.0))

@@ -46,5 +46,5 @@ def test_it_can_be_inspected(blocked: str) -> None:
 def test_a_calibrator_is_copied_and_travels(packaged: Calibrator) -> None:
     expected = packaged.calibrate(PHOTO)
     for other in (copy.deepcopy(packaged), pickle.loads(pickle.dumps(packaged))):
-        assert other.recipe == packaged.recipe
+        assert other.engine_spec == packaged.engine_spec
         assert other.calibrate(PHOTO) == expected

@@ -53,7 +53,10 @@ def orphans() -> int:
     for status in Path("/proc").glob("[0-9]*/status"):
         try:
             words = (status.parent / "cmdline").read_bytes()
-            alone += b"geocalib.pipeline.worker" in words and "PPid:\t1\n" in status.read_text()
+            alone += (
+                b"geocalib.pipeline.parallel.workers" in words
+                and "PPid:\t1\n" in status.read_text()
+            )
         except OSError:
             continue
     return alone

@@ -23,9 +23,8 @@ from PIL import Image
 
 from geocalib import Calibrator
 from geocalib.geometry.conventions import FULL_FRAME_DIAGONAL
-from geocalib.priors.belief import believed
-from geocalib.priors.check import focal_check
 from geocalib.priors.exif import FocalReading, focal_reading
+from geocalib.priors.judge import believed, focal_check
 from geocalib.priors.sizes import SENSORS
 from geocalib.result.prior_check import PriorCheck
 

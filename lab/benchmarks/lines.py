@@ -31,8 +31,8 @@ from geocalib.imaging import read_photo
 from geocalib.lines.detect import SHORT_SIDE, detect
 from geocalib.lines.refine import refine
 from geocalib.lines.vanishing import TOO_FEW, calibrate_by_lines
-from geocalib.pipeline import question
-from geocalib.pipeline.solve import unless_sharp
+from geocalib.pipeline import job
+from geocalib.pipeline.fit import prefer_refined
 from geocalib.result.calibration import Failure, Outcome
 from geocalib_lab.evaluation.datasets import Sample, dataset_name, read_dataset
 from geocalib_lab.evaluation.halves import Half, half_of
@@ -148,7 +148,7 @@ against which lines are weighed, and its straight segments."""
 def look(calibrator: Calibrator, samples: Sequence[Sample], model: str) -> list[Seen]:
     """At photographs, once for all methods."""
     outcomes = evaluate(calibrator, samples, model).outcomes
-    with patch.object(question, "find_sigmas", lambda sha256: None):
+    with patch.object(job, "find_sigmas", lambda sha256: None):
         by_card = evaluate(calibrator, samples, model).outcomes
     segments = [detect(read_photo(sample.image, SHORT_SIDE)) for sample in samples]
     return list(zip(samples, outcomes, by_card, segments, strict=True))
@@ -178,7 +178,7 @@ def row_of(
     both = by_card
     if isinstance(by_card, Calibration):
         (both,) = refine([by_card], [segments])
-        both = unless_sharp(network, both)
+        both = prefer_refined(network, both)
     assert network.width is not None
     assert network.height is not None
     size = network.width, network.height

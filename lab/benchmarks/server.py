@@ -40,8 +40,8 @@ from PIL import Image
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 
-from geocalib.pipeline.stream import AHEAD, TOGETHER  # noqa: E402
-from geocalib.pipeline.threads import threads  # noqa: E402
+from geocalib.pipeline.parallel.stream import AHEAD, TOGETHER  # noqa: E402
+from geocalib.pipeline.parallel.threads import threads  # noqa: E402
 from served import Served  # noqa: E402
 from server_fuzz import processor_seconds, resident_megabytes  # noqa: E402
 

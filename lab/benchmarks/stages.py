@@ -18,7 +18,7 @@ from pathlib import Path
 from statistics import median
 
 from geocalib import Calibrator
-from geocalib.pipeline.predict import Seen
+from geocalib.pipeline.predict import NetworkOutput
 from geocalib.pipeline.prepare import Prepared
 from latency import PHOTOS, SMALL, WARM_UP, header, row, take_photo
 
@@ -28,8 +28,8 @@ def jobs(calibrator: Calibrator, photo: Path) -> dict[str, Callable[[], object]]
     prepared = calibrator.prepare(photo)
     assert isinstance(prepared, Prepared)
     (seen,) = calibrator.look([prepared])
-    assert isinstance(seen, Seen)
-    engine, image = calibrator.recipe.load(), prepared.image[None]
+    assert isinstance(seen, NetworkOutput)
+    engine, image = calibrator.engine_spec.load(), prepared.image[None]
     alone = replace(seen, segments=None)
     return {
         "prepare": lambda: calibrator.prepare(photo, lines=False),

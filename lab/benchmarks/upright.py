@@ -16,8 +16,8 @@ import numpy as np
 from geocalib.cli.inputs import find_images
 from geocalib.imaging import prepare, read_photo
 from geocalib.nets.standing import TURNS
-from geocalib.pipeline.onnx_engine import OnnxEngine
-from geocalib.pipeline.rotation import judge
+from geocalib.pipeline.engines.onnx import OnnxEngine
+from geocalib.pipeline.orientation import _orientations as judge
 
 
 def main() -> None:

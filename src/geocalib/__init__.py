@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from geocalib.geometry.fields import Fields, perspective_field
     from geocalib.geometry.horizon import horizon
     from geocalib.pipeline.calibrator import Calibrator
+    from geocalib.pipeline.options import Options
     from geocalib.priors.crop import Crop
     from geocalib.published_api import GeoCalib
     from geocalib.result.calibration import Calibration, Failure
@@ -34,6 +35,7 @@ __all__ = [
     "FitResult",
     "GeoCalib",
     "GeoCalibError",
+    "Options",
     "Prior",
     "Rig",
     "Status",
@@ -51,6 +53,7 @@ _HOMES = {
     "Fields": "geocalib.geometry.fields",
     "GeoCalib": "geocalib.published_api",
     "GeoCalibError": "geocalib.errors",
+    "Options": "geocalib.pipeline.options",
     "horizon": "geocalib.geometry.horizon",
     "perspective_field": "geocalib.geometry.fields",
 }

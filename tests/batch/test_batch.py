@@ -22,11 +22,12 @@ from geocalib.batch.plan import MANIFEST
 from geocalib.batch.run import Batch
 from geocalib.errors import ConfigError, FormatError, OutputError
 from geocalib.formats.schemas import arrow_schema
-from geocalib.pipeline.request import CameraModel, Network, Request
+from geocalib.pipeline.engines.load import EngineSpec
+from geocalib.pipeline.options import Options
 from geocalib.result.calibration import read_outcome
 
-NETWORK = Network("lean", "auto")
-REQUEST = Request(CameraModel.PINHOLE)
+NETWORK = EngineSpec("lean", "auto")
+REQUEST = Options("pinhole")
 
 
 @pytest.fixture(autouse=True)
@@ -222,7 +223,7 @@ for point in map(int, sys.argv[2:]):
 
     def test_another_question(self, photos: Path, tmp_path: Path) -> None:
         run(batch(photos, tmp_path))
-        other = Batch(str(photos), str(tmp_path / "out"), Request(CameraModel.RADIAL), NETWORK)
+        other = Batch(str(photos), str(tmp_path / "out"), Options("radial"), NETWORK)
         with pytest.raises(OutputError, match="another question"):
             other.plan()
 

@@ -19,7 +19,8 @@ from geocalib import Calibrator
 from geocalib.batch import cluster, inputs
 from geocalib.batch.run import Batch
 from geocalib.errors import MissingPackageError
-from geocalib.pipeline.request import CameraModel, Lines, Network, Request
+from geocalib.pipeline.engines.load import EngineSpec
+from geocalib.pipeline.options import Options
 
 
 def test_without_ray(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,8 +55,8 @@ def test_a_worker_dies(two_nodes: Any, tmp_path: Path, monkeypatch: pytest.Monke
     for index in range(47):
         picture(96, 64, index).save(tmp_path / "photos" / f"{index}.png")
     (tmp_path / "photos" / "47.png").write_bytes(b"no picture")
-    request = Request(CameraModel.PINHOLE, lines=Lines.OFF)
-    network = Network("lean", "cpu")
+    request = Options("pinhole", lines="off")
+    network = EngineSpec("lean", "cpu")
     todo = Batch(str(tmp_path / "photos"), str(tmp_path / "out"), request, network, "ray")
     worker = next(iter(two_nodes.worker_nodes))
 

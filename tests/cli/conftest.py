@@ -43,7 +43,7 @@ def calibrator(monkeypatch: pytest.MonkeyPatch) -> FakeCalibrator:
     monkeypatch.setitem(
         sys.modules, "geocalib.pipeline.calibrator", SimpleNamespace(Calibrator=fake)
     )
-    monkeypatch.setattr("geocalib.cli.network.Loading", NothingToLoad)
+    monkeypatch.setattr("geocalib.cli.network.EngineFuture", NothingToLoad)
     return fake
 
 

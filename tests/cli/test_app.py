@@ -56,7 +56,7 @@ REAL = textwrap.dedent(
             return super().calibrate(*arguments, **known)
     sys.modules["geocalib.pipeline.calibrator"] = SimpleNamespace(Calibrator=Slow())
     from geocalib.cli import network
-    network.Loading = NothingToLoad
+    network.EngineFuture = NothingToLoad
     from geocalib.cli.app import main
     main()
     """

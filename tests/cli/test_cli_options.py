@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -9,25 +10,25 @@ import pytest
 from fake_calibrator import FakeCalibrator
 from geocalib.cameras import MODELS
 from geocalib.cli.options import chosen_format
-from geocalib.errors import ConfigError
+from geocalib.errors import ConfigError, PriorError
 from geocalib.formats import FORMATS
-from geocalib.pipeline.request import CameraModel, Format, Lines, Request
+from geocalib.pipeline.options import CameraModelName, Format, Keywords, Options
 
 
 def test_the_names_are_those_of_the_package() -> None:
-    assert list(CameraModel) == list(MODELS)
-    assert {m for m in CameraModel if m.wide} == {n for n, m in MODELS.items() if m.wide}
+    assert list(CameraModelName) == list(MODELS)
+    assert {m for m in CameraModelName if m.wide} == {n for n, m in MODELS.items() if m.wide}
     assert list(Format) == list(FORMATS)
 
 
 @pytest.mark.parametrize(
     ("known", "message"),
     [
-        ({"focal": 500.0, "vfov_deg": 60.0}, "focal and fov each say how long the lens is"),
+        ({"focal": 500.0, "vfov_deg": 60.0}, "each say how long the lens is"),
         ({"focal": 0.0}, "focal must be a positive number of pixels, got 0"),
         ({"focal": float("nan")}, "focal must be a positive number of pixels, got nan"),
         ({"vfov_deg": 4.0}, "fov must lie between 5 and 150 degrees, got 4"),
-        ({"vfov_deg": 60.0, "camera_model": CameraModel.EUCM}, "eucm, .* give focal"),
+        ({"vfov_deg": 60.0, "camera_model": CameraModelName.EUCM}, "eucm, .* give focal"),
         ({"roll_deg": 1.0}, "roll needs pitch as well"),
         ({"pitch_deg": 1.0}, "pitch needs roll as well"),
         ({"roll_deg": 181.0, "pitch_deg": 0.0}, "roll must lie between -180 and 180"),
@@ -35,16 +36,29 @@ def test_the_names_are_those_of_the_package() -> None:
     ],
 )
 def test_what_contradicts_itself(known: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        Request(**{"camera_model": CameraModel.PINHOLE, **known})
+    with pytest.raises(PriorError, match=message):
+        Options(**known)
 
 
 def test_what_goes_together() -> None:
-    told = {"focal": 500.0, "roll_deg": 0.0, "pitch_deg": 0.0, "shared": True, "exif": False}
-    request = Request(CameraModel.EUCM, **told)  # type: ignore[arg-type]
-    assert {name: getattr(request, name) for name in told} == told
-    assert Request(CameraModel.RADIAL).exif
-    assert Request(CameraModel.RADIAL, lines=Lines.ONLY).exif
+    told = {"focal": 500.0, "roll_deg": 0.0, "pitch_deg": 0.0, "exif": False}
+    options = Options("eucm", shared_intrinsics="exif", **told)  # type: ignore[arg-type]
+    assert {name: getattr(options, name) for name in told} == told
+    assert Options("radial").exif
+    assert Options("radial", lines="only").exif
+
+
+def test_the_fields_are_the_keywords() -> None:
+    names = [field.name for field in fields(Options)]
+    assert sorted(Keywords.__annotations__) == sorted(names[1:])
+
+
+def test_a_zero_is_a_value() -> None:
+    assert Options(roll_deg=0, pitch_deg=0.0).given() == ["roll_deg", "pitch_deg"]
+    assert Options(roll_deg=0, pitch_deg=0.0).to_request()["roll"] == 0
+    assert Options(exif=True, sensors=False).given() == []
+    with pytest.raises(ConfigError, match="drop roll_deg, pitch_deg"):
+        Options(lines="only", roll_deg=0.0, pitch_deg=0.0)
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,7 @@ def test_one_fit_of_all(run: Run, shots: list[str], calibrator: FakeCalibrator) 
         "shared_intrinsics": [0, 0, 1, 1],
         "exif": True,
         "lines": "off",
+        "keep_fields": False,
     }
 
 

@@ -136,7 +136,7 @@ def test_silent_sensors(run: Run, calibrator: FakeCalibrator, photos: list[str])
         (["--prior-report", "--exif", "off"], "drop --exif off"),
         (["--crop", "1,2,3"], "--crop takes six numbers"),
         (["--crop", "a,b,c,d,e,f"], "--crop takes six numbers"),
-        (["--lines", "only", "--any-rotation", "on"], "lines only asks lines alone"),
+        (["--lines", "only", "--any-rotation", "on"], "asks lines alone; drop any_rotation"),
         (["--shared", "--prior", "photos"], "drop prior"),
     ],
 )

@@ -28,7 +28,7 @@ def calibrator(monkeypatch: pytest.MonkeyPatch) -> ClipCalibrator:
     monkeypatch.setitem(
         sys.modules, "geocalib.pipeline.calibrator", SimpleNamespace(Calibrator=fake)
     )
-    monkeypatch.setattr("geocalib.cli.network.Loading", NothingToLoad)
+    monkeypatch.setattr("geocalib.cli.network.EngineFuture", NothingToLoad)
     return fake
 
 
@@ -178,7 +178,7 @@ def test_failed_frames_are_tried_again(run: Run, calibrator: ClipCalibrator) -> 
 
 def test_what_is_known_goes_in(run: Run, calibrator: ClipCalibrator) -> None:
     run("clip.mp4", "--fov", 90)
-    assert calibrator.known[0]["focal"] == pytest.approx(HEIGHT / 2)
+    assert calibrator.known[0]["options"].vfov_deg == 90
 
 
 def test_camera(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from geocalib.errors import FormatError, OutputError
 from geocalib.formats import csv_table, json_lines
-from geocalib.pipeline.journal import Journal, check_record
+from geocalib.pipeline.runs.journal import Journal, check_record
 from geocalib.result.calibration import OUTLIER, Calibration, Failure, read_outcome
 from geocalib.result.schema import RECORD
 from geocalib.video import records

@@ -21,7 +21,7 @@ from geocalib.nets.card import WeightCard
 from geocalib.nets.direct import DeepCalib
 from geocalib.nets.lean import LeanConfig, LeanNetwork
 from geocalib.nets.weights import load_network, read_direct, save_weights
-from geocalib.pipeline.onnx_engine import OnnxEngine
+from geocalib.pipeline.engines.onnx import OnnxEngine
 from little_encoder import LITTLE
 
 # Found, not imported: that takes seconds in every process which collects the tests.

@@ -27,7 +27,9 @@ from geocalib.errors import (
 )
 from geocalib.nets import weights
 from geocalib.nets.weights import LoadedNetwork
-from geocalib.pipeline import stream, torch_engine
+from geocalib.pipeline.engines import load
+from geocalib.pipeline.engines import torch as torch_engine
+from geocalib.pipeline.parallel import stream
 from geocalib.result.trust import BLANK, UNTRAINED
 from oracle_network import CARD, Oracle, Truth, check, knowing, picture, truth
 from views import random_cameras
@@ -327,6 +329,7 @@ class TestWeights:
             for name, roll in (("left", -10), ("right", 10))
         }
         monkeypatch.setattr(weights, "load_network", networks.__getitem__)
+        monkeypatch.setattr(load, "check_known", lambda _: None)
         left, right = (Calibrator(name, device="cpu", engine="torch") for name in networks)
         source = picture((480, 360), 0)
         rolls = [one.calibrate(source).roll_deg for one in (left, right, left)]

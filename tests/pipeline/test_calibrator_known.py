@@ -207,7 +207,7 @@ class TestKnown:
         ("known", "error", "words"),
         [
             ({"camera_model": "fish"}, CameraError, "unknown camera model 'fish'"),
-            ({"focal": -5.0}, PriorError, "focal must be positive"),
+            ({"focal": -5.0}, PriorError, "focal must be a positive number"),
             ({"focal": [500.0, 600.0]}, PriorError, "one row for each of 3 images"),
             ({"focal": "long"}, PriorError, "focal must hold numbers"),
             ({"focal": Prior(500.0, 0.0)}, PriorError, "focal sigma must be positive"),

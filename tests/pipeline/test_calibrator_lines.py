@@ -62,7 +62,7 @@ def test_lines_only(packaged: Calibrator, town: Image.Image) -> None:
     blank = Image.new("RGB", (640, 480), "gray")
     with pytest.raises(ImageError, match="too few straight lines"):
         packaged.calibrate(blank, lines="only")
-    with pytest.raises(ConfigError, match="nothing else"):
+    with pytest.raises(ConfigError, match="asks lines alone; drop"):
         packaged.calibrate(town, lines="only", focal=500.0)
 
 

@@ -12,8 +12,8 @@ import torch
 
 from geocalib import Calibrator
 from geocalib.errors import ConfigError
-from geocalib.pipeline import engines
-from geocalib.pipeline.engines import Loading, Recipe, choose, settle
+from geocalib.pipeline.engines import load as engines
+from geocalib.pipeline.engines.load import EngineFuture, EngineSpec, choose, resolve_weights
 
 
 @pytest.fixture(autouse=True)
@@ -71,8 +71,8 @@ def test_the_weights_that_auto_means(
     monkeypatch: pytest.MonkeyPatch, here: bool, device: str, expected: str
 ) -> None:
     monkeypatch.setattr(engines, "is_here", lambda name: here)
-    assert settle("auto", device) == expected
-    assert settle("mine.onnx", device) == "mine.onnx"
+    assert resolve_weights("auto", device) == expected
+    assert resolve_weights("mine.onnx", device) == "mine.onnx"
 
 
 def test_without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,14 +100,14 @@ def test_what_two_threads_need_is_imported_before_the_second_begins(
     script = f"""
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from geocalib.pipeline.engines import Loading, Recipe
+from geocalib.pipeline.engines.load import EngineFuture, EngineSpec
 
 def submit(pool, work):
     assert {library!r} in sys.modules
 
 assert {library!r} not in sys.modules
 ThreadPoolExecutor.submit = submit
-Loading(Recipe("large", {engine!r}, "auto"))
+EngineFuture(EngineSpec("large", {engine!r}, "auto"))
 """
     subprocess.run([sys.executable, "-c", script], check=True)
 
@@ -119,7 +119,7 @@ from threading import enumerate as running
 from geocalib import Calibrator
 calibrator = Calibrator(engine="onnx")
 [thread.join() for thread in running() if thread.name.startswith("geocalib-engine")]
-print("geocalib.pipeline.calls" in sys.modules)
+print("geocalib.pipeline.parallel.stream" in sys.modules)
 """
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
@@ -128,7 +128,7 @@ print("geocalib.pipeline.calls" in sys.modules)
 
 
 def test_afterwards_comes_also_where_no_engine_does() -> None:
-    loading, done = Loading(Recipe("lean", "onnx", "abacus")), Event()
+    loading, done = EngineFuture(EngineSpec("lean", "onnx", "abacus")), Event()
     loading.afterwards(done.set)
     assert done.wait(60)
     with pytest.raises(ConfigError, match="abacus"):

@@ -9,7 +9,7 @@ import pytest
 from calibrations import FAILURE, one
 from geocalib.errors import FormatError, OutputError
 from geocalib.formats import json_lines
-from geocalib.pipeline.journal import Journal, check_same, request_of
+from geocalib.pipeline.runs.journal import Journal, check_same, request_of
 
 
 @pytest.fixture

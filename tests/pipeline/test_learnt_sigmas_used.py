@@ -11,9 +11,9 @@ import pytest
 from PIL import Image
 
 from geocalib import Calibrator, Prior
-from geocalib.pipeline import question
-from geocalib.pipeline.onnx_engine import OnnxEngine
-from geocalib.pipeline.sigmas import find_sigmas
+from geocalib.pipeline import job
+from geocalib.pipeline.engines.onnx import OnnxEngine
+from geocalib.pipeline.engines.sigmas import find_sigmas
 from geocalib.result.calibration import Calibration
 from geocalib.solver.sigma_calibration import traits
 from pages import remembered
@@ -55,7 +55,7 @@ def test_in_answers_of_the_network_alone(
     calibrator: Calibrator, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], used: bool
 ) -> None:
     learnt = calibrator.calibrate(TOWN, **options)
-    monkeypatch.setattr(question, "find_sigmas", lambda sha256: None)
+    monkeypatch.setattr(job, "find_sigmas", lambda sha256: None)
     assert same(learnt, calibrator.calibrate(TOWN, **options)) is not used
 
 
@@ -68,7 +68,7 @@ def test_not_for_images_that_share_a_camera(
         return answers[0]
 
     learnt = twice()
-    monkeypatch.setattr(question, "find_sigmas", lambda sha256: None)
+    monkeypatch.setattr(job, "find_sigmas", lambda sha256: None)
     assert same(learnt, twice())
 
 
@@ -80,7 +80,7 @@ def test_where_lines_are_not_used_and_by_as_much_as_was_learnt(
     assert not answer.lines.verdict.used
     found = find_sigmas(calibrator.card.sha256)
     assert found is not None
-    monkeypatch.setattr(question, "find_sigmas", lambda sha256: None)
+    monkeypatch.setattr(job, "find_sigmas", lambda sha256: None)
     before = calibrator.calibrate(noise)
     (factors,) = found.factors(traits(before.camera, before.gravity[None], before.covariance[None]))
     larger = np.sqrt(np.diag(answer.covariance) / np.diag(before.covariance))

@@ -22,10 +22,10 @@ from geocalib.geometry.gravity import from_roll_pitch
 from geocalib.nets import catalogue
 from geocalib.nets.catalogue import weights_file
 from geocalib.nets.weights import load_network
-from geocalib.pipeline import onnx_session
-from geocalib.pipeline.onnx_engine import Floats, OnnxEngine
-from geocalib.pipeline.threads import BEHIND
-from geocalib.pipeline.torch_engine import TorchEngine
+from geocalib.pipeline.engines import onnx as onnx_session
+from geocalib.pipeline.engines.onnx import Floats, OnnxEngine
+from geocalib.pipeline.engines.torch import TorchEngine
+from geocalib.pipeline.parallel.threads import BEHIND
 from geocalib.synthetic import render_scene
 
 
@@ -90,21 +90,21 @@ def test_confidences_near_zero_agree(engine: OnnxEngine, in_torch: TorchEngine) 
 def test_how_pictures_stand_agrees(
     engine: OnnxEngine, in_torch: TorchEngine, size: tuple[int, int]
 ) -> None:
-    assert engine.knows_upright
+    assert engine.has_orientation
     images = np.rot90(towns(*size), 1, (-2, -1))
-    told = [each(images) for one in (engine, in_torch) for each in (one.standing, _told(one))]
+    told = [each(images) for one in (engine, in_torch) for each in (one.orientation, _told(one))]
     for other in told[1:]:
         np.testing.assert_allclose(other, told[0], rtol=0, atol=1e-3)
 
 
 def _told(engine: OnnxEngine | TorchEngine) -> Callable[[Floats], Floats]:
     """How pictures stand, by a look at all of them."""
-    return lambda images: engine.look(images)[1]
+    return lambda images: engine.predict_oriented(images)[1]
 
 
 def test_a_look_sees_the_same_fields(engine: OnnxEngine, in_torch: TorchEngine) -> None:
     for one in (engine, in_torch):
-        alone, (fields, _) = one.predict(towns(96, 64)), one.look(towns(96, 64))
+        alone, (fields, _) = one.predict(towns(96, 64)), one.predict_oriented(towns(96, 64))
         for name, value in vars(alone).items():
             np.testing.assert_array_equal(getattr(fields, name), value, err_msg=name)
 

@@ -13,10 +13,10 @@ from PIL import Image
 
 from geocalib.imaging import ImageSource
 from geocalib.nets.weights import LoadedNetwork
-from geocalib.pipeline import rotation
-from geocalib.pipeline.predict import Seen, see
+from geocalib.pipeline import orientation
+from geocalib.pipeline.engines.torch import TorchEngine
+from geocalib.pipeline.predict import NetworkOutput, run_network
 from geocalib.pipeline.prepare import path_of
-from geocalib.pipeline.torch_engine import TorchEngine
 from geocalib.result.calibration import Failure
 from geocalib.result.trust import BLANK
 from oracle_network import CARD, Oracle, picture, truth
@@ -47,22 +47,22 @@ def photos(tmp_path: Path) -> list[ImageSource]:
 def test_inputs_of_one_size_are_seen_together(
     engine: TorchEngine, oracle: Oracle, photos: list[ImageSource]
 ) -> None:
-    sights = list(see(engine, photos, with_lines=False, any_rotation="off"))
+    outputs = list(run_network(engine, photos, with_lines=False, rotation="off"))
     assert sorted(oracle.batches) == [1, 2]
-    for sight, size, path in zip(sights, SIZES, photos, strict=True):
-        assert isinstance(sight, Seen)
-        assert sight.file.size == size
-        assert sight.file.path == str(path)
-        width, height = sight.fields.size
-        assert (sight.view.width / width, len(sight.fields)) == (
-            pytest.approx(sight.view.height / height, rel=0.02),
+    for output, size, path in zip(outputs, SIZES, photos, strict=True):
+        assert isinstance(output, NetworkOutput)
+        assert output.file.size == size
+        assert output.file.path == str(path)
+        width, height = output.fields.size
+        assert (output.view.width / width, len(output.fields)) == (
+            pytest.approx(output.view.height / height, rel=0.02),
             1,
         )
-        assert sight.segments is None
-        assert sight.down is None
-        assert sight.notes == ()
+        assert output.segments is None
+        assert output.down is None
+        assert output.notes == ()
         # The field is that of the camera: up where its roll says.
-        up = sight.fields.up[0, :, height // 2, width // 2]
+        up = output.fields.up[0, :, height // 2, width // 2]
         assert math.degrees(math.atan2(-up[0], -up[1])) == pytest.approx(7, abs=0.2)
 
 
@@ -77,9 +77,9 @@ def test_lines_found_beside_the_network_are_the_same(
     found = []
     for count in ("1", "2"):
         monkeypatch.setenv("OMP_NUM_THREADS", count)
-        sights = list(see(engine, sources, with_lines=True, any_rotation="off"))
-        assert isinstance(sights.pop(1), Failure)
-        found.append([sight.lines for sight in sights if isinstance(sight, Seen)])
+        outputs = list(run_network(engine, sources, with_lines=True, rotation="off"))
+        assert isinstance(outputs.pop(1), Failure)
+        found.append([output.lines for output in outputs if isinstance(output, NetworkOutput)])
     for alone, beside in zip(*found, strict=True):
         assert alone is not None
         assert beside is not None
@@ -91,17 +91,17 @@ def test_lines_found_beside_the_network_are_the_same(
 def test_what_cannot_be_read_fails_alone(engine: TorchEngine, photos: list[ImageSource]) -> None:
     blank = np.full((48, 64, 3), 8, np.uint8)
     sources: list[ImageSource] = [photos[0], "gone.jpg", blank, photos[1]]
-    sights = list(see(engine, sources, with_lines=True, any_rotation="off"))
-    first, gone, empty, last = sights
+    outputs = list(run_network(engine, sources, with_lines=True, rotation="off"))
+    first, gone, empty, last = outputs
     assert isinstance(gone, Failure)
     assert (gone.image, gone.width) == ("gone.jpg", None)
     assert "does not exist" in gone.error
-    assert isinstance(empty, Seen)
+    assert isinstance(empty, NetworkOutput)
     assert empty.notes == (BLANK,)
     assert empty.segments is not None
     assert len(empty.segments) == 0
-    assert isinstance(first, Seen)
-    assert isinstance(last, Seen)
+    assert isinstance(first, NetworkOutput)
+    assert isinstance(last, NetworkOutput)
     assert (first.file.size, last.file.size) == (SIZES[0], SIZES[1])
 
 
@@ -117,9 +117,9 @@ def test_a_large_photo_is_decoded_once(
         image.load()
 
     monkeypatch.setattr("geocalib.imaging.read._load", load)
-    (sight,) = see(engine, [path], with_lines=True, any_rotation="off")
-    assert isinstance(sight, Seen)
-    assert sight.segments is not None
+    (output,) = run_network(engine, [path], with_lines=True, rotation="off")
+    assert isinstance(output, NetworkOutput)
+    assert output.segments is not None
     assert decoded == [str(path)]
 
 
@@ -140,25 +140,27 @@ def test_a_second_opinion_is_on_the_original_as_it_stands(
 
     monkeypatch.setattr(TorchEngine, "has_opinion", True)
     monkeypatch.setattr(TorchEngine, "opinion", opinion)
-    (sight,) = see(engine, photos[2:], False, "off", with_opinions=True)
-    assert isinstance(sight, Seen)
-    assert sight.opinion is not None
-    diagonal = math.hypot(sight.view.width, sight.view.height)
-    assert math.exp(sight.opinion.log_f) == pytest.approx(0.7 * diagonal)
-    assert sight.opinion.sigma == 0.2
+    (output,) = run_network(engine, photos[2:], False, "off", with_opinions=True)
+    assert isinstance(output, NetworkOutput)
+    assert output.opinion is not None
+    diagonal = math.hypot(output.view.width, output.view.height)
+    assert math.exp(output.opinion.log_f) == pytest.approx(0.7 * diagonal)
+    assert output.opinion.sigma == 0.2
     # One that lies on a side is asked about as it stands.
     assert isinstance(photos[2], Path)
     lying = np.rot90(np.asarray(Image.open(photos[2])))
-    monkeypatch.setattr(TorchEngine, "knows_upright", True)
+    monkeypatch.setattr(TorchEngine, "has_orientation", True)
     monkeypatch.setattr(
-        TorchEngine, "look", lambda self, images: (self.predict(images), np.zeros((1, 4)))
+        TorchEngine,
+        "predict_oriented",
+        lambda self, images: (self.predict(images), np.zeros((1, 4))),
     )
-    monkeypatch.setattr(rotation, "judge", lambda *_: ([1], [()]))
-    (again,) = see(engine, [lying], False, "auto", with_opinions=True)
-    assert isinstance(again, Seen)
+    monkeypatch.setattr(orientation, "_orientations", lambda *_: ([1], [()]))
+    (again,) = run_network(engine, [lying], False, "auto", with_opinions=True)
+    assert isinstance(again, NetworkOutput)
     assert shapes[1] == shapes[0]
     # And nobody is asked for nothing.
-    (unasked,) = see(engine, photos[2:], False, "off")
-    assert isinstance(unasked, Seen)
+    (unasked,) = run_network(engine, photos[2:], False, "off")
+    assert isinstance(unasked, NetworkOutput)
     assert unasked.opinion is None
     assert len(shapes) == 2

@@ -17,14 +17,14 @@ from geocalib.errors import ConfigError
 from geocalib.geometry.fields import Fields, perspective_field
 from geocalib.geometry.gravity import angle_between, from_roll_pitch, rotate90
 from geocalib.nets.onnx_names import FIELDS, STANDING
-from geocalib.pipeline.rotation import (
+from geocalib.pipeline.options import rotation_mode
+from geocalib.pipeline.orientation import (
     LIES,
     MAY_LIE,
     UNSURE,
-    Look,
-    look_all_ways,
-    look_upright,
-    mode_of,
+    OrientedFields,
+    predict_all_turns,
+    predict_upright,
     turned,
 )
 from geocalib.synthetic import render_scene
@@ -81,17 +81,17 @@ def test_fields_turn_with_their_cameras(turns: int) -> None:
 def test_the_surest_side_is_up(turns: int) -> None:
     images = np.stack([image(turns)] * 2)
     aspect = CAMERA.rotate90(turns).aspect.tolist() * 2
-    look = look_all_ways(images, aspect, Eye(0.5), 1.0)
-    assert look.notes == [(), ()]
-    for row, down in enumerate(look.down):
-        np.testing.assert_allclose(look.fields[row : row + 1].up, fields(turns).up)
+    found = predict_all_turns(images, aspect, Eye(0.5), 1.0)
+    assert found.notes == [(), ()]
+    for row, down in enumerate(found.down):
+        np.testing.assert_allclose(found.fields[row : row + 1].up, fields(turns).up)
         assert down is not None
         assert angle_between(down, rotate90(GRAVITY, turns)[0]).item() < 1e-3
 
 
 def test_equally_sure_of_all_sides() -> None:
-    look = look_all_ways(image(0)[None], [1.01], Eye(1.0), 1.0)
-    assert look.notes == [(UNSURE,)]
+    found = predict_all_turns(image(0)[None], [1.01], Eye(1.0), 1.0)
+    assert found.notes == [(UNSURE,)]
 
 
 class Engine:
@@ -104,11 +104,11 @@ class Engine:
         self.asked: list[int] = []
         """And where only how they stand was asked."""
 
-    def look(self, images: Array) -> tuple[Fields, Array]:
+    def predict_oriented(self, images: Array) -> tuple[Fields, Array]:
         self.looked.append(len(images))
         return Eye(0.5)(images), self._standing(images)
 
-    def standing(self, images: Array) -> Array:
+    def orientation(self, images: Array) -> Array:
         self.asked.append(len(images))
         return self._standing(images)
 
@@ -119,64 +119,64 @@ class Engine:
         return np.log(chances)
 
 
-def look_at(engine: Engine, images: Array, certain: bool) -> Look:
-    return look_upright(images, engine.look, engine.standing, certain)
+def predicted(engine: Engine, images: Array, certain: bool) -> OrientedFields:
+    return predict_upright(images, engine.predict_oriented, engine.orientation, certain)
 
 
 class TestOneLook:
     @pytest.mark.parametrize("certain", [True, False])
     @pytest.mark.parametrize("turns", range(4))
     def test_the_side_that_is_up(self, turns: int, certain: bool) -> None:
-        look = look_at(Engine(0.95), np.stack([image(turns)] * 2), certain)
-        assert look.notes == 2 * [(LIES,) if turns and certain else ()]
-        for row, down in enumerate(look.down):
+        found = predicted(Engine(0.95), np.stack([image(turns)] * 2), certain)
+        assert found.notes == 2 * [(LIES,) if turns and certain else ()]
+        for row, down in enumerate(found.down):
             # Seen upright, and turned back.
-            np.testing.assert_allclose(look.fields[row : row + 1].up, fields(turns).up)
-            assert bool((look.fields.up_confidence[row] == 1).all())
+            np.testing.assert_allclose(found.fields[row : row + 1].up, fields(turns).up)
+            assert bool((found.fields.up_confidence[row] == 1).all())
             assert (down is None) == (turns == 0)
             if down is not None:
                 assert angle_between(down, rotate90(GRAVITY, turns)[0]).item() < 0.5
 
     def test_a_mixed_batch(self) -> None:
         engine = Engine(0.95)
-        look = look_at(engine, np.stack([image(0), image(2), image(0)]), True)
-        assert look.notes == [(), (LIES,), ()]
+        found = predicted(engine, np.stack([image(0), image(2), image(0)]), True)
+        assert found.notes == [(), (LIES,), ()]
         expected = Fields.concatenate([fields(0), fields(2), fields(0)])
-        np.testing.assert_allclose(look.fields.latitude, expected.latitude)
+        np.testing.assert_allclose(found.fields.latitude, expected.latitude)
         # Only the one that lies on a side has cost more than one run.
         assert (engine.looked, engine.asked) == ([3, 1], [1, 1, 1])
 
     def test_upright_pictures_cost_one_run(self) -> None:
         engine = Engine(0.6)
-        look = look_at(engine, np.stack([image(0)] * 3), True)
+        found = predicted(engine, np.stack([image(0)] * 3), True)
         assert (engine.looked, engine.asked) == ([3], [])
-        assert look.turns == [0, 0, 0]
+        assert found.turns == [0, 0, 0]
 
     def test_a_suspicion_is_a_warning_and_changes_nothing(self) -> None:
         engine = Engine(0.72)
-        look = look_at(engine, image(1)[None], True)
-        assert look.notes == [(MAY_LIE,)]
+        found = predicted(engine, image(1)[None], True)
+        assert found.notes == [(MAY_LIE,)]
         assert engine.looked == [1]
-        assert look.down == [None]
-        assert bool((look.fields.up_confidence == 0.5).all())
+        assert found.down == [None]
+        assert bool((found.fields.up_confidence == 0.5).all())
 
     def test_less_than_a_suspicion_is_not_told(self) -> None:
-        look = look_at(Engine(0.55), image(1)[None], True)
-        assert look.notes == [()]
-        assert look.down == [None]
+        found = predicted(Engine(0.55), image(1)[None], True)
+        assert found.notes == [()]
+        assert found.down == [None]
 
     def test_who_asks_gets_the_likeliest_side(self) -> None:
-        look = look_at(Engine(0.4), image(1)[None], False)
-        assert look.notes == [(UNSURE,)]
-        np.testing.assert_allclose(look.fields.up, fields(1).up)
+        found = predicted(Engine(0.4), image(1)[None], False)
+        assert found.notes == [(UNSURE,)]
+        np.testing.assert_allclose(found.fields.up, fields(1).up)
 
 
 def test_modes() -> None:
-    assert [mode_of(asked) for asked in (True, False, "auto", "on", "off")] == [
+    assert [rotation_mode(asked) for asked in (True, False, "auto", "on", "off")] == [
         *("on", "off", "auto", "on", "off")
     ]
     with pytest.raises(ConfigError, match="any_rotation is 'yes'; known: auto, on, off"):
-        mode_of("yes")  # type: ignore[arg-type]
+        rotation_mode("yes")  # type: ignore[arg-type]
 
 
 def test_photos_on_their_sides(packaged: Calibrator) -> None:
@@ -229,11 +229,13 @@ def test_an_upright_photo_costs_one_run_of_the_network(
 def test_who_knows_gravity_knows_which_side_is_up(
     packaged: Calibrator, lying: np.ndarray, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(packaged._engine, "look", lambda *_: pytest.fail("it was asked"))
+    monkeypatch.setattr(
+        packaged._engine, "predict_oriented", lambda *_: pytest.fail("it was asked")
+    )
     found = packaged.calibrate(lying, gravity=Prior([1.0, 0.0, 0.0], 0.1), lines="off")
     assert LIES not in found.warnings
 
 
 def test_lines_alone_do_not_know_up(packaged: Calibrator) -> None:
-    with pytest.raises(ConfigError, match="nothing else"):
+    with pytest.raises(ConfigError, match="asks lines alone; drop"):
         packaged.calibrate(np.zeros((64, 64, 3)), lines="only", any_rotation=True)

@@ -19,11 +19,19 @@ from fake_calibrator import picture
 from geocalib import Calibrator, Fields
 from geocalib.arrays import Array
 from geocalib.errors import ConfigError, ImageError
-from geocalib.pipeline import stream
-from geocalib.pipeline.chunks import Chunk, apart, in_order
-from geocalib.pipeline.full_batches import FEW, FullBatches
-from geocalib.pipeline.threads import BEHIND, POOLS, cores, environment, giving_way, threads
-from geocalib.pipeline.workers import WorkerLostError, Workers
+from geocalib.pipeline.job import Batch
+from geocalib.pipeline.parallel import stream
+from geocalib.pipeline.parallel.stream import ORIENTATION_BATCH as FEW
+from geocalib.pipeline.parallel.stream import FullBatches, in_order, isolate_failures
+from geocalib.pipeline.parallel.threads import (
+    BEHIND,
+    POOLS,
+    cores,
+    environment,
+    low_priority,
+    threads,
+)
+from geocalib.pipeline.parallel.workers import WorkerLostError, Workers
 from geocalib.result.calibration import Calibration, Failure, Outcome
 from quick_network import write_quick_network
 
@@ -31,7 +39,7 @@ SIZES = ((96, 64), (64, 96), (80, 80))
 
 
 @pytest.fixture(autouse=True)
-def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that a few photos are work for two."""
     monkeypatch.setattr(stream, "TOGETHER", 3)
 
@@ -57,12 +65,12 @@ def records(outcomes: list[Outcome]) -> list[dict[str, Any]]:
     return [outcome.to_dict() for outcome in outcomes]
 
 
-def plain(photos: list[Any]) -> Chunk[Any]:
-    class Task:
-        def __getitem__(self, rows: object) -> Task:
+def plain(photos: list[Any]) -> Batch[Any]:
+    class Job:
+        def __getitem__(self, rows: object) -> Job:
             return self
 
-    return Chunk(photos, Task(), False, "off")  # type: ignore[arg-type]
+    return Batch(photos, Job())  # type: ignore[arg-type]
 
 
 class TestStream:
@@ -130,36 +138,36 @@ class TestStream:
             next(calibrator.calibrate_many(["a.jpg"], lines="some"))  # type: ignore[arg-type]
 
 
-class TestApart:
+class TestFailures:
     def test_one_that_fails_costs_the_others_nothing(self) -> None:
-        def run(chunk: Chunk[str]) -> list[str]:
-            if "bad.jpg" in chunk.photos:
+        def run(batch: Batch[str]) -> list[str]:
+            if "bad.jpg" in batch.images:
                 raise RuntimeError("it broke\nsomewhere")
-            return [photo.upper() for photo in chunk.photos]
+            return [photo.upper() for photo in batch.images]
 
-        found = apart(run, plain(["a", "bad.jpg", "c"]))
+        found = isolate_failures(run, plain(["a", "bad.jpg", "c"]))
         assert found == ["A", Failure("bad.jpg", None, None, "bad.jpg: it broke"), "C"]
 
     def test_a_wrong_call_is_raised(self) -> None:
-        def run(chunk: Chunk[str]) -> list[str]:
+        def run(batch: Batch[str]) -> list[str]:
             raise ConfigError("no such thing")
 
         with pytest.raises(ConfigError):
-            apart(run, plain(["a", "b"]))
+            isolate_failures(run, plain(["a", "b"]))
 
     def test_an_unreadable_photo_is_a_failure(self) -> None:
-        def run(chunk: Chunk[str]) -> list[str]:
+        def run(batch: Batch[str]) -> list[str]:
             raise ImageError("")
 
-        assert apart(run, plain(["a"])) == [Failure("a", None, None, "a: ImageError")]
+        assert isolate_failures(run, plain(["a"])) == [Failure("a", None, None, "a: ImageError")]
 
 
 def test_no_more_is_started_than_may_wait() -> None:
     started = []
     with ThreadPoolExecutor(1) as pool:
 
-        def start(chunk: Chunk[int]) -> Future[int]:
-            started.append(chunk.photos[0])
+        def start(batch: Batch[int]) -> Future[int]:
+            started.append(batch.images[0])
             return pool.submit(time.sleep, 0.02)  # type: ignore[return-value, arg-type]
 
         answers = in_order(start, (plain([index]) for index in range(10)), 3)
@@ -199,7 +207,7 @@ class TestWorkers:
         # Whoever runs tests in the background of a shell has interrupts ignored.
         script = """
 import os, signal, time
-from geocalib.pipeline.workers import Workers
+from geocalib.pipeline.parallel.workers import Workers
 signal.signal(signal.SIGINT, signal.default_int_handler)
 with Workers(2) as pool:
     print(*{pool.submit(pool.ask, os.getpid).result() for _ in range(8)}, flush=True)
@@ -245,17 +253,17 @@ class TestThreads:
                 return pool.submit(niceness).result()
 
         before = niceness()
-        assert giving_way(started) == min(before + BEHIND, 19)
+        assert low_priority(started) == min(before + BEHIND, 19)
         assert niceness() == started() == before
         with pytest.raises(ZeroDivisionError):
-            giving_way(lambda: 1 // 0)
+            low_priority(lambda: 1 // 0)
 
     def test_where_priorities_are_forbidden(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def forbidden(*_: int) -> None:
             raise PermissionError
 
         monkeypatch.setattr(os, "setpriority", forbidden, raising=False)
-        assert giving_way(lambda: 7) == 7
+        assert low_priority(lambda: 7) == 7
 
     def test_as_the_environment_says(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("OMP_NUM_THREADS", "3")
@@ -268,7 +276,7 @@ class TestThreads:
     def test_as_a_container_is_allowed(
         self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:
-        from geocalib.pipeline import threads as module
+        from geocalib.pipeline.parallel import threads as module
 
         monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
         for text, expected in (("200000 100000", 2), ("max 100000", 8), ("1000 100000", 1)):
@@ -282,35 +290,35 @@ def test_batches_are_filled_up(calibrator: Calibrator) -> None:
 
     class Noting:
         batch = 16
-        spec, confidence_scale, knows_upright = calibrator._engine.spec, None, True
+        spec, confidence_scale, has_orientation = calibrator._engine.spec, None, True
         on_processor, has_opinion = False, True
 
         def predict(self, images: Array) -> Any:
-            means = self.standing(images)[:, None, None]
+            means = self.orientation(images)[:, None, None]
             wide = np.broadcast_to(means, (len(images), 2, 2))
             up = np.broadcast_to(wide[:, None], (len(images), 2, 2, 2))
             return Fields(up, wide[:, None], wide, wide)
 
-        def look(self, images: Array) -> Any:
+        def predict_oriented(self, images: Array) -> Any:
             return self.predict(images), images.sum((1, 2, 3))
 
-        def standing(self, images: Array) -> Any:
+        def orientation(self, images: Array) -> Any:
             sizes.append(len(images))
             return images.sum((1, 2, 3))
 
-        opinion = standing
+        opinion = orientation
 
     images = np.arange(6.0).reshape(2, 3, 1, 1)
     full = FullBatches(Noting())  # type: ignore[arg-type]
     assert full.predict(images).up_confidence[:, 0, 0].tolist() == [3.0, 12.0]
-    fields, stands = full.look(images)
+    fields, stands = full.predict_oriented(images)
     assert fields.up_confidence[:, 0, 0].tolist() == stands.tolist() == [3.0, 12.0]
     assert full.has_opinion
     assert full.opinion(images).tolist() == [3.0, 12.0]
     assert sizes == [16, 16, 16]
     # Which side is up is asked of few.
     sizes.clear()
-    assert full.standing(np.ones((FEW + 1, 3, 1, 1))).tolist() == [3.0] * (FEW + 1)
+    assert full.orientation(np.ones((FEW + 1, 3, 1, 1))).tolist() == [3.0] * (FEW + 1)
     assert sizes == [FEW, FEW]
 
 

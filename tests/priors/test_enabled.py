@@ -16,7 +16,7 @@ from PIL.ExifTags import IFD, Base
 from geocalib import Calibration, Failure, Prior
 from geocalib.errors import ConfigError
 from geocalib.geometry.gravity import from_roll_pitch
-from geocalib.priors.enabled import VAGUE_RADIANS, started
+from geocalib.priors.enabled import VAGUE_RADIANS, with_starts
 from geocalib.solver.known import Given
 from oracle_network import check, knowing, picture, truth
 from views import gravity_error_deg
@@ -186,10 +186,10 @@ def test_where_sensors_are_silent_the_search_starts_as_the_picture_stands() -> N
     told = np.array([[0.0, 0.6, 0.8], [0.0, 1.0, 0.0]], np.float64)
     sigma = np.array([[0.02], [VAGUE_RADIANS]], np.float64)
     given = Given(None, Prior(told, sigma), None, None)
-    gravity = started(given, [down, down]).gravity
+    gravity = with_starts(given, [down, down]).gravity
     assert isinstance(gravity, Prior)
     assert gravity.value.tolist() == [[0.0, 0.6, 0.8], [1.0, 0.0, 0.0]]
     assert np.array_equal(gravity.sigma, sigma)
-    assert started(given, [None, None]) is given
+    assert with_starts(given, [None, None]) is given
     held = replace(given, gravity=told)
-    assert started(held, [down, down]) is held
+    assert with_starts(held, [down, down]) is held

@@ -14,9 +14,9 @@ import pytest
 from calibrations import one
 from geocalib.errors import FormatError
 from geocalib.geometry.gravity import move, tangent_basis
-from geocalib.priors.check import check
 from geocalib.priors.exif import FocalReading
 from geocalib.priors.gravity_reading import GravityReading
+from geocalib.priors.judge import check
 from geocalib.priors.readings import Readings
 from geocalib.result.calibration import Calibration
 from geocalib.result.prior_check import PriorCheck

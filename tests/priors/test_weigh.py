@@ -5,19 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
 from calibrations import one
 from geocalib.imaging.metadata import Metadata
-from geocalib.priors.belief import believed
-from geocalib.priors.check import focal_check
+from geocalib.pipeline import fit
 from geocalib.priors.enabled import File
 from geocalib.priors.exif import FocalReading
+from geocalib.priors.judge import Checks, believed, focal_check
 from geocalib.priors.readings import Readings
-from geocalib.priors.weigh import Weighed, weigh
 from geocalib.result.calibration import Calibration, Outcome
 from geocalib.result.lines import Lines, Verdict
 from geocalib.solver.known import Given, Prior
@@ -49,6 +49,13 @@ class Linear:
         return known(math.exp(mean), information**-0.5)
 
 
+class Weighed(NamedTuple):
+    """The outcome of a photo, and how its priors did."""
+
+    outcome: Outcome
+    checks: Checks
+
+
 def known(focal: float, sigma: float) -> Calibration:
     calibration = one("pinhole")
     camera = replace(calibration.camera, f=np.array([focal], np.float64))
@@ -64,8 +71,20 @@ def hint(focal: float, relative: float = 0.03) -> FocalReading:
 def weighed(solve: Linear, hints: Sequence[FocalReading | None], **how: Any) -> list[Weighed]:
     files = [File(None, f"image {i}", (640, 480), Metadata()) for i in range(len(hints))]
     readings = [Readings(focal=hint) for hint in hints]
-    cameras = how.pop("cameras", range(len(hints)))
-    return weigh(NOTHING, readings, files, list(cameras), solve, how.pop("together", False))
+    outputs: Any = [SimpleNamespace(file=file) for file in files]
+    cameras = np.array(how.pop("cameras", range(len(hints))))
+    job: Any = SimpleNamespace(coupled=how.pop("together", False), camera=cameras)
+
+    def fitted(lines: bool) -> Any:
+        return lambda _, __, given, rows: (
+            dict(zip(rows, solve(given, rows, lines), strict=True)) if rows else {}
+        )
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(fit, "_refined", fitted(lines=True))
+        patched.setattr(fit, "_unrefined", fitted(lines=False))
+        outcomes, checks = fit._judged(job, outputs, NOTHING, readings)
+    return [Weighed(outcome, checks.get(row, ())) for row, outcome in enumerate(outcomes)]
 
 
 def test_what_agrees_costs_no_second_look_at_lines() -> None:

@@ -23,11 +23,11 @@ class Held:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._calibrator, name)
 
-    def look(self, images: Sequence[Any], **options: Any) -> Any:
+    def predict(self, images: Sequence[Any], **options: Any) -> Any:
         self.looking.set()
         assert self.free.wait(30)
         self.batches.append(len(images))
         for image in images:
             if not isinstance(image, Failure) and image.file.size in self.hated:
                 raise self.hated[image.file.size]("what nobody expects")
-        return self._calibrator.look(images, **options)
+        return self._calibrator.predict(images, **options)

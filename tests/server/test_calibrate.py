@@ -94,7 +94,7 @@ def test_one_camera_took_them(client: TestClient, photo: bytes, taller: bytes) -
         ({"gravity": [0, 1]}, "gravity"),
         ({"distortion": [0.1]}, "distortion"),
         ({"distorsion": [0.1]}, "distorsion"),
-        ({"lines": "only", "focal": 300}, "nothing else"),
+        ({"lines": "only", "focal": 300}, "asks lines alone"),
         ({"path": "/etc/passwd"}, "path"),
     ],
 )

@@ -17,7 +17,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from geocalib import Calibrator
-from geocalib.pipeline.workers import WorkerLostError
+from geocalib.pipeline.parallel.workers import WorkerLostError
 from geocalib.server import uploads
 from geocalib.server.app import create_app
 from geocalib.server.limits import Limits

@@ -15,7 +15,7 @@ from PIL import Image
 
 from geocalib import Calibrator
 from geocalib.formats import FORMATS, colmap, csv_table, json_lines
-from geocalib.pipeline.predict import Seen
+from geocalib.pipeline.predict import NetworkOutput
 from geocalib.server.cache import Sights
 from geocalib.server.exports import OFFERED
 from geocalib.server.limits import RefusedError
@@ -47,7 +47,7 @@ class TestRefit:
         record: dict[str, Any],
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        monkeypatch.setattr(Calibrator, "look", None)
+        monkeypatch.setattr(Calibrator, "predict", None)
         answer = client.post("/v1/refit", json={"id": record["id"]})
         assert plain(answer.json()["results"][0]) == plain(record)
 
@@ -100,8 +100,8 @@ class TestSights:
     def test_bounded_in_number_and_in_time(self, packaged: Calibrator, photo: bytes) -> None:
         now = 0.0
         sights = Sights(2, 60, clock=lambda: now)
-        (sight,) = packaged.look([packaged.prepare(photo)])
-        assert isinstance(sight, Seen)
+        (sight,) = packaged.predict([packaged.prepare(photo)])
+        assert isinstance(sight, NetworkOutput)
         (outcome,) = packaged.fit([sight], lines="off")
         first, second = (sights.keep(sight, outcome) for _ in range(2))
         sights.find(first)

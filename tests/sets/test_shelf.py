@@ -13,7 +13,8 @@ import pytest
 from PIL import Image
 
 from geocalib.errors import FormatError
-from geocalib.pipeline.rotation import Mode
+from geocalib.pipeline import predict
+from geocalib.pipeline.predict import run_network
 from oracle_network import check, knowing, picture, truth
 
 TRUTHS = [truth((160, 120), roll_deg=3 * i, f=np.array(150.0, np.float64)) for i in range(5)]
@@ -33,16 +34,15 @@ class Watched:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, stop_after: int | None = None) -> None:
         self.seen: list[str] = []
         self.calibrator = knowing(*TRUTHS)
-        see = self.calibrator._calls.see
 
-        def noted(sources: Sequence[Any], with_lines: bool, any_rotation: Mode) -> Iterator[Any]:
+        def noted(engine: Any, sources: Sequence[Any], **how: Any) -> Iterator[Any]:
             for source in sources:
                 if len(self.seen) == stop_after:
                     raise KeyboardInterrupt
                 self.seen.append(Path(source).name)
-                yield from see([source], with_lines, any_rotation)
+                yield from run_network(engine, [source], **how)
 
-        monkeypatch.setattr(self.calibrator._calls, "see", noted)
+        monkeypatch.setattr(predict, "run_network", noted)
 
     def __call__(self, photos: list[str], folder: Path, **options: Any) -> list[Any]:
         found = self.calibrator.calibrate_set(photos, lines="off", resume_in=folder, **options)

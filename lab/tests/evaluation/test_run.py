@@ -13,7 +13,7 @@ from PIL import Image
 from calibrations import FAILURE
 from geocalib.errors import ConfigError
 from geocalib.imaging import ImageSource, read_photo
-from geocalib.pipeline.journal import Journal
+from geocalib.pipeline.runs.journal import Journal
 from geocalib_lab.evaluation.report import leak, measure
 from geocalib_lab.evaluation.run import CHUNK, Setting, blurred, evaluate
 from known_photos import FakeCalibrator, answer, by_name, sample, save_picture

@@ -10,9 +10,9 @@ import pytest
 
 from geocalib.errors import ConfigError, WeightsError
 from geocalib.nets.catalogue import PACKAGES, SIGMAS, is_here, packaged
-from geocalib.pipeline.engines import load_engine
-from geocalib.pipeline.onnx_engine import OnnxEngine
-from geocalib.pipeline.sigmas import find_sigmas, read_sigmas, save_sigmas
+from geocalib.pipeline.engines.load import load_engine
+from geocalib.pipeline.engines.onnx import OnnxEngine
+from geocalib.pipeline.engines.sigmas import find_sigmas, read_sigmas, save_sigmas
 from geocalib_lab.evaluation.datasets import Sample
 from geocalib_lab.evaluation.uncertainty import ONE_SIGMA
 from geocalib_lab.training.sigmas import Fits, choose, gather, learn, table

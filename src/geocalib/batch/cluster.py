@@ -1,7 +1,7 @@
 """The parts of a plan on a cluster, by Ray Data: each stage on the machines that it needs.
 
 Pieces of parts flow from tasks that read and prepare, by actors that hold the network, on a GPU
-where the cluster has any, to tasks that solve. What a lost machine was doing is done again by
+where the cluster has any, to tasks that fit. What a lost machine was doing is done again by
 others. The driver puts the pieces of a part together and writes its table: each photo is in one.
 """
 
@@ -18,8 +18,7 @@ from geocalib.batch.local import Named
 from geocalib.batch.photos import photos_of
 from geocalib.batch.plan import Part
 from geocalib.errors import MissingPackageError
-from geocalib.pipeline.full_batches import FullBatches
-from geocalib.pipeline.staged import Stages
+from geocalib.pipeline.parallel.stream import FullBatches, Stages
 from geocalib.result.calibration import Failure, Outcome
 
 PIECE = 16
@@ -65,7 +64,7 @@ def _ray_data() -> Any:
 
 
 def _pieces(part: Part) -> list[Part]:
-    """It, cut."""
+    """The part in pieces of so many photos."""
     return [
         replace(part, entries=part.entries[at : at + PIECE]) for at in range(0, len(part), PIECE)
     ]
@@ -83,19 +82,19 @@ class _Network:
     """An actor: the network, loaded once."""
 
     def __init__(self, stages: Stages) -> None:
-        engine = stages.recipe.load()
+        engine = stages.engine_spec.load()
         self._engine = engine if engine.on_processor else FullBatches(engine)
         self._stages = stages
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
         held = [pickle.loads(one) for one in batch["held"]]
         inputs = [one for _, every in held for one in every]
-        sights = iter(self._stages.see(self._engine, inputs))
-        seen = [pickle.dumps((names, [next(sights) for _ in names])) for names, _ in held]
+        outputs = iter(self._stages.predict(self._engine, inputs))
+        seen = [pickle.dumps((names, [next(outputs) for _ in names])) for names, _ in held]
         return {**batch, "held": seen}
 
 
 def _solved(row: Row, stages: Stages) -> Row:
-    names, sights = pickle.loads(row["held"])
-    outcomes: list[Outcome] = stages.solve(sights)
+    names, outputs = pickle.loads(row["held"])
+    outcomes: list[Outcome] = stages.fit(outputs)
     return {**row, "held": pickle.dumps(list(zip(names, outcomes, strict=True)))}

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any
 
 from geocalib.batch.photos import photos_of
 from geocalib.batch.plan import Part
 from geocalib.pipeline.calibrator import Calibrator
-from geocalib.pipeline.interleave import interleaved
+from geocalib.pipeline.options import Options
+from geocalib.pipeline.parallel.stream import interleaved
 from geocalib.result.calibration import Failure, Outcome
 
 Named = tuple[str, Outcome]
 
 
 def answers(
-    parts: Sequence[Part], calibrator: Calibrator, asked: Mapping[str, Any], workers: int | None
+    parts: Sequence[Part], calibrator: Calibrator, options: Options, workers: int | None
 ) -> Iterator[tuple[Part, list[Named]]]:
     """Each part, when all its photos have their outcomes."""
     names: deque[str] = deque()
@@ -28,7 +28,7 @@ def answers(
                 names.append(name)
                 yield source
 
-    many = partial(calibrator.calibrate_many, workers=workers, **asked)
+    many = partial(calibrator.calibrate_many, workers=workers, options=options)
     outcomes = interleaved(photos(), many)
     for part in parts:
         # The name is there as soon as there is an outcome.

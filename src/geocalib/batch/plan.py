@@ -15,7 +15,7 @@ from typing import Any, Literal
 from geocalib.batch.store import Place
 from geocalib.errors import FormatError, OutputError
 from geocalib.files.guard import MEND
-from geocalib.pipeline.journal import check_same
+from geocalib.pipeline.runs.journal import check_same
 
 MANIFEST = "_manifest.jsonl"
 LAYOUT = "geocalib-batch/1"

@@ -15,11 +15,11 @@ from geocalib.batch.store import Place
 from geocalib.batch.tables import record_of, table_of
 from geocalib.errors import ConfigError
 from geocalib.files import locked
-from geocalib.pipeline.answers import asked_of
 from geocalib.pipeline.calibrator import Calibrator
-from geocalib.pipeline.journal import to_text
-from geocalib.pipeline.kept import question
-from geocalib.pipeline.request import Lines, Network, Request
+from geocalib.pipeline.engines.load import EngineSpec
+from geocalib.pipeline.options import Options
+from geocalib.pipeline.runs.answers import question
+from geocalib.pipeline.runs.journal import to_text
 from geocalib.result.calibration import Failure
 
 Engine = Literal["local", "ray"]
@@ -31,16 +31,16 @@ class Batch:
 
     source: str
     output: str
-    request: Request
-    network: Network
+    options: Options
+    network: EngineSpec
     engine: Engine = "local"
     workers: int | None = None
     """Processes of the engine local."""
 
     def __post_init__(self) -> None:
-        if self.request.shared:
+        if self.options.shared_intrinsics:
             raise ConfigError("photos of a batch share nothing; calibrate --shared takes sets")
-        if self.engine == "ray" and self.request.lines is Lines.ONLY:
+        if self.engine == "ray" and self.options.lines == "only":
             raise ConfigError("lines alone need no cluster: use the engine local")
 
     @property
@@ -50,7 +50,7 @@ class Batch:
 
     def plan(self) -> Plan:
         """What was planned when it was first run, or what there is now."""
-        asked, output = question(self.request, self.network), self.place
+        asked, output = question(self.options, self.network), self.place
         output.sweep()
         plan = read_plan(output, asked)
         if plan is None:
@@ -70,11 +70,11 @@ class Batch:
         parts = plan.left(output)
         if not parts:
             return
-        asked, calibrator = asked_of(self.request), load()
+        calibrator = load()
         if self.engine == "ray":
-            answers = cluster.answers(parts, calibrator.stages(**asked))
+            answers = cluster.answers(parts, calibrator.stages(options=self.options))
         else:
-            answers = local.answers(parts, calibrator, asked, self.workers)
+            answers = local.answers(parts, calibrator, self.options, self.workers)
         for part, named in answers:
             rows = [record_of(outcome, name, request) for name, outcome in named]
             (output / part.file).write(table_of(rows))

@@ -56,21 +56,27 @@ from geocalib.cli.prior_options import (
     window,
 )
 from geocalib.errors import ConfigError
-from geocalib.pipeline.request import (
-    CameraModel,
-    Engine,
+from geocalib.pipeline.engines.load import EngineSpec
+from geocalib.pipeline.options import (
+    BY_EXIF,
+    POINT_SHARE,
+    CameraModelName,
+    EngineChoice,
     Format,
     Lines,
-    Network,
-    Request,
+    Options,
     Rotation,
     Usual,
 )
-from geocalib.pipeline.threads import start_quickly
+from geocalib.pipeline.parallel.threads import start_quickly
 
 if TYPE_CHECKING:
     from geocalib.cli.inputs import Found
     from geocalib.cli.warps import Warp
+
+
+ALL_IMAGES = "all"
+"""Says that one camera took all images."""
 
 
 def _find(paths: list[str], recursive: bool = False) -> Found:
@@ -163,7 +169,7 @@ def calibrate(
         str | None,
         typer.Option("--output", "-o", metavar="PATH", help="Write there. Run it again to resume."),
     ] = None,
-    camera_model: Model = CameraModel.PINHOLE,
+    camera_model: Model = CameraModelName.PINHOLE,
     focal: Focal = None,
     fov: Fov = None,
     exif: Exif = Switch.ON,
@@ -192,7 +198,9 @@ def calibrate(
     frame: FrameOption = None,
     weights: Weights = "auto",
     device: Device = "auto",
-    engine: Annotated[Engine, typer.Option(help="What runs the network.")] = Engine.AUTO,
+    engine: Annotated[
+        EngineChoice, typer.Option(help="What runs the network.")
+    ] = EngineChoice.AUTO,
     workers: Workers = None,
     overwrite: Overwrite = False,
 ) -> None:
@@ -201,27 +209,31 @@ def calibrate(
     Roll, pitch, field of view, focal length and distortion, each with one sigma: as a table, or in
     a format for programs.
     """
-    request = Request(
-        camera_model,
-        focal,
-        fov,
-        exif is Switch.ON,
-        roll,
-        pitch,
-        shared,
-        lines,
-        cameras,
-        sensors,
-        any_rotation,
-        free_principal_point,
-        window(crop),
-        prior,
+    if cameras is not None and not shared:
+        raise ConfigError("cameras says which photos share a camera; add shared")
+    options = Options(
+        camera_model.value,
+        focal=focal,
+        vfov_deg=fov,
+        exif=exif is Switch.ON,
+        roll_deg=roll,
+        pitch_deg=pitch,
+        shared_intrinsics=shared and (cameras == ALL_IMAGES or cameras or BY_EXIF),
+        lines=lines.value,
+        sensors=sensors,
+        any_rotation=any_rotation.value,
+        free_principal_point=POINT_SHARE if free_principal_point else None,
+        crop=window(crop),
+        prior=prior.value,
+        keep_fields=overlay is not None,
     )
-    if prior_report and not (request.exif or sensors):
+    if shared:
+        options.check_set()
+    if prior_report and not (options.exif or sensors):
         raise ConfigError("--prior-report needs priors to report on: drop --exif off")
     chosen = chosen_format(json, csv, format, output)
     found = _find(paths, recursive)
-    network = Network(weights, device, engine)
+    network = EngineSpec(weights, device, engine.value)
     loads = begin(network)
     from geocalib.cli import calibrate as command
     from geocalib.cli.inputs import DRAWING
@@ -231,12 +243,12 @@ def calibrate(
 
     drawings = {} if overlay is None else folder_places(found.images, overlay, DRAWING)
     sidecars = map(sidecar_path, found.images) if sensors else ()
-    read = (*found.images, *sidecars, *_lists(paths), request.file, network.file)
+    read = (*found.images, *sidecars, *_lists(paths), options.table, network.file)
     guard = Guard(read, overwrite)
     job = command.Job(
         found.images,
         found.missing,
-        request,
+        options,
         network,
         loads,
         drawings,
@@ -256,7 +268,7 @@ def show(
         str | None,
         typer.Option("--output", "-o", metavar="PNG", help="Default: PHOTO.geocalib.png, here."),
     ] = None,
-    camera_model: Model = CameraModel.PINHOLE,
+    camera_model: Model = CameraModelName.PINHOLE,
     focal: Focal = None,
     fov: Fov = None,
     exif: Exif = Switch.ON,
@@ -277,19 +289,20 @@ def show(
     One picture of the horizon, of lines of equal latitude, of the up-vectors, of the straight lines
     that were used, and of the numbers.
     """
-    request = Request(
-        camera_model,
-        focal,
-        fov,
-        exif is Switch.ON,
-        roll,
-        pitch,
-        lines=lines,
+    options = Options(
+        camera_model.value,
+        focal=focal,
+        vfov_deg=fov,
+        exif=exif is Switch.ON,
+        roll_deg=roll,
+        pitch_deg=pitch,
+        lines=lines.value,
         sensors=sensors,
-        any_rotation=any_rotation,
-        free_principal_point=free_principal_point,
+        any_rotation=any_rotation.value,
+        free_principal_point=POINT_SHARE if free_principal_point else None,
         crop=window(crop),
-        prior=prior,
+        prior=prior.value,
+        keep_fields=True,
     )
     found = _find([photo])
     from geocalib.cli import show as command
@@ -300,12 +313,12 @@ def show(
     if len(found.images) > 1:
         raise ConfigError("show draws one photo; calibrate --overlay DIR draws any number of them")
     (file,) = places(found.images, output or ".", DRAWING).values()
-    network = Network(weights, device)
+    network = EngineSpec(weights, device)
     Guard((*found.images, network.file), overwrite).check([file])
-    _finish(command.run(found.images[0], found.missing, file, request, network))
+    _finish(command.run(found.images[0], found.missing, file, options, network))
 
 
-def _add_warp(warp: Warp, default_model: CameraModel, help: str) -> None:
+def _add_warp(warp: Warp, default_model: CameraModelName, help: str) -> None:
     """The command for one kind of new picture."""
 
     @app.command(warp, help=help)
@@ -325,34 +338,41 @@ def _add_warp(warp: Warp, default_model: CameraModel, help: str) -> None:
         device: Device = "auto",
         overwrite: Overwrite = False,
     ) -> None:
-        if warp == "undistort" and camera_model is CameraModel.PINHOLE:
+        if warp == "undistort" and camera_model is CameraModelName.PINHOLE:
             raise ConfigError("a pinhole camera bends nothing; choose another --camera-model")
-        request = Request(camera_model, focal, fov, exif is Switch.ON, roll, pitch)
+        options = Options(
+            camera_model.value,
+            focal=focal,
+            vfov_deg=fov,
+            exif=exif is Switch.ON,
+            roll_deg=roll,
+            pitch_deg=pitch,
+        )
         found = _find(paths, recursive)
         from geocalib.cli import warps
         from geocalib.cli.network import load
         from geocalib.cli.pictures import places
         from geocalib.files import Guard
-        from geocalib.pipeline.answers import calibrated, saved
+        from geocalib.pipeline.runs.answers import calibrated, saved
 
         files = places(found.images, output)
-        network = Network(weights, device)
+        network = EngineSpec(weights, device)
         read = (*found.images, *_lists(paths), calibration, network.file)
         Guard(read, overwrite).check(files.values())
         if calibration is None:
             calibrator = partial(load, network)
-            outcomes = calibrated(found.images, found.missing, request, calibrator)
+            outcomes = calibrated(found.images, found.missing, options, calibrator)
         else:
             outcomes = saved(found.images, found.missing, Path(calibration))
         complete = warps.run(warp, outcomes, files, "crop" if crop else "keep", output)
         _finish(complete and not found.problems)
 
 
-_add_warp("undistort", CameraModel.SIMPLE_RADIAL, "Straighten what the lens has bent.")
-_add_warp("upright", CameraModel.PINHOLE, "Turn photos until they are level.")
+_add_warp("undistort", CameraModelName.SIMPLE_RADIAL, "Straighten what the lens has bent.")
+_add_warp("upright", CameraModelName.PINHOLE, "Turn photos until they are level.")
 _add_warp(
     "rectify",
-    CameraModel.PINHOLE,
+    CameraModelName.PINHOLE,
     "Make verticals vertical and parallel. The photos become those of a level camera.",
 )
 

@@ -11,7 +11,8 @@ import typer
 from geocalib.cli.exits import SOME_FAILED
 from geocalib.cli.options import Device, LinesOption, Model, Weights, Workers
 from geocalib.cli.prior_options import Exif, Sensors, Switch
-from geocalib.pipeline.request import CameraModel, Lines, Network, Request
+from geocalib.pipeline.engines.load import EngineSpec
+from geocalib.pipeline.options import CameraModelName, Lines, Options
 
 
 class Where(StrEnum):
@@ -37,7 +38,7 @@ def command(
         ),
     ],
     engine: Annotated[Where, typer.Option(help="This machine, or a cluster.")] = Where.LOCAL,
-    camera_model: Model = CameraModel.PINHOLE,
+    camera_model: Model = CameraModelName.PINHOLE,
     lines: LinesOption = Lines.AUTO,
     exif: Exif = Switch.ON,
     sensors: Sensors = False,
@@ -53,9 +54,11 @@ def command(
     from geocalib.batch.run import Batch
     from geocalib.cli.network import load
 
-    request = Request(camera_model, lines=lines, exif=exif is Switch.ON, sensors=sensors)
-    network = Network(weights, device)
-    batch = Batch(source, output, request, network, engine.value, workers)
+    options = Options(
+        camera_model.value, lines=lines.value, exif=exif is Switch.ON, sensors=sensors
+    )
+    network = EngineSpec(weights, device)
+    batch = Batch(source, output, options, network, engine.value, workers)
     failed = 0
     try:
         with batch.alone():

@@ -19,11 +19,11 @@ from geocalib.errors import CameraError, ConfigError, GeoCalibError
 from geocalib.files import Guard, is_special, locked
 from geocalib.formats import FORMATS, json_lines
 from geocalib.lines.edges import opencv
-from geocalib.pipeline.answers import calibrated
 from geocalib.pipeline.calibrator import Calibrator
-from geocalib.pipeline.journal import Journal
-from geocalib.pipeline.kept import Kept, write_as
-from geocalib.pipeline.request import CameraModel, Format, Lines, Network, Request
+from geocalib.pipeline.engines.load import EngineSpec
+from geocalib.pipeline.options import CameraModelName, Format, Options
+from geocalib.pipeline.runs.answers import OutputFile, calibrated, write_as
+from geocalib.pipeline.runs.journal import Journal
 from geocalib.records import dataclass
 from geocalib.result.calibration import OUTLIER, Calibration, Failure, Outcome
 from geocalib.result.record import Frame
@@ -40,8 +40,8 @@ class Job:
     images: Sequence[str]
     missing: Mapping[str, str]
     """The images that do not exist, and why, in one line."""
-    request: Request
-    network: Network
+    options: Options
+    network: EngineSpec
     load: Callable[[], Calibrator]
     """Of the network."""
     drawings: Mapping[str, Path]
@@ -83,7 +83,7 @@ def run(job: Job, format: Format | None, output: str | None) -> bool:
             raise ConfigError("--frame is of records and exports; add --json, --csv or --format")
         job.guard.check(job.drawings.values())
         return _stream(job, _table(), beside_data=False).failed == 0
-    _check_format(format, job.request.camera_model)
+    _check_format(format, str(job.options.camera_model))
     if output is not None and not is_special(output):
         return _to_disk(job, format, output)
     job.guard.check([*job.drawings.values(), *map(Path, [output] if output else [])])
@@ -107,14 +107,13 @@ def _stream(
 ) -> Tally:
     """Hand every answer on as it comes; failures are listed in the end, one line each."""
     # Now, while the network is being opened: all would wait for it afterwards.
-    if job.request.lines is not Lines.OFF:
+    if job.options.lines != "off":
         opencv()
     answers = calibrated(
         job.images,
         job.missing,
-        job.request,
+        job.options,
         job.load,
-        bool(job.drawings),
         resume_in,
         job.workers,
     )
@@ -176,13 +175,13 @@ def _appended(journal: Path) -> Iterator[Take]:
 
 def _to_disk(job: Job, format: Format, output: str) -> bool:
     """Files that an interrupted run leaves such that the next one goes on."""
-    kept = Kept.create(format, output, job.request, job.network, job.guard, job.frame)
+    kept = OutputFile.create(format, output, job.options, job.network, job.guard, job.frame)
     with locked(kept.place):
         return _kept(job, kept)
 
 
-def _kept(job: Job, kept: Kept) -> bool:
-    journal, together = kept.journal, job.request.shared
+def _kept(job: Job, kept: OutputFile) -> bool:
+    journal, together = kept.journal, bool(job.options.shared_intrinsics)
     done = kept.done(job.images, together)
     todo = [image for image in job.images if image not in done]
     drawings = {image: file for image, file in job.drawings.items() if image not in done}
@@ -248,13 +247,17 @@ def _draw(image: str, calibration: Calibration, path: Path) -> None:
         console.warn(f"{image} was not drawn: {error}")
 
 
-def _check_format(format: Format, camera_model: CameraModel) -> None:
+def _check_format(format: Format, camera_model: str) -> None:
     """Before a long run, see that its answers can be written."""
     lens = FORMATS[format].lens
     if lens is None:
         return
     try:
-        lens(Camera.create(str(camera_model), f=500.0, size=(640, 480)))
+        lens(Camera.create(camera_model, f=500.0, size=(640, 480)))
     except CameraError as error:
-        mend = CameraModel.KANNALA_BRANDT if camera_model.wide else CameraModel.RADIAL
+        mend = (
+            CameraModelName.KANNALA_BRANDT
+            if CameraModelName(camera_model).wide
+            else CameraModelName.RADIAL
+        )
         raise ConfigError(f"--format {format}: {error}; use --camera-model {mend}") from None

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from geocalib.cli.options import Overwrite, Weights
-from geocalib.pipeline.request import Network
+from geocalib.pipeline.engines.load import EngineSpec
 
 app = typer.Typer(
     help="Write the network for other programs.", no_args_is_help=True, rich_markup_mode=None
@@ -39,6 +39,6 @@ def onnx(
     from geocalib.files import Guard
     from geocalib.nets.onnx_export import export_onnx
 
-    Guard([Network(weights, "auto").file], overwrite).check([Path(output)])
+    Guard([EngineSpec(weights, "auto").file], overwrite).check([Path(output)])
     export_onnx(weights, output, refer)
     console.note(f"wrote {output}")

@@ -17,9 +17,8 @@ from geocalib.formats import FORMATS
 from geocalib.nets.card import WeightCard
 from geocalib.nets.catalogue import PACKAGES, PUBLISHED, how_to_get, is_here
 from geocalib.nets.download import cache_folder
-from geocalib.pipeline.onnx_engine import OnnxEngine
-from geocalib.pipeline.onnx_session import PROVIDERS, available
-from geocalib.pipeline.threads import threads
+from geocalib.pipeline.engines.onnx import PROVIDERS, OnnxEngine, available
+from geocalib.pipeline.parallel.threads import threads
 
 
 def run() -> None:

@@ -11,7 +11,8 @@ import typer
 from geocalib.cli.exits import SOME_FAILED
 from geocalib.cli.options import Device, Overwrite, Weights
 from geocalib.errors import ConfigError
-from geocalib.pipeline.request import CameraModel, Network, Request
+from geocalib.pipeline.engines.load import EngineSpec
+from geocalib.pipeline.options import CameraModelName, Options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,8 +68,8 @@ def command(
         bool, typer.Option("--heading", help="Turn the dominant walls along the axes, too.")
     ] = False,
     camera_model: Annotated[
-        CameraModel, typer.Option("--camera-model", help="What kind of lens, with --images.")
-    ] = CameraModel.PINHOLE,
+        CameraModelName, typer.Option("--camera-model", help="What kind of lens, with --images.")
+    ] = CameraModelName.PINHOLE,
     weights: Weights = "auto",
     device: Device = "auto",
     overwrite: Overwrite = False,
@@ -89,7 +90,7 @@ def command(
 
     reconstruction = read_model(model)
     extra = [*reconstruction.clouds, *map(Path, ply or [])]
-    network = Network(weights, device)
+    network = EngineSpec(weights, device)
     found = _calibrations(reconstruction, images, calibration, camera_model, network)
     if not found:
         raise ConfigError(f"no photo of {model} is calibrated; check --images or --calibration")
@@ -117,14 +118,14 @@ def _calibrations(
     model: Model,
     images: str | None,
     calibration: str | None,
-    camera_model: CameraModel,
-    network: Network,
+    camera_model: CameraModelName,
+    network: EngineSpec,
 ) -> dict[str, Calibration]:
     """By the names that the model has for its photos; what is missing is told."""
     from geocalib import console
     from geocalib.cli.network import load
     from geocalib.files.image_files import why_not_a_file
-    from geocalib.pipeline.answers import calibrated, saved
+    from geocalib.pipeline.runs.answers import calibrated, saved
     from geocalib.result.calibration import Failure
 
     folder = Path(images or "")
@@ -135,8 +136,8 @@ def _calibrations(
     else:
         reasons = {path: why_not_a_file(path) for path in paths.values()}
         missing = {path: reason for path, reason in reasons.items() if reason is not None}
-        request = Request(camera_model)
-        outcomes = calibrated(list(paths.values()), missing, request, lambda: load(network))
+        options = Options(camera_model.value)
+        outcomes = calibrated(list(paths.values()), missing, options, lambda: load(network))
     found: dict[str, Calibration] = {}
     failures: list[Failure] = []
     with console.progress(len(paths), "calibrating") as advance:

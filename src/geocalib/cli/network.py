@@ -7,8 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from geocalib import console
-from geocalib.pipeline.engines import Loading, Recipe
-from geocalib.pipeline.request import Network
+from geocalib.pipeline.engines.load import EngineFuture, EngineSpec
 
 if TYPE_CHECKING:
     from geocalib.pipeline.calibrator import Calibrator
@@ -16,18 +15,18 @@ if TYPE_CHECKING:
 PLACEHOLDER = "these are placeholder weights that were never trained: the numbers mean nothing"
 
 
-def load(network: Network) -> Calibrator:
+def load(spec: EngineSpec) -> Calibrator:
     """The calibrator; says so if its answers are worthless."""
-    return begin(network)()
+    return begin(spec)()
 
 
-def begin(network: Network) -> Callable[[], Calibrator]:
+def begin(spec: EngineSpec) -> Callable[[], Calibrator]:
     """Begin to load the network, which takes as long as to import what is around it. What is
     returned waits for it, and gives the calibrator."""
-    return partial(_finish, Loading(Recipe(network.weights, network.engine.value, network.device)))
+    return partial(_finish, EngineFuture(spec))
 
 
-def _finish(loading: Loading) -> Calibrator:
+def _finish(loading: EngineFuture) -> Calibrator:
     from geocalib.pipeline.calibrator import Calibrator
 
     calibrator = Calibrator.of(loading)

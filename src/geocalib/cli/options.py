@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from geocalib.errors import ConfigError
-from geocalib.pipeline.request import CameraModel, Format, Frame, Lines
+from geocalib.pipeline.options import CameraModelName, Format, Frame, Lines
 
 Photos = Annotated[
     list[str],
@@ -19,7 +19,7 @@ Photos = Annotated[
     ),
 ]
 Recursive = Annotated[bool, typer.Option("--recursive", "-r", help="Look into folders of folders.")]
-Model = Annotated[CameraModel, typer.Option("--camera-model", help="What kind of lens.")]
+Model = Annotated[CameraModelName, typer.Option("--camera-model", help="What kind of lens.")]
 Focal = Annotated[
     float | None, typer.Option(metavar="PX", help="Known focal length, in pixels of the photo.")
 ]

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from geocalib.errors import ConfigError
-from geocalib.pipeline.request import Rotation, Usual
+from geocalib.pipeline.options import Rotation, Usual
 
 UsualPrior = Annotated[
     Usual, typer.Option("--prior", help="Expect focal lengths as people use them, or any.")

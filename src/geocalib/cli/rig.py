@@ -15,7 +15,8 @@ from geocalib.cli.exits import SOME_FAILED
 from geocalib.cli.options import Device, Overwrite, Weights, chosen_format
 from geocalib.cli.prior_options import Exif, Switch
 from geocalib.errors import ConfigError
-from geocalib.pipeline.request import CameraModel, Format, Lines, Network
+from geocalib.pipeline.engines.load import EngineSpec
+from geocalib.pipeline.options import CameraModelName, Format, Lines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,8 +55,8 @@ def command(
         str | None, typer.Option("--output", "-o", metavar="PATH", help="Write there.")
     ] = None,
     camera_model: Annotated[
-        CameraModel, typer.Option(help="What kind of lenses.")
-    ] = CameraModel.PINHOLE,
+        CameraModelName, typer.Option(help="What kind of lenses.")
+    ] = CameraModelName.PINHOLE,
     exif: Exif = Switch.ON,
     lines: Annotated[Lines, typer.Option(help="Sharpen with straight lines, or not.")] = Lines.AUTO,
     weights: Weights = "auto",
@@ -86,7 +87,7 @@ def command(
         console.fail(reason)
     shots = match_images(description, [i for i in found.images if i not in found.missing])
     _say(shots)
-    network = Network(weights, device)
+    network = EngineSpec(weights, device)
     if chosen is not None and output is not None:
         read = (existing(rig), *found.images, network.file)
         Guard(read, overwrite).check(files_of(chosen, shots.images, output))

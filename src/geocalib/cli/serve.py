@@ -9,7 +9,8 @@ import typer
 
 from geocalib.cli.options import Device, Weights
 from geocalib.errors import ConfigError, MissingPackageError
-from geocalib.pipeline.request import Engine, Network
+from geocalib.pipeline.engines.load import EngineSpec
+from geocalib.pipeline.options import EngineChoice
 from geocalib.server.limits import Limits
 
 KEY = "GEOCALIB_API_KEY"
@@ -58,7 +59,9 @@ def command(
     ] = None,
     weights: Weights = "auto",
     device: Device = "auto",
-    engine: Annotated[Engine, typer.Option(help="What runs the network.")] = Engine.AUTO,
+    engine: Annotated[
+        EngineChoice, typer.Option(help="What runs the network.")
+    ] = EngineChoice.AUTO,
 ) -> None:
     """Calibrate photos over HTTP, and in the browser.
 
@@ -73,7 +76,7 @@ def command(
         import uvicorn  # noqa: F401
     except ImportError:
         raise MissingPackageError("to serve, pip install geocalib[serve]") from None
-    from geocalib.pipeline.threads import environment, threads
+    from geocalib.pipeline.parallel.threads import environment, threads
 
     cores = threads()
     if workers != 0:
@@ -88,7 +91,7 @@ def command(
     )
     # In the environment of a process others may read it.
     os.environ.pop(KEY, None)
-    calibrator = load(Network(weights, device, engine))
+    calibrator = load(EngineSpec(weights, device, engine.value))
     if workers is None:
         workers = cores if calibrator.on_processor else 0
     app = create_app(calibrator, limits, api_key, workers)

@@ -11,18 +11,19 @@ from geocalib.cli import report
 from geocalib.cli.inputs import as_given
 from geocalib.cli.network import load
 from geocalib.cli.pictures import save
-from geocalib.pipeline.answers import calibrated
-from geocalib.pipeline.request import Network, Request
+from geocalib.pipeline.engines.load import EngineSpec
+from geocalib.pipeline.options import Options
+from geocalib.pipeline.runs.answers import calibrated
 from geocalib.result.calibration import Failure
 
 
 def run(
-    photo: str, missing: Mapping[str, str], file: Path, request: Request, network: Network
+    photo: str, missing: Mapping[str, str], file: Path, options: Options, network: EngineSpec
 ) -> bool:
     """Draw, and say whether there was an answer to draw."""
     from geocalib.overlay import show
 
-    (found,) = calibrated([photo], missing, request, partial(load, network), keep_fields=True)
+    (found,) = calibrated([photo], missing, options, partial(load, network))
     outcome = as_given(found)
     if isinstance(outcome, Failure):
         console.failures([outcome])

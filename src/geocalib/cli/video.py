@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -17,11 +16,11 @@ import typer
 from geocalib.cli.options import Device, Overwrite, Weights
 from geocalib.errors import ConfigError, FormatError, OutputError, VideoError
 from geocalib.files import Guard, is_special, locked
-from geocalib.pipeline.request import CameraModel, Network, Request
+from geocalib.pipeline.engines.load import EngineSpec
+from geocalib.pipeline.options import CameraModelName, Options
 from geocalib.records import dataclass
 
 if TYPE_CHECKING:
-    from geocalib.pipeline.calibrator import Calibrator
     from geocalib.result.calibration import Outcome
     from geocalib.video.frames import Frame, Source
     from geocalib.video.track import Tracked, Tracker
@@ -64,8 +63,8 @@ def command(
         Path | None, typer.Option(metavar="PNG", help="Draw the answers over time there.")
     ] = None,
     camera_model: Annotated[
-        CameraModel, typer.Option(help="What kind of lens.")
-    ] = CameraModel.PINHOLE,
+        CameraModelName, typer.Option(help="What kind of lens.")
+    ] = CameraModelName.PINHOLE,
     focal: Annotated[
         float | None, typer.Option(metavar="PX", help="Known focal length, in pixels.")
     ] = None,
@@ -92,8 +91,10 @@ def command(
         USUAL_FPS if every is None and fps is None else fps,
         upright,
         plot,
-        Request(camera_model, focal, fov),
-        Network(weights, device),
+        # Containers say how their frames stand; a frame taken otherwise than its neighbours would
+        # only disturb them.
+        Options(camera_model.value, focal=focal, vfov_deg=fov, any_rotation="off"),
+        EngineSpec(weights, device),
         overwrite,
     )
     if not run(job):
@@ -112,8 +113,8 @@ class Job:
     fps: float | None
     upright: Path | None
     plot: Path | None
-    request: Request
-    network: Network
+    options: Options
+    network: EngineSpec
     overwrite: bool = False
 
     @property
@@ -206,15 +207,15 @@ class Journal:
 def _begun(job: Job) -> tuple[Journal, Mapping[int, Outcome]]:
     """The journal, and the answers in it: of an unfinished run, or of a finished one."""
     from geocalib.nets.catalogue import identify
-    from geocalib.pipeline.journal import request_of
+    from geocalib.pipeline.runs.journal import request_of
     from geocalib.video import records
 
     request = request_of(
         identify(job.network.weights),
         video=None if job.file is None else Path(job.file).name,
-        camera_model=str(job.request.camera_model),
-        focal=job.request.focal,
-        fov=job.request.vfov_deg,
+        camera_model=str(job.options.camera_model),
+        focal=job.options.focal,
+        fov=job.options.vfov_deg,
         every=job.every,
         fps=job.fps,
     )
@@ -294,7 +295,8 @@ def _outcomes(
         new = [frame for frame in batch if frame.index not in done]
         if new and calibrator is None:
             calibrator = load(job.network)
-        answers = iter(_calibrated(job.request, calibrator, new) if calibrator and new else ())
+        pixels = [frame.pixels for frame in new]
+        answers = iter(calibrator.calibrate(pixels, options=job.options) if calibrator else ())
         for frame in batch:
             outcome = done.get(frame.index)
             if outcome is None:
@@ -317,21 +319,6 @@ def _batches(frames: Iterable[Frame], size: int) -> Iterator[list[Frame]]:
         raise
     if batch:
         yield batch
-
-
-def _calibrated(request: Request, calibrator: Calibrator, frames: Sequence[Frame]) -> list[Outcome]:
-    focal = _focal(request, frames[0].pixels.shape[0])
-    pixels = [frame.pixels for frame in frames]
-    # Containers say how their frames stand; a frame taken otherwise than its neighbours would only
-    # disturb them.
-    return calibrator.calibrate(pixels, str(request.camera_model), focal=focal, any_rotation="off")
-
-
-def _focal(request: Request, height: int) -> float | None:
-    """Pixels of frames of that height, where it is known."""
-    if request.vfov_deg is None:
-        return request.focal
-    return height / (2 * math.tan(math.radians(request.vfov_deg) / 2))
 
 
 def _plot(job: Job, frames: Sequence[Tracked], file: Path) -> None:

@@ -78,7 +78,7 @@ def write(outcomes: Iterable[Outcome], path: str | Path, frame: Frame = FRAME) -
 
 
 def write_records(records: Iterable[Mapping[str, Any]], path: str | Path) -> list[Path]:
-    """The same of records as ``geocalib.pipeline.journal`` keeps them."""
+    """The same of records as ``geocalib.pipeline.runs.journal`` keeps them."""
     file = destination(path, FILE)
     write_rows(file, _table(records))
     return [file]

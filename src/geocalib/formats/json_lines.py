@@ -49,7 +49,7 @@ class Writer:
         self.write_record(outcome.to_dict())
 
     def write_record(self, record: Mapping[str, Any]) -> None:
-        """The same of a record as ``geocalib.pipeline.journal`` keeps it."""
+        """The same of a record as ``geocalib.pipeline.runs.journal`` keeps it."""
         with naming(self.path):
             self._file.write(to_line(record))
             self._file.flush()

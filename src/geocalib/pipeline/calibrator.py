@@ -1,49 +1,47 @@
 """``Calibrator``: photographs in, calibrations out.
 
-Image -> network -> fields -> fit -> calibration. Everything before and after is a thin skin on it.
+Every method makes ``Options`` of its keywords and hands them to the stages. What the stages need is
+imported when a method is called: who makes a calibrator has its network opened meanwhile.
 """
 
 from __future__ import annotations
 
-from functools import cached_property, partial
+from functools import partial
 from importlib import import_module
+from itertools import chain, islice
 from typing import TYPE_CHECKING, overload
 
-from geocalib.pipeline.engines import Loading, Recipe, settle
+from geocalib.errors import ConfigError
+from geocalib.pipeline.engines.load import EngineFuture, EngineSpec
+from geocalib.pipeline.options import Options, rotation_mode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
-    from typing import Literal, Unpack
+    from typing import Unpack
 
-    from geocalib.cameras.base import CameraModel
     from geocalib.imaging import ImageSource
     from geocalib.nets.card import WeightCard
-    from geocalib.pipeline.arguments import CameraModels, Knowns, LinesMode, Options
-    from geocalib.pipeline.calls import Calls
-    from geocalib.pipeline.engines import EngineName
-    from geocalib.pipeline.onnx_engine import OnnxEngine
-    from geocalib.pipeline.predict import Seen
+    from geocalib.pipeline.engines.load import EngineName
+    from geocalib.pipeline.engines.onnx import OnnxEngine
+    from geocalib.pipeline.engines.torch import TorchEngine
+    from geocalib.pipeline.job import Job
+    from geocalib.pipeline.options import AnyRotation, CameraModels, Keywords
+    from geocalib.pipeline.parallel.stream import Stages
+    from geocalib.pipeline.predict import NetworkOutput
     from geocalib.pipeline.prepare import Prepared
-    from geocalib.pipeline.rotation import AnyRotation
-    from geocalib.pipeline.solve import KeepFields
-    from geocalib.pipeline.staged import Stages
-    from geocalib.pipeline.torch_engine import TorchEngine
-    from geocalib.priors.crop import CropLike
-    from geocalib.priors.enabled import UsualPrior
     from geocalib.result.calibration import Calibration, Failure, Outcome
-    from geocalib.solver import Rig
-    from geocalib.solver.known import Known
 
 
-CALLS = "geocalib.pipeline.calls"
-"""What a calibrator needs when it is asked."""
+STAGES = "geocalib.pipeline.parallel.stream"
+"""What a calibrator needs for its first photo: all stages."""
 
 
 class Calibrator:
     """Calibrates photographs with one set of weights.
 
-    It has no state that a call changes: threads may share one, and several live side by side.
+    It has no state that a call changes: threads may share one, several live side by side, and
+    copies in other processes open the same weights.
     """
 
     def __init__(
@@ -62,38 +60,30 @@ class Calibrator:
         what runs the network, "torch" or "onnx" (``docs/speed.md``); "auto" takes torch where it
         has an accelerator, and where the weights or compile need it.
         """
-        self._load(Loading(Recipe(settle(weights, device), engine, device, compile)))
+        self._load(EngineFuture(EngineSpec(weights, device, engine, compile)))
 
-    def _load(self, loading: Loading) -> None:
-        self.recipe, self._loading = loading.recipe, loading
-        if not self.recipe.certain:
-            # Who asks for what there is not hears of it here, not at the first photo.
+    def _load(self, loading: EngineFuture) -> None:
+        self.engine_spec, self._loading = loading.spec, loading
+        if not self.engine_spec.certain:
+            # An engine that there cannot be is an error here, not at the first photo.
             loading.engine()
-        # For who asks later; who asks at once does it himself.
-        loading.afterwards(partial(import_module, CALLS))
+        loading.afterwards(partial(import_module, STAGES))
 
     @classmethod
-    def of(cls, made: Recipe | Loading) -> Calibrator:
-        """The same as another, in another process: ``recipe`` travels. Or with an engine that is
-        being loaded."""
+    def of(cls, made: EngineSpec | EngineFuture) -> Calibrator:
+        """One with the engine of another, in another process: ``engine_spec`` travels. Or with an
+        engine that is being loaded."""
         calibrator = cls.__new__(cls)
-        calibrator._load(made if isinstance(made, Loading) else Loading(made))
+        calibrator._load(made if isinstance(made, EngineFuture) else EngineFuture(made))
         return calibrator
 
-    def __reduce__(self) -> tuple[Callable[[Recipe], Calibrator], tuple[Recipe]]:
-        """Copies, and those in other processes, load the same engine again."""
-        return Calibrator.of, (self.recipe,)
-
-    @cached_property
-    def _calls(self) -> Calls:
-        # Who waits for the network imports what is around it meanwhile.
-        from geocalib.pipeline.calls import Calls
-
-        return Calls(self.recipe, self._loading.engine())
+    def __reduce__(self) -> tuple[object, tuple[EngineSpec]]:
+        """Pickled and copied by its arguments: networks do not travel."""
+        return type(self).of, (self.engine_spec,)
 
     @property
     def _engine(self) -> OnnxEngine | TorchEngine:
-        return self._calls.engine
+        return self._loading.engine()
 
     @property
     def card(self) -> WeightCard:
@@ -115,41 +105,29 @@ class Calibrator:
     def calibrate(  # type: ignore[overload-overlap]
         self,
         images: ImageSource,
-        camera_model: str | CameraModel = ...,
-        **options: Unpack[Options],
+        camera_model: CameraModels | None = ...,
+        *,
+        options: Options | None = ...,
+        **keywords: Unpack[Keywords],
     ) -> Calibration: ...
 
     @overload
     def calibrate(
         self,
         images: Iterable[ImageSource],
-        camera_model: CameraModels = ...,
-        **options: Unpack[Options],
+        camera_model: CameraModels | None = ...,
+        *,
+        options: Options | None = ...,
+        **keywords: Unpack[Keywords],
     ) -> list[Outcome]: ...
 
     def calibrate(
         self,
         images: ImageSource | Iterable[ImageSource],
-        camera_model: CameraModels = "pinhole",
+        camera_model: CameraModels | None = None,
         *,
-        focal: Known = None,
-        gravity: Known = None,
-        distortion: Known = None,
-        principal_point: Known = None,
-        aspect: Known = None,
-        vfov_deg: Known = None,
-        roll_deg: Known = None,
-        pitch_deg: Known = None,
-        shared_intrinsics: bool | Sequence[int] = False,
-        rig: Rig | None = None,
-        exif: bool = True,
-        keep_fields: KeepFields = False,
-        lines: LinesMode = "auto",
-        sensors: bool = False,
-        any_rotation: AnyRotation = "auto",
-        free_principal_point: float | None = None,
-        crop: CropLike = None,
-        prior: UsualPrior = "none",
+        options: Options | None = None,
+        **keywords: Unpack[Keywords],
     ) -> Calibration | list[Outcome]:
         """The camera and gravity of a photograph, or of each of a list of any sizes.
 
@@ -158,62 +136,53 @@ class Calibrator:
         array (B, H, W, 3) are lists of B images. One image that cannot be read or fitted raises an
         ``ImageError``; in a list it becomes a ``Failure`` and the others get their answers. What
         is wrong with the call itself raises another ``GeoCalibError``.
-        camera_model: a name of ``geocalib.cameras`` or a model; of several images, also one each.
 
-        focal (fy), gravity (pointing down, in the camera frame), distortion, principal_point,
-        aspect (fx / fy): None leaves it free (the principal point: at the centre; the aspect: at
-        1), a value fixes it,
-        ``Prior(value, sigma)`` pulls it; one for all, or one per image. vfov_deg, in place of
-        focal, and roll_deg with pitch_deg, in place of gravity: likewise, with sigmas in degrees;
-        a ``Prior`` on one of the two angles leaves the other free. exif: takes the focal length
-        that a file tells of as a soft prior where none is given, unless the picture makes it
-        improbable; ``Calibration.priors`` tells how well they agree.
-        shared_intrinsics: True if one camera took all images, or an integer per image, equal
-        where the camera is; its images must have one size, portrait or landscape. rig: known
-        rotations between the cameras of the images. keep_fields: the calibrations hold what the
-        network saw; "full": at the size of the originals.
-        lines: "auto" sharpens the network's answer with straight lines where there are enough,
-        "off" does not look for any, and "only" asks lines alone (``geocalib.lines.vanishing``).
-        sensors: takes gravity from a drone's gimbal and from files beside the images, too
-        (``docs/priors.md``).
-        any_rotation: "auto" notices where another side than the upper one is clearly up, "on" (or
-        True) takes the likeliest side, and "off" (or False) the upper one; where gravity is given,
-        there is nothing to notice. crop: where in a larger picture, whose middle is the principal
-        point, an image was cut out: a ``Crop`` or its six numbers, one for all or one per image.
-        free_principal_point: frees it around the middle with this sigma, in units of the longer
-        side of the (larger) picture. prior: "photos" takes the focal length for one that people
-        use where nobody tells it (``geocalib.priors.photos``).
+        camera_model and keywords: the fields of ``geocalib.Options``, which says what each of them
+        means: focal, gravity, distortion, principal_point, aspect, vfov_deg, roll_deg and pitch_deg
+        (what is known: a value, or a ``Prior``); shared_intrinsics and rig (what images share);
+        exif, sensors, prior, crop and free_principal_point (what may be known beside the pixels);
+        lines, any_rotation and keep_fields. options: all of them as one object instead.
+        ``Calibration.priors`` tells how well the picture agrees with what was known.
         """
-        return self._calls.calibrate(
-            images,
-            camera_model,
-            focal=focal,
-            gravity=gravity,
-            distortion=distortion,
-            principal_point=principal_point,
-            aspect=aspect,
-            vfov_deg=vfov_deg,
-            roll_deg=roll_deg,
-            pitch_deg=pitch_deg,
-            shared_intrinsics=shared_intrinsics,
-            rig=rig,
-            exif=exif,
-            keep_fields=keep_fields,
-            sensors=sensors,
-            free_principal_point=free_principal_point,
-            crop=crop,
-            prior=prior,
-            lines=lines,
-            any_rotation=any_rotation,
-        )
+        from geocalib.pipeline.job import answer_of, listed
+
+        asked = Options.create(options, camera_model, keywords)
+        sources, alone = listed(images)
+        outcomes = self._outcomes(sources, asked, alone)
+        return answer_of(outcomes) if alone else outcomes
+
+    def _outcomes(
+        self, sources: Sequence[ImageSource], options: Options, alone: bool
+    ) -> list[Outcome]:
+        """Of each image. alone: of one that is asked about by itself."""
+        from geocalib.pipeline.fit import lines_of_image
+        from geocalib.pipeline.job import models_of
+        from geocalib.pipeline.parallel.stream import answer, batch_size, stream
+
+        count = len(sources)
+        if count == 0:
+            return []
+        if options.lines == "only":
+            return list(map(lines_of_image, sources, models_of(options.camera_model, count)))
+        # What is wrong with the call is said before the network has seen the images.
+        job = self._job(options, count)
+        rows, batches = zip(*job.batches(sources, batch_size(self._engine)), strict=True)
+        answers: Iterator[Outcome]
+        if alone or job.coupled:
+            answers = chain.from_iterable(answer(self._engine, batch) for batch in batches)
+        else:
+            answers = stream(self._engine, self.engine_spec, batches, None)
+        by_row = dict(zip(chain.from_iterable(rows), answers, strict=True))
+        return [by_row[index] for index in range(count)]
 
     def calibrate_many(
         self,
         images: Iterable[ImageSource],
-        camera_model: str | CameraModel = "pinhole",
+        camera_model: CameraModels | None = None,
         *,
         workers: int | None = None,
-        **options: Unpack[Options],
+        options: Options | None = None,
+        **keywords: Unpack[Keywords],
     ) -> Iterator[Outcome]:
         """The outcomes of any number of photographs, in order, as they come.
 
@@ -222,61 +191,84 @@ class Calibrator:
         core, and none for a few images. Options are those of ``calibrate``, the same for all
         images, but for what images share: see ``calibrate_set``.
         """
-        return self._calls.calibrate_many(images, camera_model, workers, **options)
+        from geocalib.files.image_files import content_of
+        from geocalib.pipeline.job import Batch
+        from geocalib.pipeline.parallel.stream import batch_size, stream
 
-    def stages(self, camera_model: str | CameraModel, **options: Unpack[Options]) -> Stages:
+        asked = Options.create(options, camera_model, keywords)
+        if asked.shared_intrinsics or asked.rig is not None:
+            raise ConfigError("images that share a camera or a rig go to calibrate, or to a set")
+        if workers is not None and workers < 1:
+            raise ConfigError(f"workers is {workers}; at least 1 is needed")
+        if asked.lines == "only":
+            return chain.from_iterable(self._outcomes([one], asked, False) for one in images)
+        job, every = self._job(asked, 1), map(content_of, images)
+        few = iter(lambda: list(islice(every, batch_size(self._engine))), [])
+        batches = (Batch(some, job.repeated(len(some))) for some in few)
+        return stream(self._engine, self.engine_spec, batches, workers)
+
+    def stages(
+        self,
+        camera_model: CameraModels | None = None,
+        *,
+        options: Options | None = None,
+        **keywords: Unpack[Keywords],
+    ) -> Stages:
         """The stages of ``calibrate_many``, for machines of their own."""
-        return self._calls.stages(camera_model, **options)
+        from geocalib.pipeline.parallel.stream import Stages
+
+        job = self._job(Options.create(options, camera_model, keywords), 1)
+        return Stages(self.engine_spec, self._engine.spec, job)
 
     def calibrate_set(
         self,
         images: Iterable[ImageSource],
-        camera_model: str | CameraModel = "pinhole",
+        camera_model: CameraModels | None = None,
         *,
         cameras: Sequence[int] | None = None,
-        focal: Known = None,
-        gravity: Known = None,
-        distortion: Known = None,
-        vfov_deg: Known = None,
-        roll_deg: Known = None,
-        pitch_deg: Known = None,
-        exif: bool = True,
-        keep_fields: bool = False,
-        lines: Literal["auto", "off"] = "auto",
-        sensors: bool = False,
-        any_rotation: AnyRotation = "auto",
-        free_principal_point: float | None = None,
-        crop: CropLike = None,
         resume_in: Path | None = None,
+        options: Options | None = None,
+        **keywords: Unpack[Keywords],
     ) -> Iterator[Outcome]:
         """The outcomes of any number of photographs of few cameras, in order (``docs/sets.md``).
 
-        cameras: an integer per image, equal where the camera is; by default one took all. Images
+        cameras: an integer per image, equal where the camera is; by default as shared_intrinsics
+        says, which may also be "exif" or a table here, or else one took all. Images
         of one camera are fitted together, portrait and landscape alike, in memory that hardly
         grows with their number. One that does not show the camera of the others is left out: a
         ``Failure`` whose status is "outlier". Everything else as in ``calibrate``.
         resume_in: a folder for what the network saw in each image, which the same call after an
         interruption goes on from; it stays until you remove it. With keep_fields it is not used.
         """
-        return self._calls.calibrate_set(
-            images,
-            camera_model,
-            cameras,
-            resume_in,
-            focal=focal,
-            gravity=gravity,
-            distortion=distortion,
-            vfov_deg=vfov_deg,
-            roll_deg=roll_deg,
-            pitch_deg=pitch_deg,
-            exif=exif,
-            keep_fields=keep_fields,
-            lines=lines,
-            sensors=sensors,
-            any_rotation=any_rotation,
-            free_principal_point=free_principal_point,
-            crop=crop,
+        from dataclasses import replace
+
+        from geocalib.pipeline.predict import run_network
+        from geocalib.sets.album import Method
+        from geocalib.sets.calibrate import fit_set
+        from geocalib.sets.grouping import group
+        from geocalib.sets.shelf import Shelf
+
+        asked = Options.create(options, camera_model, keywords)
+        asked.check_set()
+        images = list(images)
+        if not images:
+            return iter(())
+        groups = group(images, asked.shared_intrinsics or True) if cameras is None else cameras
+        asked = replace(asked, shared_intrinsics=groups)
+        job = self._job(asked, len(images))
+        method = Method(
+            job.errors.model_to_fit(job.model), job.errors, job.warnings, bool(job.keep_fields)
         )
+        run = partial(
+            run_network, self._engine, with_lines=job.lines == "auto", rotation=job.rotation
+        )
+        groups = job.camera.tolist()
+        if resume_in is None or job.keep_fields:
+            return fit_set(run(images), groups, job.given, job.enabled, method)
+        seen_by = (self.card, job.model.name, job.lines, job.rotation, asked.crop)
+        resumed = Shelf(resume_in, repr(seen_by))
+        outputs = resumed.sights(images, run)
+        return fit_set(outputs, groups, job.given, job.enabled, method, resumed)
 
     @property
     def batch(self) -> int:
@@ -289,37 +281,61 @@ class Calibrator:
 
         lines: whether to look for straight ones.
         """
-        return self._calls.prepare(image, lines)
+        from geocalib.pipeline.prepare import prepare
 
-    def look(
+        return prepare(image, self._engine.spec, lines)
+
+    def predict(
         self, images: Sequence[Prepared | Failure], *, any_rotation: AnyRotation = "auto"
-    ) -> list[Seen | Failure]:
+    ) -> list[NetworkOutput | Failure]:
         """The second stage: what the network sees in prepared images, ``batch`` at a time. It does
         not depend on the others of a batch."""
-        return self._calls.look(images, any_rotation)
+        from geocalib.pipeline.predict import predict
+
+        mode = rotation_mode(any_rotation)
+        outputs: list[NetworkOutput | Failure] = []
+        for start in range(0, len(images), self.batch):
+            some = images[start : start + self.batch]
+            outputs += predict(self._engine, some, mode, with_opinions=True)
+        return outputs
 
     def fit(
         self,
-        sights: Sequence[Seen | Failure],
-        camera_model: str | CameraModel = "pinhole",
+        outputs: Sequence[NetworkOutput | Failure],
+        camera_model: CameraModels | None = None,
         *,
-        lines: LinesMode = "auto",
-        **known: Unpack[Knowns],
+        options: Options | None = None,
+        **keywords: Unpack[Keywords],
     ) -> list[Outcome]:
         """The third stage: the outcome of each image that the network has seen. As often as one
         likes, with this and that known: the network does not run again.
 
         Everything as in ``calibrate``; lines are used where ``prepare`` has looked for them.
         """
-        return self._calls.fit(sights, camera_model, lines, **known)
+        from geocalib.pipeline.fit import fit_outputs, lines_of_output, without_lines
+
+        if not outputs:
+            return []
+        asked = Options.create(options, camera_model, keywords)
+        job = self._job(asked, len(outputs))
+        if job.lines == "only":
+            return [lines_of_output(output, job.model) for output in outputs]
+        if job.lines == "off":
+            outputs = [without_lines(output) for output in outputs]
+        return fit_outputs(job, outputs)
 
     def check(
         self,
         count: int,
-        camera_model: str | CameraModel = "pinhole",
+        camera_model: CameraModels | None = None,
         *,
-        lines: LinesMode = "auto",
-        **known: Unpack[Knowns],
+        options: Options | None = None,
+        **keywords: Unpack[Keywords],
     ) -> None:
         """An error if ``fit`` cannot be asked this of so many images, said before any is read."""
-        self._calls.check(count, camera_model, lines, **known)
+        self._job(Options.create(options, camera_model, keywords), count)
+
+    def _job(self, options: Options, count: int) -> Job:
+        from geocalib.pipeline.job import Job
+
+        return Job.create(options, self.card, count)

@@ -18,24 +18,20 @@ from geocalib.geometry.segments import Segments
 from geocalib.geometry.view import View
 from geocalib.imaging import ImageSource, InputSpec
 from geocalib.lines.detect import detect
+from geocalib.pipeline.options import RotationMode
+from geocalib.pipeline.orientation import (
+    OrientedFields,
+    Pictures,
+    predict_all_turns,
+    predict_upright,
+)
+from geocalib.pipeline.parallel.threads import threads
 from geocalib.pipeline.prepare import Prepared, prepare, prepared, read
-from geocalib.pipeline.rotation import Look, Mode, Pictures, look_all_ways, look_upright
-from geocalib.pipeline.threads import threads
 from geocalib.priors.enabled import File
 from geocalib.priors.photos import Opinion
 from geocalib.records import dataclass
 from geocalib.result.calibration import Failure
 from geocalib.result.trust import BLANK
-
-BATCH = {"cpu": 4}
-"""Images through the network at once, by kind of device: a processor gains nothing from more."""
-LARGEST_BATCH = 64
-"""Images at once on other devices."""
-
-
-def batch_on(kind: str) -> int:
-    """Images through the network at once on a kind of device."""
-    return BATCH.get(kind, LARGEST_BATCH)
 
 
 class Engine(Protocol):
@@ -59,7 +55,7 @@ class Engine(Protocol):
         """As ``FitOptions`` takes it."""
 
     @property
-    def knows_upright(self) -> bool:
+    def has_orientation(self) -> bool:
         """Whether it can tell how pictures stand."""
 
     @property
@@ -70,10 +66,10 @@ class Engine(Protocol):
         """The fields of (B, 3, H, W) images, where the fit runs: in NumPy, or in torch on another
         device."""
 
-    def look(self, images: Pictures) -> tuple[Fields, npt.NDArray[np.float32]]:
-        """As ``predict`` and ``standing``, for the price of the first. If it knows upright."""
+    def predict_oriented(self, images: Pictures) -> tuple[Fields, npt.NDArray[np.float32]]:
+        """As ``predict`` and ``orientation``, for the price of the first. If it knows upright."""
 
-    def standing(self, images: Pictures) -> npt.NDArray[np.float32]:
+    def orientation(self, images: Pictures) -> npt.NDArray[np.float32]:
         """(B, 4) log-probabilities that (B, 3, H, W) images stand turned by 0 to 3 quarters
         counter-clockwise; cheaper than fields. If it knows upright."""
 
@@ -82,7 +78,7 @@ class Engine(Protocol):
 
 
 @dataclass(frozen=True)
-class Seen:
+class NetworkOutput:
     """One image after the network. Its pixels are gone: there may be many of these."""
 
     file: File
@@ -93,7 +89,7 @@ class Seen:
     """(3,) where to look for gravity first, where another side may be up."""
     notes: tuple[str, ...]
     segments: Segments | Future[Segments] | None
-    """Straight ones at full resolution, where they were asked for; they may still be sought."""
+    """Straight ones at full resolution, where they were asked for; they may still be segments."""
     opinion: Opinion | None = None
     """On the focal length, in pixels of the original."""
 
@@ -103,30 +99,30 @@ class Seen:
         return self.segments.result() if isinstance(self.segments, Future) else self.segments
 
 
-def see(
+def run_network(
     engine: Engine,
     sources: Sequence[ImageSource],
     with_lines: bool,
-    any_rotation: Mode,
+    rotation: RotationMode,
     with_opinions: bool = False,
-) -> Iterator[Seen | Failure]:
+) -> Iterator[NetworkOutput | Failure]:
     """Each image through the network, or why not; a few at a time."""
     for start in range(0, len(sources), engine.batch):
         few = sources[start : start + engine.batch]
         if with_lines and threads() > 1:
-            yield from _beside_lines(engine, few, any_rotation, with_opinions)
+            yield from _with_lines_meanwhile(engine, few, rotation, with_opinions)
             continue
         yield from predict(
             engine,
             [prepare(source, engine.spec, with_lines) for source in few],
-            any_rotation,
+            rotation,
             with_opinions,
         )
 
 
-def _beside_lines(
-    engine: Engine, sources: Sequence[ImageSource], any_rotation: Mode, with_opinions: bool
-) -> list[Seen | Failure]:
+def _with_lines_meanwhile(
+    engine: Engine, sources: Sequence[ImageSource], rotation: RotationMode, with_opinions: bool
+) -> list[NetworkOutput | Failure]:
     """A few images through the network, while another thread looks for their lines: most of both
     leaves Python alone, and neither keeps all cores busy all the time. It may go on meanwhile with
     what comes after the network."""
@@ -143,25 +139,25 @@ def _beside_lines(
             images.append(prepared(source, photo, engine.spec))
     finally:
         pool.shutdown(wait=False)
-    sights = predict(engine, images, any_rotation, with_opinions)
-    sought = iter(lines)
+    outputs = predict(engine, images, rotation, with_opinions)
+    segments = iter(lines)
     return [
-        replace(sight, segments=next(sought)) if isinstance(sight, Seen) else sight
-        for sight in sights
+        replace(output, segments=next(segments)) if isinstance(output, NetworkOutput) else output
+        for output in outputs
     ]
 
 
 def predict(
     engine: Engine,
     images: Sequence[Prepared | Failure],
-    any_rotation: Mode,
+    rotation: RotationMode,
     with_opinions: bool = False,
-) -> list[Seen | Failure]:
+) -> list[NetworkOutput | Failure]:
     """What the network sees in a few images; those that failed are handed on.
 
     with_opinions: ask the second network as well, if the engine has one.
     """
-    outcomes: dict[int, Seen | Failure] = {}
+    outcomes: dict[int, NetworkOutput | Failure] = {}
     same_size: dict[tuple[int, int], dict[int, Prepared]] = defaultdict(dict)
     for index, image in enumerate(images):
         if isinstance(image, Failure):
@@ -169,33 +165,37 @@ def predict(
         else:
             same_size[image.size][index] = image
     for batch in same_size.values():
-        look = _look(engine, list(batch.values()), any_rotation)
+        found = _oriented_fields(engine, list(batch.values()), rotation)
         opinions: list[Opinion | None] = [None] * len(batch)
         if with_opinions and engine.has_opinion:
-            opinions = _opinions(engine, list(batch.values()), look.turns)
+            opinions = _opinions(engine, list(batch.values()), found.turns)
         for row, (index, image) in enumerate(batch.items()):
-            outcomes[index] = Seen(
+            outcomes[index] = NetworkOutput(
                 image.file,
                 image.view,
-                look.fields[row : row + 1],
-                look.down[row],
-                (*image.notes, *((BLANK,) if image.blank else look.notes[row])),
+                found.fields[row : row + 1],
+                found.down[row],
+                (*image.notes, *((BLANK,) if image.blank else found.notes[row])),
                 image.segments,
                 opinions[row],
             )
     return [outcomes[index] for index in range(len(images))]
 
 
-def _look(engine: Engine, inputs: Sequence[Prepared], any_rotation: Mode) -> Look:
+def _oriented_fields(
+    engine: Engine, inputs: Sequence[Prepared], rotation: RotationMode
+) -> OrientedFields:
     """What is seen in inputs of one size."""
     images = np.stack([given.image for given in inputs])
-    if any_rotation != "off" and engine.knows_upright:
-        return look_upright(images, engine.look, engine.standing, any_rotation == "auto")
-    if any_rotation == "on":
+    if rotation != "off" and engine.has_orientation:
+        return predict_upright(
+            images, engine.predict_oriented, engine.orientation, rotation == "auto"
+        )
+    if rotation == "on":
         aspect = [given.aspect for given in inputs]
-        return look_all_ways(images, aspect, engine.predict, engine.confidence_scale)
+        return predict_all_turns(images, aspect, engine.predict, engine.confidence_scale)
     count = len(inputs)
-    return Look(engine.predict(images), [0] * count, [None] * count, [()] * count)
+    return OrientedFields(engine.predict(images), [0] * count, [None] * count, [()] * count)
 
 
 def _opinions(

@@ -18,7 +18,7 @@ from geocalib.imaging import ImageSource, InputSpec, is_blank, read_photo
 from geocalib.imaging import prepare as prepare_photo
 from geocalib.imaging.read import Photo
 from geocalib.lines.detect import SHORT_SIDE, detect
-from geocalib.pipeline.threads import threads
+from geocalib.pipeline.parallel.threads import threads
 from geocalib.priors.enabled import File
 from geocalib.records import dataclass
 from geocalib.result.calibration import Failure

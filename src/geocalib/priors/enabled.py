@@ -5,12 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal, get_args
 
 import numpy as np
 
 from geocalib.arrays import Array
-from geocalib.errors import ConfigError
 from geocalib.imaging.metadata import Metadata
 from geocalib.priors.crop import Crop, CropLike, crops_of
 from geocalib.priors.exif import focal_prior, focal_reading
@@ -23,9 +21,6 @@ from geocalib.solver.known import Given, Prior
 VAGUE_RADIANS = 1e3
 """Sigma of a gravity of which nothing is known but where to start."""
 LEVEL = (0.0, 1.0, 0.0)
-
-UsualPrior = Literal["photos", "none"]
-"""What is taken for usual: focal lengths as people use them, or nothing."""
 
 
 @dataclass(frozen=True)
@@ -61,17 +56,10 @@ class EnabledPriors:
         sensors: bool,
         crop: CropLike,
         point_share: float | None,
-        prior: UsualPrior = "none",
+        photos: bool = False,
     ) -> EnabledPriors:
         """From the arguments of a calibration of so many images."""
-        if prior not in get_args(UsualPrior):
-            raise ConfigError(f"prior is {prior!r}; known: {', '.join(get_args(UsualPrior))}")
-        if point_share is not None and not 0 < point_share < math.inf:
-            raise ConfigError(
-                f"free_principal_point is one sigma in units of the longer side, such as 0.05; "
-                f"got {point_share:g}"
-            )
-        return cls(exif, sensors, crops_of(crop, count), point_share, prior == "photos")
+        return cls(exif, sensors, crops_of(crop, count), point_share, photos)
 
     def __getitem__(self, index: Sequence[int]) -> EnabledPriors:
         """Those about some of the images."""
@@ -98,6 +86,11 @@ class EnabledPriors:
             return replace(given, principal_point=point)
         return replace(given, principal_point=Prior(point, np.array(sigmas)))
 
+    @property
+    def expects_photos(self) -> bool:
+        """Whether focal lengths are pulled to those that people use: of whole photographs."""
+        return self.photos and all(crop is None for crop in self.crops)
+
     def expected(
         self,
         outcomes: list[Outcome],
@@ -105,8 +98,8 @@ class EnabledPriors:
         told: Sequence[float] | None,
         opinions: Sequence[Opinion | None],
     ) -> list[Outcome]:
-        """The network's answers with what is usual: of whole photographs."""
-        if not self.photos or any(crop is not None for crop in self.crops):
+        """The network's answers with what is usual of photographs, where that is expected."""
+        if not self.expects_photos:
             return outcomes
         return as_people_take_them(outcomes, cameras, told, opinions)
 
@@ -128,7 +121,7 @@ class EnabledPriors:
         return replace(told, notes=(*notes, *told.notes))
 
 
-def pulled(
+def with_readings(
     given: Given, readings: Sequence[Readings], files: Sequence[File], cameras: Sequence[int]
 ) -> Given:
     """With soft priors where the sensors say something; the same if they are silent.
@@ -147,8 +140,8 @@ def pulled(
     return given
 
 
-def started(given: Given, down: Sequence[Array | None]) -> Given:
-    """With the search for gravity started at down (3,), where that is known and gravity is not:
+def with_starts(given: Given, down: Sequence[Array | None]) -> Given:
+    """With the search for gravity with_starts at down (3,), where that is known and gravity is not:
     a fit starts at its priors, and these weigh nothing."""
     if not any(start is not None for start in down):
         return given

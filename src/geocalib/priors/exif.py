@@ -60,7 +60,7 @@ class FocalReading:
     """A focal length from EXIF, with what is known of its error.
 
     A picture that was cropped by a program which also rewrote the EXIF size escapes notice: the
-    hint is then too short, beyond what its sigma says (``geocalib.priors.belief``).
+    hint is then too short, beyond what its sigma says (``geocalib.priors.judge``).
     """
 
     focal_px: float

@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 from geocalib.cameras import get_model
 from geocalib.errors import GeoCalibError
 from geocalib.pipeline.calibrator import Calibrator
-from geocalib.pipeline.request import CameraModel
+from geocalib.pipeline.options import CameraModelName
 from geocalib.result.calibration import Failure, read_outcome
 from geocalib.result.schema import SCHEMA
 from geocalib.server import openapi
@@ -126,7 +126,7 @@ def create_app(
                     "parameters": list(get_model(name.value).parameters),
                     "wide": name.wide,
                 }
-                for name in CameraModel
+                for name in CameraModelName
             ],
             "formats": OFFERED,
             "limits": asdict(limits),

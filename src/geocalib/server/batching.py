@@ -12,12 +12,12 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 
 from geocalib.errors import GeoCalibError
-from geocalib.pipeline.workers import WorkerLostError
+from geocalib.pipeline.parallel.workers import WorkerLostError
 from geocalib.result.calibration import Failure
 from geocalib.server.crew import Crew
 from geocalib.server.limits import Limits
 from geocalib.server.log import unexpected
-from geocalib.server.requests import Options
+from geocalib.server.requests import OptionsBody
 from geocalib.server.stages import Answer, answers
 from geocalib.server.uploads import Upload
 
@@ -33,7 +33,7 @@ class Item:
     """One image on its way."""
 
     image: Upload
-    options: Options
+    options: OptionsBody
     answer: Future[Answer] = field(default_factory=Future)
 
 
@@ -54,7 +54,7 @@ class Batcher:
         for thread in self._threads:
             thread.start()
 
-    def add(self, image: Upload, options: Options) -> Future[Answer]:
+    def add(self, image: Upload, options: OptionsBody) -> Future[Answer]:
         """The answer for an image, once it is there. Cancelled, the image is passed over."""
         item = Item(image, options)
         self._items.put(item)
@@ -74,7 +74,7 @@ class Batcher:
                 continue
             self._note(len(wanted))
             began = time.monotonic()
-            alike: dict[Options, list[Item]] = defaultdict(list)
+            alike: dict[OptionsBody, list[Item]] = defaultdict(list)
             for item in wanted:
                 alike[item.options].append(item)
             for items in alike.values():

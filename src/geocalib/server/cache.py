@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from geocalib.pipeline.predict import Seen
+from geocalib.pipeline.predict import NetworkOutput
 from geocalib.result.calibration import Calibration, Outcome
 from geocalib.result.lines import Traces
 from geocalib.server.limits import RefusedError
@@ -21,7 +21,7 @@ GONE = "no photo of this id is kept (any longer); calibrate it again"
 class Kept:
     """What there is of a photo."""
 
-    sight: Seen
+    sight: NetworkOutput
     traces: Traces | None
     """Its lines, as the last fit with lines used them."""
     asked: float
@@ -45,7 +45,7 @@ class Sights:
             self._forget()
             return len(self._kept)
 
-    def keep(self, sight: Seen, outcome: Outcome) -> str:
+    def keep(self, sight: NetworkOutput, outcome: Outcome) -> str:
         """The id of a sight that is kept from now on."""
         name = secrets.token_urlsafe(18)
         with self._lock:

@@ -7,10 +7,10 @@ from functools import cache
 from typing import Any, Protocol, TypeVar
 
 from geocalib.pipeline.calibrator import Calibrator
-from geocalib.pipeline.engines import Recipe
-from geocalib.pipeline.predict import LARGEST_BATCH
-from geocalib.pipeline.stream import TOGETHER
-from geocalib.pipeline.workers import Workers
+from geocalib.pipeline.engines.load import EngineSpec
+from geocalib.pipeline.parallel.stream import TOGETHER
+from geocalib.pipeline.parallel.threads import LARGEST_BATCH
+from geocalib.pipeline.parallel.workers import Workers
 
 Result = TypeVar("Result")
 
@@ -54,27 +54,27 @@ class Processes:
 
     most = TOGETHER
 
-    def __init__(self, recipe: Recipe, count: int) -> None:
-        self.count, self._recipe, self._workers = count, recipe, Workers(count)
+    def __init__(self, spec: EngineSpec, count: int) -> None:
+        self.count, self._spec, self._workers = count, spec, Workers(count)
         # They start now, and not at the first request.
         for ready in [self._workers.submit(self.ask, _nothing) for _ in range(count)]:
             ready.result()
 
     def ask(self, work: Callable[..., Result], *arguments: Any) -> Result:
-        return self._workers.ask(_done, self._recipe, work, arguments)
+        return self._workers.ask(_done, self._spec, work, arguments)
 
     def stop(self) -> None:
         self._workers.__exit__()
 
 
-def _done(recipe: Recipe, work: Callable[..., Result], arguments: tuple[Any, ...]) -> Result:
+def _done(spec: EngineSpec, work: Callable[..., Result], arguments: tuple[Any, ...]) -> Result:
     """In a worker."""
-    return work(_calibrator(recipe), *arguments)
+    return work(_calibrator(spec), *arguments)
 
 
 @cache
-def _calibrator(recipe: Recipe) -> Calibrator:
-    return Calibrator.of(recipe)
+def _calibrator(spec: EngineSpec) -> Calibrator:
+    return Calibrator.of(spec)
 
 
 def _nothing(_: Calibrator) -> None:

@@ -14,7 +14,7 @@ from geocalib.arrays import to_numpy
 from geocalib.geometry.fields import Fields
 from geocalib.geometry.view import View
 from geocalib.imaging import Metadata
-from geocalib.pipeline.predict import Seen
+from geocalib.pipeline.predict import NetworkOutput
 from geocalib.priors.enabled import File
 from geocalib.result.lines import CLUTTER, Traces
 from geocalib.server.limits import RefusedError
@@ -27,7 +27,7 @@ DIGITS = 4
 Floats = npt.NDArray[np.float64]
 
 
-def grid_of(sight: Seen, traces: Traces | None) -> dict[str, Any]:
+def grid_of(sight: NetworkOutput, traces: Traces | None) -> dict[str, Any]:
     """The fields at the middles of cells, in pixels of the photo, and its lines.
 
     Directions and latitudes are means by confidence over a cell, confidences plain ones.
@@ -71,7 +71,7 @@ def grid_of(sight: Seen, traces: Traces | None) -> dict[str, Any]:
     }
 
 
-def _segments(sight: Seen, traces: Traces | None) -> list[dict[str, Any]]:
+def _segments(sight: NetworkOutput, traces: Traces | None) -> list[dict[str, Any]]:
     """Both ends of each, in pixels of the photo, and what it was taken for; of level ones also
     which heading they share, counted from 1."""
     if traces is None:
@@ -94,7 +94,7 @@ def _plain(values: npt.NDArray[Any]) -> list[Any]:
     return rounded
 
 
-def whole_of(sight: Seen) -> dict[str, Any]:
+def whole_of(sight: NetworkOutput) -> dict[str, Any]:
     """All of the fields, as ``SentFields`` takes them; half as many bytes as they have here."""
 
     def packed(values: Any) -> str:
@@ -115,7 +115,7 @@ def whole_of(sight: Seen) -> dict[str, Any]:
     }
 
 
-def sight_of(sent: SentFields) -> Seen:
+def sight_of(sent: SentFields) -> NetworkOutput:
     """What a client says that a network saw: without lines, and without EXIF."""
     size = (sent.rows, sent.columns)
 
@@ -133,4 +133,4 @@ def sight_of(sent: SentFields) -> Seen:
     )
     file = File(None, "image", (sent.width, sent.height), Metadata())
     view = View(0, 0, sent.width, sent.height) if sent.view is None else View(*sent.view)
-    return Seen(file, view, fields, None, (), None)
+    return NetworkOutput(file, view, fields, None, (), None)

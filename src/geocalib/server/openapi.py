@@ -7,7 +7,7 @@ from typing import Any
 from geocalib.server.requests import (
     CalibrateRequest,
     ExportRequest,
-    Options,
+    OptionsBody,
     RefitRequest,
     RenderRequest,
     Strict,
@@ -57,7 +57,7 @@ def answer() -> dict[str, Any]:
 def calibrate() -> dict[str, Any]:
     """Of ``POST /v1/calibrate``."""
     example = {"images": [{"name": "photo.jpg", "data": "/9j/4AAQSkZJRg..."}], **KNOWN}
-    content = {**_form(Options, KNOWN), **_json(CalibrateRequest, example)}
+    content = {**_form(OptionsBody, KNOWN), **_json(CalibrateRequest, example)}
     return {"requestBody": {"required": True, "content": content}, **answer()}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal, Self, TypeVar, cast
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import (
     Base64Bytes,
@@ -18,8 +18,7 @@ from pydantic import (
 )
 
 from geocalib.cameras.exchange import LONGEST_SIDE
-from geocalib.pipeline.arguments import Knowns
-from geocalib.pipeline.request import CameraModel, Format, Lines, Usual
+from geocalib.pipeline.options import CameraModelName, Format, Lines, Options, Usual
 from geocalib.server.limits import RefusedError
 from geocalib.solver.known import Prior
 
@@ -74,11 +73,11 @@ KnownNumbers = (
 )
 
 
-class Options(Strict):
+class OptionsBody(Strict):
     """Which camera to find, and what is known of it. A value alone is held fixed; with a sigma it
     pulls. Everything is in pixels of the original photo and in degrees."""
 
-    camera_model: CameraModel = CameraModel.PINHOLE
+    camera_model: CameraModelName = CameraModelName.PINHOLE
     focal: Known = Field(None, description="fy, pixels")
     vfov_deg: Known = Field(None, description="vertical field of view, in place of focal")
     roll_deg: Known = Field(None, description="with pitch_deg, unless it has a sigma")
@@ -92,27 +91,27 @@ class Options(Strict):
     lines: Lines = Lines.AUTO
 
     @property
-    def options(self) -> Options:
+    def body(self) -> OptionsBody:
         """These alone, of a request that holds more."""
-        return Options(**{name: getattr(self, name) for name in Options.model_fields})
+        return OptionsBody(**{name: getattr(self, name) for name in OptionsBody.model_fields})
 
     @property
-    def knowns(self) -> Knowns:
-        """As keywords of ``Calibrator.fit``."""
-        names = (
-            "focal",
-            "vfov_deg",
-            "roll_deg",
-            "pitch_deg",
-            "gravity",
-            "distortion",
-            "principal_point",
+    def options(self) -> Options:
+        """As everything else takes them."""
+        return Options(
+            self.camera_model.value,
+            focal=_known(self.focal),
+            vfov_deg=_known(self.vfov_deg),
+            roll_deg=_known(self.roll_deg),
+            pitch_deg=_known(self.pitch_deg),
+            gravity=_known(self.gravity),
+            distortion=_known(self.distortion),
+            principal_point=_known(self.principal_point),
+            exif=self.exif,
+            prior=self.prior.value,
+            shared_intrinsics=self.shared,
+            lines=self.lines.value,
         )
-        told: dict[str, Any] = {name: _known(getattr(self, name)) for name in names}
-        told |= {"exif": self.exif, "prior": self.prior.value}
-        if self.shared:
-            told["shared_intrinsics"] = True
-        return cast(Knowns, told)
 
 
 def _known(value: Any) -> Any:
@@ -132,7 +131,7 @@ class Encoded(Strict):
     data: Base64Bytes
 
 
-class CalibrateRequest(Options):
+class CalibrateRequest(OptionsBody):
     """``POST /v1/calibrate`` as JSON."""
 
     images: tuple[Encoded, ...]
@@ -156,7 +155,7 @@ class SentFields(Strict):
     latitude_confidence: Base64Bytes = Field(description="(rows, columns)")
 
 
-class RefitRequest(Options):
+class RefitRequest(OptionsBody):
     """``POST /v1/refit``: an answer's id, several, or the fields themselves."""
 
     id: str | None = None
@@ -175,7 +174,7 @@ class RefitRequest(Options):
         return self.ids if self.id is None else (self.id,)
 
 
-class RenderRequest(Options):
+class RenderRequest(OptionsBody):
     """``POST /v1/render``, beside the photo: an answer's record, or its id and what is known, as
     ``POST /v1/refit`` takes it."""
 

@@ -12,8 +12,9 @@ from functools import partial
 from typing import Any, TypeVar
 
 from geocalib.pipeline.calibrator import Calibrator
-from geocalib.pipeline.predict import Seen
-from geocalib.pipeline.workers import WorkerLostError
+from geocalib.pipeline.options import Options
+from geocalib.pipeline.parallel.workers import WorkerLostError
+from geocalib.pipeline.predict import NetworkOutput
 from geocalib.result.calibration import Calibration, Failure, Outcome
 from geocalib.server.batching import Batcher
 from geocalib.server.cache import Sights
@@ -21,7 +22,7 @@ from geocalib.server.crew import Crew, Here, Processes
 from geocalib.server.grids import sight_of
 from geocalib.server.limits import Limits, RefusedError, busy
 from geocalib.server.metrics import Metrics
-from geocalib.server.requests import Options, RefitRequest, RenderRequest
+from geocalib.server.requests import OptionsBody, RefitRequest, RenderRequest
 from geocalib.server.stages import picture
 from geocalib.server.uploads import Budget, Upload
 
@@ -56,7 +57,9 @@ class Service:
         self.ready = True
         self._waiting = 0
         self.metrics = Metrics(lambda: self._waiting, lambda: len(self.sights))
-        self._crew: Crew = Processes(calibrator.recipe, workers) if workers else Here(calibrator)
+        self._crew: Crew = (
+            Processes(calibrator.engine_spec, workers) if workers else Here(calibrator)
+        )
         self._batcher = Batcher(self._crew, limits, self.metrics.batches.observe)
         self._pictures = ThreadPoolExecutor(self._crew.count, "pictures")
         # Those who drag a slider do not wait for the photos of others.
@@ -70,16 +73,15 @@ class Service:
         self._batcher.stop()
         self._crew.stop()
 
-    async def calibrate(self, images: Sequence[Upload], options: Options) -> list[Answered]:
+    async def calibrate(self, images: Sequence[Upload], body: OptionsBody) -> list[Answered]:
         """The answer for each image, in order."""
-        self.calibrator.check(
-            len(images), options.camera_model.value, lines=options.lines.value, **options.knowns
-        )
+        options = body.options
+        self.calibrator.check(len(images), options=options)
         with self._places(len(images)):
-            waiting = [self._batcher.add(image, options) for image in images]
+            waiting = [self._batcher.add(image, body) for image in images]
             answers = await asyncio.gather(*map(asyncio.wrap_future, waiting))
             outcomes = [answer.outcome for answer in answers]
-            if options.shared:
+            if options.shared_intrinsics:
                 outcomes = [*await self._fit([answer.sight for answer in answers], options)]
         return [
             self._answered(image.name, answer.sight, outcome)
@@ -124,18 +126,15 @@ class Service:
             raise RefusedError(422, outcome.error)
         return outcome
 
-    async def _fit(self, sights: Sequence[Seen | Failure], options: Options) -> list[Outcome]:
+    async def _fit(
+        self, sights: Sequence[NetworkOutput | Failure], options: Options
+    ) -> list[Outcome]:
         """The outcomes of what was seen."""
-        fit = partial(
-            self.calibrator.fit,
-            sights,
-            options.camera_model.value,
-            lines=options.lines.value,
-            **options.knowns,
-        )
-        return await _in(self._fits, fit)
+        return await _in(self._fits, partial(self.calibrator.fit, sights, options=options))
 
-    def _answered(self, name: str, sight: Seen | Failure, outcome: Outcome | None) -> Answered:
+    def _answered(
+        self, name: str, sight: NetworkOutput | Failure, outcome: Outcome | None
+    ) -> Answered:
         assert outcome is not None  # Those that are fitted together have theirs by now.
         self.metrics.images.labels("ok" if outcome.ok else "failed").inc()
         kept = None if isinstance(sight, Failure) else self.sights.keep(sight, outcome)

@@ -9,14 +9,12 @@ from geocalib.arrays import copied
 from geocalib.errors import ImageError
 from geocalib.imaging import read_size
 from geocalib.pipeline.calibrator import Calibrator
-from geocalib.pipeline.predict import Seen
+from geocalib.pipeline.predict import NetworkOutput
 from geocalib.pipeline.prepare import Prepared
-from geocalib.pipeline.question import rotation_of
-from geocalib.pipeline.request import Lines
 from geocalib.result.calibration import Calibration, Failure, Outcome
 from geocalib.server.limits import MEGA, Limits
 from geocalib.server.pictures import rendered
-from geocalib.server.requests import Options, RenderRequest
+from geocalib.server.requests import OptionsBody, RenderRequest
 from geocalib.server.uploads import Upload
 
 
@@ -24,25 +22,23 @@ from geocalib.server.uploads import Upload
 class Answer:
     """What became of one image."""
 
-    sight: Seen | Failure
+    sight: NetworkOutput | Failure
     outcome: Outcome | None
     """None where it is to be fitted together with others."""
 
 
 def answers(
-    calibrator: Calibrator, images: Sequence[Upload], options: Options, limits: Limits
+    calibrator: Calibrator, images: Sequence[Upload], body: OptionsBody, limits: Limits
 ) -> list[Answer]:
     """All three stages of a few images of which the same is asked."""
-    lines = options.lines is not Lines.OFF
+    options = body.options
+    lines = options.lines != "off"
     prepared = [_prepared(calibrator, image, lines, limits) for image in images]
-    knowns = options.knowns
-    mode = rotation_of("auto", knowns.get("gravity"), knowns.get("roll_deg"))
-    sights = [_alone(sight) for sight in calibrator.look(prepared, any_rotation=mode)]
-    if options.shared:
+    seen = calibrator.predict(prepared, any_rotation=options.rotation)
+    sights = [_alone(sight) for sight in seen]
+    if options.shared_intrinsics:
         return [Answer(sight, None) for sight in sights]
-    outcomes = calibrator.fit(
-        sights, options.camera_model.value, lines=options.lines.value, **knowns
-    )
+    outcomes = calibrator.fit(sights, options=options)
     return [Answer(*pair) for pair in zip(sights, outcomes, strict=True)]
 
 
@@ -55,7 +51,7 @@ def picture(
     return rendered(image.data, calibration, asked.kind, asked.border, asked.format)
 
 
-def _alone(sight: Seen | Failure) -> Seen | Failure:
+def _alone(sight: NetworkOutput | Failure) -> NetworkOutput | Failure:
     """With fields of its own: those of a whole batch would travel, and be kept, along with them."""
     if isinstance(sight, Failure):
         return sight

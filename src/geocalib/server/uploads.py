@@ -13,7 +13,7 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import ClientDisconnect, Request
 
 from geocalib.server.limits import MEGA, Limits, RefusedError, busy
-from geocalib.server.requests import CalibrateRequest, Model, Options, checked
+from geocalib.server.requests import CalibrateRequest, Model, OptionsBody, checked
 
 LONGEST_NAME = 255
 MOST_FIELDS = 8
@@ -139,14 +139,14 @@ class Body:
         return chunk
 
 
-async def read_images(body: Body, limits: Limits) -> tuple[list[Upload], Options]:
+async def read_images(body: Body, limits: Limits) -> tuple[list[Upload], OptionsBody]:
     """The images of a request to calibrate them, and what is asked."""
     if body.kind == JSON:
         asked = await body.json(CalibrateRequest)
         images = [Upload(_clean(image.name), image.data) for image in asked.images]
-        options = asked.options
+        options = asked.body
     elif body.kind == MULTIPART:
-        images, options = await body.form(Options)
+        images, options = await body.form(OptionsBody)
     else:
         raise RefusedError(415, f"the content type must be {MULTIPART} or {JSON}")
     if not images:

@@ -9,8 +9,16 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from geocalib.priors.enabled import EnabledPriors, started
-from geocalib.priors.inform import informed
+from geocalib.priors.enabled import EnabledPriors, with_readings, with_starts
+from geocalib.priors.judge import (
+    agreement,
+    annotated,
+    doubtful_rows,
+    left_out,
+    told_rows,
+    without_focal,
+    wrong_cameras,
+)
 from geocalib.result.calibration import Failure, Outcome
 from geocalib.sets.album import Album, Method, Sight
 from geocalib.sets.leaf import Leaf
@@ -88,13 +96,29 @@ def _fitted(
     enabled, given = enabled[rows], given[rows]
     given = enabled.placed(given, files)
     start = [page.down for page in album.pages]
-    answers = informed(
-        lambda known, _, lines: album.outcomes(started(known, start), mute, lines),
-        given,
-        enabled,
-        files,
-        [0] * len(files),
-        [(*album.method.warnings, *page.notes) for page in album.pages],
-        together=True,
-    )
-    yield from zip(rows, answers, strict=True)
+    cameras, readings = [0] * len(files), enabled.readings(given, files)
+
+    def fitted(known: Given, lines: bool = True) -> dict[int, Outcome]:
+        return dict(enumerate(album.outcomes(with_starts(known, start), mute, lines)))
+
+    outcomes, checks = fitted(with_readings(given, readings, files, cameras)), {}
+    if told_rows(readings, together=True):
+        checks = agreement(readings, fitted(given, lines=False))
+        if doubtful_rows(readings, checks, outcomes, together=True):
+            checks = agreement(readings, fitted(given))
+            if wrong := wrong_cameras(checks, cameras):
+                left = without_focal(readings, cameras, wrong)
+                outcomes = fitted(with_readings(given, left, files, cameras))
+                checks = {row: left_out(each) for row, each in checks.items()}
+    for index, (row, page) in enumerate(zip(rows, album.pages, strict=True)):
+        notes = (*album.method.warnings, *page.notes)
+        yield (
+            row,
+            annotated(
+                outcomes[index],
+                checks.get(index, ()),
+                readings[index],
+                notes,
+                page.file.metadata.orientation,
+            ),
+        )

@@ -10,7 +10,7 @@ from typing import Any
 
 from PIL.ExifTags import Base
 
-from geocalib.errors import FormatError, ImageError
+from geocalib.errors import ConfigError, FormatError, ImageError
 from geocalib.imaging.read import read_header
 
 NAMES = (Base.Make, Base.Model, Base.BodySerialNumber, Base.LensMake, Base.LensModel)
@@ -20,6 +20,22 @@ LENGTHS = (Base.FocalLength, Base.FocalLengthIn35mmFilm, Base.DigitalZoomRatio)
 """Tags of numbers that tell how far a zoom lens was turned."""
 
 COLUMNS = ("image", "camera")
+
+
+BY_EXIF = "exif"
+
+
+def group(images: Sequence[Any], sharing: bool | str | Path | Sequence[int]) -> Sequence[int]:
+    """An integer per picture, equal where the camera is. sharing: True: one took all; "exif": as
+    the files say; the path of a table; or these integers."""
+    if isinstance(sharing, bool):
+        return [0] * len(images) if sharing else list(range(len(images)))
+    if not isinstance(sharing, str | os.PathLike):
+        return sharing
+    if not all(isinstance(image, str | os.PathLike) for image in images):
+        raise ConfigError("only files can be grouped by EXIF or by a table; give integers instead")
+    paths = [os.fspath(image) for image in images]
+    return group_by_exif(paths) if sharing == BY_EXIF else group_by_file(paths, sharing)
 
 
 def group_by_exif(images: Sequence[str]) -> list[int]:

@@ -12,7 +12,7 @@ from geocalib.errors import FormatError, OutputError
 from geocalib.files import is_special, naming, replacing
 from geocalib.files.guard import MEND
 from geocalib.files.snapshot import glance, unchanged
-from geocalib.pipeline.journal import Request, check_record, photo_of, to_text
+from geocalib.pipeline.runs.journal import Request, check_record, photo_of, to_text
 from geocalib.result.calibration import Calibration, Outcome, read_outcome
 from geocalib.result.layout import Field, Null, Scalar, Struct
 from geocalib.result.schema import ORIGIN, RECORD

@@ -11,10 +11,10 @@ import typer
 
 from geocalib.cli.options import Device, Overwrite, Weights
 from geocalib.errors import ConfigError, PanoramaError
-from geocalib.pipeline.request import Network
+from geocalib.pipeline.engines.load import EngineSpec
 
 if TYPE_CHECKING:
-    from geocalib.pipeline.journal import Request
+    from geocalib.pipeline.runs.journal import Request
     from geocalib_lab.panoramas.levelness import Level, Origin
 
 app = typer.Typer(
@@ -123,7 +123,7 @@ def check(
     from geocalib_lab.panoramas.pictures import find_panoramas
 
     paths = find_panoramas(panos if split is None else panos / split)
-    network = Network(weights, device)
+    network = EngineSpec(weights, device)
     Guard((*paths, network.file), overwrite).check([out], is_table)
     problems = []
     with locked(out):
@@ -164,14 +164,14 @@ def _end(problems: Sequence[PanoramaError]) -> None:
 
 
 def _known_levels(
-    out: Path, network: Network, views: int, anew: bool
+    out: Path, network: EngineSpec, views: int, anew: bool
 ) -> tuple[Request, dict[str, Level], dict[str, Origin]]:
     """What is asked, what a table says already, and of what; an error if that was asked otherwise.
 
     anew: without what it says.
     """
     from geocalib.nets.catalogue import identify
-    from geocalib.pipeline.journal import check_same, request_of
+    from geocalib.pipeline.runs.journal import check_same, request_of
     from geocalib_lab.panoramas.levelness import read_levels, read_origins
 
     request = request_of(identify(network.weights), views=views)

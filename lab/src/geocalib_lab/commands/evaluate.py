@@ -12,7 +12,8 @@ import typer
 
 from geocalib.cli.options import Device, Overwrite, Weights
 from geocalib.errors import ConfigError
-from geocalib.pipeline.request import CameraModel, Lines, Network
+from geocalib.pipeline.engines.load import EngineSpec
+from geocalib.pipeline.options import CameraModelName, Lines
 
 # The words of ``geocalib_lab.evaluation``, here again as importing that takes seconds.
 KNOWN = Literal["gravity", "focal", "both", "exif"]
@@ -48,7 +49,7 @@ def command(
     ],
     weights: Weights = "lean",
     camera_model: Annotated[
-        CameraModel | None,
+        CameraModelName | None,
         typer.Option(help="What kind of lens; by default what suits the set.", show_default=False),
     ] = None,
     methods: Annotated[
@@ -151,7 +152,7 @@ def command(
     sets = plan.read()
     words = [word for word in sys.argv[1:] if word != "--overwrite"]
     site = None if report is None else SiteReport(report, shlex.join(["geocalib", *words]))
-    network = Network(weights, device)
+    network = EngineSpec(weights, device)
     photos = (sample.image for samples in sets.values() for sample in samples)
     read = (*plan.tables.values(), *photos, network.file, *baselines.files.values())
     guard = Guard(read, overwrite)

@@ -15,9 +15,9 @@ from geocalib.files import sha256_of, write_text
 from geocalib.formats import json_lines
 from geocalib.nets.card import WeightCard
 from geocalib.nets.weights import read_weights
-from geocalib.pipeline.arguments import LinesMode
 from geocalib.pipeline.calibrator import Calibrator
-from geocalib.pipeline.journal import Journal, request_of
+from geocalib.pipeline.options import LinesMode
+from geocalib.pipeline.runs.journal import Journal, request_of
 from geocalib.result.calibration import Failure
 from geocalib.solver.initial import Initial
 from geocalib_lab.evaluation import tables

@@ -18,9 +18,8 @@ from geocalib.errors import ConfigError, GeoCalibError
 from geocalib.geometry.conventions import FULL_FRAME_DIAGONAL
 from geocalib.imaging import ImageSource, read_photo
 from geocalib.nets.card import WeightCard
-from geocalib.pipeline.arguments import LinesMode, Options
-from geocalib.pipeline.journal import Journal
-from geocalib.priors.enabled import UsualPrior
+from geocalib.pipeline.options import Keywords, LinesMode, UsualPrior
+from geocalib.pipeline.runs.journal import Journal
 from geocalib.priors.exif import VAGUE, focal_reading
 from geocalib.result.calibration import Calibration, Outcome
 from geocalib.solver.known import Prior
@@ -43,7 +42,7 @@ class Calibrates(Protocol):
     def card(self) -> WeightCard: ...
 
     def calibrate(
-        self, images: Sequence[ImageSource], camera_model: str = ..., **options: Unpack[Options]
+        self, images: Sequence[ImageSource], camera_model: str = ..., **options: Unpack[Keywords]
     ) -> list[Outcome]: ...
 
 
@@ -154,7 +153,7 @@ def _ask(
     images: list[ImageSource] = [sample.image for sample in samples]
     if setting.blur is not None:
         images = [_blurred_or_broken(sample.image, setting.blur) for sample in samples]
-    options = Options(lines=setting.lines, exif=False)
+    options = Keywords(lines=setting.lines, exif=False)
     if setting.prior != "none":
         options["prior"] = setting.prior
     if setting.told in ("gravity", "both"):

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from geocalib.pipeline.arguments import LinesMode
+from geocalib.pipeline.options import LinesMode
 from geocalib.result.calibration import Calibration, Outcome
 from geocalib_lab.evaluation.datasets import Sample, picture_size
 from geocalib_lab.evaluation.report import Report

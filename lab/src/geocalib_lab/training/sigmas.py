@@ -24,15 +24,15 @@ import torch
 from torch import Tensor
 
 from geocalib import console
-from geocalib.cameras import get_model
 from geocalib.errors import ConfigError, GeoCalibError
 from geocalib.geometry import gravity as sphere
-from geocalib.pipeline.engines import load_engine
-from geocalib.pipeline.onnx_engine import OnnxEngine
-from geocalib.pipeline.question import Question
-from geocalib.pipeline.sigmas import WEIGHTS_KEY, save_sigmas
-from geocalib.pipeline.stream import answer
-from geocalib.pipeline.torch_engine import TorchEngine
+from geocalib.pipeline.engines.load import load_engine
+from geocalib.pipeline.engines.onnx import OnnxEngine
+from geocalib.pipeline.engines.sigmas import WEIGHTS_KEY, save_sigmas
+from geocalib.pipeline.engines.torch import TorchEngine
+from geocalib.pipeline.job import Batch, Job
+from geocalib.pipeline.options import Options
+from geocalib.pipeline.parallel.stream import answer
 from geocalib.result.calibration import Calibration
 from geocalib.solver.sigma_calibration import TRAITS, Floats, LearntSigmas, traits
 from geocalib_lab.evaluation.datasets import Sample, read_dataset
@@ -157,14 +157,12 @@ def _read(path: Path, engine: AnyEngine) -> dict[str, Record]:
 
 def _asked(engine: AnyEngine, samples: Sequence[Sample]) -> Iterator[Record]:
     """A record for each picture; of one that the network fails on, without numbers."""
-    question = Question.create(
-        [get_model("pinhole")], engine.card, exif=False, lines="off", any_rotation="off"
-    )
-    plain = replace(question.task, errors=replace(question.task.errors, learnt=None))
-    question = replace(question, task=plain)
+    options = Options("pinhole", exif=False, lines="off", any_rotation="off")
+    job = Job.create(options, engine.card, 1)
+    job = replace(job, errors=replace(job.errors, learnt=None))
     for start in range(0, len(samples), engine.batch):
         few = samples[start : start + engine.batch]
-        outcomes = answer(engine, question.repeated([sample.image for sample in few]))
+        outcomes = answer(engine, Batch([sample.image for sample in few], job.repeated(len(few))))
         for sample, outcome in zip(few, outcomes, strict=True):
             record: Record = {
                 "image": str(sample.image),

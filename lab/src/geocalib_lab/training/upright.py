@@ -23,7 +23,7 @@ from geocalib.nets.lean import LeanNetwork
 from geocalib.nets.standing import TURNS
 from geocalib.nets.upright import WEIGHTS_KEY, features
 from geocalib.nets.weights import LoadedNetwork, load_network
-from geocalib.pipeline.torch_engine import find_device
+from geocalib.pipeline.engines.torch import find_device
 
 PENALTY = 0.15
 """On half the squared weights of standardised features."""

@@ -51,7 +51,7 @@ class Baselines:
         # Not at the top: torch may not be installed.
         from geocalib.nets.weights import read_direct
         from geocalib.pipeline.calibrator import Calibrator
-        from geocalib.pipeline.torch_engine import find_device
+        from geocalib.pipeline.engines.torch import find_device
         from geocalib_lab.evaluation.methods.direct import Direct
 
         file = self._file(name)

@@ -11,7 +11,7 @@ from geocalib.imaging import ImageSource, InputSpec
 from geocalib.nets.card import WeightCard
 from geocalib.nets.direct import DeepCalib, ParamNet
 from geocalib.nets.lean import LeanNetwork
-from geocalib.pipeline.arguments import Options
+from geocalib.pipeline.options import Keywords
 from geocalib.pipeline.prepare import prepare
 from geocalib.result.calibration import Failure, Outcome
 from geocalib_lab.evaluation.answers import without_sigmas
@@ -36,7 +36,7 @@ class Direct:
         self,
         images: Sequence[ImageSource],
         camera_model: str = "pinhole",
-        **options: Unpack[Options],
+        **options: Unpack[Keywords],
     ) -> list[Outcome]:
         """Images one by one; nothing is known of them."""
         return [self._one(image, camera_model) for image in images]

@@ -18,7 +18,7 @@ from geocalib.geometry.conventions import TRIVIAL_FOCAL
 from geocalib.geometry.fields import perspective_field
 from geocalib.geometry.gravity import from_roll_pitch
 from geocalib.imaging import ImageSource
-from geocalib.pipeline.arguments import Options
+from geocalib.pipeline.options import Keywords
 from geocalib.result.calibration import Calibration, Outcome
 from geocalib_lab.evaluation.methods.identity import renamed
 from geocalib_lab.evaluation.run import Calibrates
@@ -42,7 +42,7 @@ class FirstOrder:
         self,
         images: Sequence[ImageSource],
         camera_model: str = "pinhole",
-        **options: Unpack[Options],
+        **options: Unpack[Keywords],
     ) -> list[Outcome]:
         """Images one by one; nothing is known of them."""
         options |= {"keep_fields": True, "lines": "off"}

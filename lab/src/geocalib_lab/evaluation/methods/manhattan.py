@@ -20,7 +20,7 @@ from geocalib.cameras import Camera
 from geocalib.errors import ImageError
 from geocalib.imaging import ImageSource, read_photo
 from geocalib.lines.detect import SHORT_SIDE, detect
-from geocalib.pipeline.arguments import Options
+from geocalib.pipeline.options import Keywords
 from geocalib.pipeline.prepare import path_of
 from geocalib.result.calibration import Failure, Outcome
 from geocalib_lab.evaluation.answers import without_sigmas
@@ -67,7 +67,7 @@ class OfSegments(ABC):
         self,
         images: Sequence[ImageSource],
         camera_model: str = "pinhole",
-        **options: Unpack[Options],
+        **options: Unpack[Keywords],
     ) -> list[Outcome]:
         """Images one by one; nothing is known of them."""
         return [self._one(image, camera_model) for image in images]

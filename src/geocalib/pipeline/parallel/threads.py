@@ -1,4 +1,4 @@
-"""How many threads there are, of whom: the one place that says it.
+"""How many threads there are, of whom, and how many images at once: the one place that says it.
 
 BLAS, OpenMP, torch, OpenCV and ONNX Runtime each bring a pool as large as the machine. Where
 several of them work at a time, or several processes do, each then waits for the others.
@@ -25,7 +25,7 @@ POOLS = (
     "OPENCV_FOR_THREADS_NUM",
 )
 """What the libraries ask the environment as they are loaded. The first is asked by our own engine
-(``geocalib.pipeline.onnx_session``) and by torch as well."""
+(``geocalib.pipeline.engines.onnx``) and by torch as well."""
 
 KEPT = {"MALLOC_MMAP_THRESHOLD_": "33554432", "MALLOC_TRIM_THRESHOLD_": "268435456"}
 """Bytes, told to GNU's C library: up to the first as one piece, and up to the second in all, freed
@@ -39,21 +39,32 @@ QUOTA = Path("/sys/fs/cgroup/cpu.max")
 """Where Linux tells a container how much of the machine it may use."""
 
 
+BATCH = {"cpu": 4}
+"""Images through the network at once, by kind of device: a processor gains nothing from more."""
+LARGEST_BATCH = 64
+"""Images at once on other devices."""
+
+
+def batch_on(kind: str) -> int:
+    """Images through the network at once on a kind of device."""
+    return BATCH.get(kind, LARGEST_BATCH)
+
+
 def threads() -> int:
     """As many as there are cores for this process, or as OMP_NUM_THREADS says."""
     told = os.environ.get(POOLS[0], "")
     return int(told) if told.isdecimal() and int(told) > 0 else cores()
 
 
-def giving_way(make: Callable[[], Made]) -> Made:
+def low_priority(make: Callable[[], Made]) -> Made:
     """What a function makes. The threads that it starts give way, on busy cores, to those of
     others: a network takes a core that lines are looked for on when these are done with it. On
     Linux, where single threads have a priority; elsewhere they are like all others."""
-    with ThreadPoolExecutor(1, initializer=_step_back) as pool:
+    with ThreadPoolExecutor(1, initializer=_lower_priority) as pool:
         return pool.submit(make).result()
 
 
-def _step_back() -> None:
+def _lower_priority() -> None:
     """Of this thread, which hands it on to all that it starts and cannot take it back."""
     if sys.platform == "linux":
         own = get_native_id()

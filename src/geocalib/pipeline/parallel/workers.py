@@ -1,24 +1,31 @@
-"""Processes that call functions for us, each on a core of its own."""
+"""Processes that call functions for us, each on a core of its own; and what such a process does.
+
+A worker calls functions, one after another, until nobody asks any more. It talks by pickles on its
+standard streams. So it needs no ``if __name__ == "__main__"`` in the program that uses it, shares
+no lock with it, and ends with it, however that ends. Arrays are sent as they lie in memory, without
+a copy.
+"""
 
 from __future__ import annotations
 
+import os
 import pickle
 import queue
+import signal
 import sys
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any, ParamSpec, TypeVar
+from typing import IO, Any, ParamSpec, TypeVar
 
-from geocalib.pipeline.messages import packed, receive, send
-from geocalib.pipeline.threads import environment
+from geocalib.pipeline.parallel.threads import environment
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 START = (
     "import pickle, sys; sys.path[:] = pickle.load(sys.stdin.buffer); "
-    "from geocalib.pipeline.worker import main; main()"
+    "from geocalib.pipeline.parallel.workers import work; work()"
 )
 
 
@@ -145,3 +152,71 @@ class _Process:
         self._answers.close()
         with suppress(OSError):  # What it has not read is lost.
             self._questions.close()
+
+
+def work() -> None:
+    """Answer (function, arguments) with (True, result) or (False, exception)."""
+    # Whoever presses Ctrl-C means the program, which ends its workers itself.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    asked, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    # What libraries print must not get between the answers.
+    os.dup2(2, 1)
+    try:
+        while True:
+            send(answers, _reply(asked))
+    except (EOFError, BrokenPipeError):
+        os._exit(0)  # At once: the program is gone, or done with us.
+
+
+def _reply(asked: IO[bytes]) -> list[Any]:
+    try:
+        function, arguments = receive(asked)
+        reply: tuple[bool, Any] = (True, function(*arguments))
+        return packed(reply)
+    except (EOFError, KeyboardInterrupt):
+        raise
+    except Exception as error:
+        return packed((False, _portable(error)))
+
+
+def _portable(error: Exception) -> Exception:
+    """The error, or its words where it cannot travel."""
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        return RuntimeError(f"{type(error).__name__}: {error}")
+    return error
+
+
+def packed(thing: object) -> list[Any]:
+    """What to write, in order: the sizes of what follows, the thing, and its arrays."""
+    buffers: list[pickle.PickleBuffer] = []
+    head = pickle.dumps(thing, 5, buffer_callback=buffers.append)
+    arrays = [buffer.raw() for buffer in buffers]
+    sizes = pickle.dumps([len(head), *(array.nbytes for array in arrays)])
+    return [sizes, head, *arrays]
+
+
+def send(file: IO[bytes], parts: list[Any]) -> None:
+    """Write what was packed."""
+    for part in parts:
+        file.write(part)
+    file.flush()
+
+
+def receive(file: IO[bytes]) -> Any:
+    """The next thing; ``EOFError`` where there is none."""
+    length, *sizes = pickle.load(file)
+    head, *arrays = (_filled(file, size) for size in (length, *sizes))
+    return pickle.loads(head, buffers=arrays)
+
+
+def _filled(file: IO[bytes], size: int) -> bytearray:
+    content = bytearray(size)
+    view, at = memoryview(content), 0
+    while at < size:
+        count = file.readinto(view[at:])  # type: ignore[attr-defined]
+        if not count:
+            raise EOFError
+        at += count
+    return content

@@ -1,4 +1,4 @@
-"""Which engine runs a network: torch, or ONNX Runtime, which starts at once.
+"""Which engine runs a network, and an engine that is being loaded.
 
 What each of them needs is imported when it is chosen.
 """
@@ -6,6 +6,7 @@ What each of them needs is imported when it is chosen.
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -19,8 +20,9 @@ from geocalib.nets.onnx_names import SUFFIX
 from geocalib.records import dataclass
 
 if TYPE_CHECKING:
-    from geocalib.pipeline.onnx_engine import OnnxEngine
-    from geocalib.pipeline.torch_engine import TorchEngine
+    from geocalib.pipeline.engines.onnx import OnnxEngine
+    from geocalib.pipeline.engines.torch import TorchEngine
+
 
 EngineName = Literal["auto", "onnx", "torch"]
 
@@ -29,13 +31,18 @@ DRIVERS = ("libcuda.so.1", "nvcuda.dll", "libamdhip64.so")
 
 
 @dataclass(frozen=True)
-class Recipe:
-    """How to make an engine, here or in another process. All as ``Calibrator`` takes it."""
+class EngineSpec:
+    """How to make an engine, here or in another process. All as ``Calibrator`` takes it; "auto"
+    weights become the name that is meant."""
 
-    weights: str | Path
-    engine: EngineName
-    device: str
+    weights: str | Path = "auto"
+    device: str = "auto"
+    engine: EngineName = "auto"
     compile: bool = False
+
+    def __post_init__(self) -> None:
+        self.__dict__["weights"] = resolve_weights(self.weights, self.device)
+        check_known(self.weights)
 
     @property
     def certain(self) -> bool:
@@ -43,25 +50,30 @@ class Recipe:
         usual = self.engine in ("auto", "onnx") and self.device in ("auto", "cpu")
         return self.weights == "lean" and usual and not self.compile
 
+    @property
+    def file(self) -> str | None:
+        """That of the weights, where they are not known by name."""
+        return str(self.weights) if os.path.isfile(self.weights) else None
+
     def load(self) -> OnnxEngine | TorchEngine:
         """Such an engine."""
         return load_engine(self.weights, self.engine, self.device, self.compile)
 
 
-class Loading:
-    """An engine in the making, in a thread of its own: meanwhile modules are imported and photos
-    decoded."""
+class EngineFuture:
+    """An engine that is being loaded, in a thread of its own: meanwhile modules are imported and
+    photos decoded."""
 
-    def __init__(self, recipe: Recipe) -> None:
-        self.recipe = recipe
+    def __init__(self, spec: EngineSpec) -> None:
+        self.spec = spec
         # First, as two threads that import one library at once may each find half of it. To open
         # the network is one thread's work, which leaves Python alone.
-        if recipe.engine == "torch":
+        if spec.engine == "torch":
             import numpy  # noqa: F401
         else:
-            import geocalib.pipeline.onnx_session  # noqa: F401
+            import geocalib.pipeline.engines.onnx  # noqa: F401
         with_one = ThreadPoolExecutor(1, "geocalib-engine")
-        self._engine = with_one.submit(recipe.load)
+        self._engine = with_one.submit(spec.load)
         with_one.shutdown(wait=False)
 
     def engine(self) -> OnnxEngine | TorchEngine:
@@ -87,19 +99,15 @@ def load_engine(
             wish = "this engine" if weights in PACKAGES else str(weights)
             raise MissingPackageError(f"{wish} needs torch: {GET_TORCH}")
         from geocalib.nets import weights as networks
-        from geocalib.pipeline.torch_engine import TorchEngine, find_device
+        from geocalib.pipeline.engines.torch import TorchEngine, find_device
 
         place = find_device(device)
         return TorchEngine(networks.load_network(weights), place, compile)
     if compile:
         raise ConfigError("compile needs the engine torch")
-    from geocalib.pipeline.onnx_session import open_networks
+    from geocalib.pipeline.engines.onnx import OnnxEngine
 
-    opened = open_networks(weights, device)
-    # Not before: what is around a network is imported by others while it is opened.
-    from geocalib.pipeline.onnx_engine import OnnxEngine
-
-    return OnnxEngine.of(opened, device)
+    return OnnxEngine(weights, device)
 
 
 def choose(weights: str | Path, device: str) -> Literal["onnx", "torch"]:
@@ -111,7 +119,7 @@ def choose(weights: str | Path, device: str) -> Literal["onnx", "torch"]:
     return "torch" if find_spec("torch") is not None and _elsewhere(device) else "onnx"
 
 
-def settle(weights: str | Path, device: str) -> str | Path:
+def resolve_weights(weights: str | Path, device: str) -> str | Path:
     """The weights that are meant; "auto" means the large ones where they are installed and an
     accelerator makes up for what they cost, else the lean ones."""
     if weights != "auto":
@@ -129,7 +137,7 @@ def _accelerated() -> bool:
     only where there may be one."""
     if find_spec("torch") is None or not (sys.platform == "darwin" or any(map(_loads, DRIVERS))):
         return False
-    from geocalib.pipeline.torch_engine import find_device
+    from geocalib.pipeline.engines.torch import find_device
 
     return find_device("auto").type != "cpu"
 

@@ -21,7 +21,7 @@ from geocalib.nets.opinion import as_it_sees, focal_of
 from geocalib.nets.prediction import Prediction
 from geocalib.nets.upright import find_upright
 from geocalib.nets.weights import LoadedNetwork, find_opinion
-from geocalib.pipeline.predict import batch_on
+from geocalib.pipeline.parallel.threads import batch_on
 
 Floats = npt.NDArray[np.float32]
 
@@ -50,7 +50,7 @@ class TorchEngine:
             self._opinion[0].to(device)
 
     @property
-    def knows_upright(self) -> bool:
+    def has_orientation(self) -> bool:
         """Whether it can tell how pictures stand."""
         return self._upright is not None
 
@@ -65,14 +65,14 @@ class TorchEngine:
             seen = self.network(self._moved(images))
         return self._fields(seen)
 
-    def look(self, images: Floats) -> tuple[Fields, Floats]:
-        """The fields of (B, 3, H, W) images, and how they stand, as ``standing`` tells it."""
+    def predict_oriented(self, images: Floats) -> tuple[Fields, Floats]:
+        """The fields of (B, 3, H, W) images, and how they stand, as ``orientation`` tells it."""
         assert self._upright is not None
         with self._running():
             seen, stands = self._upright(self._moved(images))
         return self._fields(seen), to_numpy(stands)
 
-    def standing(self, images: Floats) -> Floats:
+    def orientation(self, images: Floats) -> Floats:
         """(B, 4) log-probabilities that (B, 3, H, W) images stand turned by 0 to 3 quarters."""
         assert self._upright is not None
         with self._running():

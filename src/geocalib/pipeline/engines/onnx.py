@@ -1,7 +1,7 @@
-"""Networks in ONNX files, opened by ONNX Runtime.
+"""``OnnxEngine``: a network in an ONNX file, run by ONNX Runtime, which starts at once.
 
-Apart from the engine that asks them, so that they can be opened before everything else is imported:
-that takes one thread a while, and leaves Python alone (``pipeline.engines.load_engine``).
+To open a network takes one thread a while, and leaves Python alone: meanwhile other threads import
+what is around it. So nothing is imported here at the top that opening does not need.
 """
 
 from __future__ import annotations
@@ -11,15 +11,30 @@ from contextlib import contextmanager
 from functools import partial
 from importlib.resources import as_file
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import onnxruntime
 
 from geocalib.errors import ConfigError, WeightsError
 from geocalib.nets.card import CARD_KEY, WeightCard
 from geocalib.nets.catalogue import OPINION, PACKAGES, PUBLISHED, existing_file, packaged
-from geocalib.nets.onnx_names import FIELDS, IMAGE, LOGITS, MULTIPLE_KEY, SUFFIX
-from geocalib.pipeline.threads import giving_way, threads
+from geocalib.nets.onnx_names import (
+    FIELDS,
+    IMAGE,
+    LOGITS,
+    MULTIPLE_KEY,
+    STANDING,
+    SUFFIX,
+    WANTED,
+)
+from geocalib.pipeline.parallel.threads import batch_on, low_priority, threads
+
+if TYPE_CHECKING:
+    from geocalib.geometry.fields import Fields
+
+Floats = npt.NDArray[np.float32]
 
 PROVIDERS = {
     "cuda": "CUDAExecutionProvider",
@@ -35,6 +50,73 @@ CUDA = {"use_tf32": "0", "cudnn_conv_algo_search": "HEURISTIC"}
 
 ERRORS_ONLY = 3
 """What ONNX Runtime says by itself."""
+
+
+class OnnxEngine:
+    """A network in a file. See ``geocalib.pipeline.predict.Engine``."""
+
+    def __init__(self, weights: str | Path = "lean", device: str = "auto") -> None:
+        """weights: "lean", "large", or a file that ``geocalib export onnx`` wrote. device: "auto",
+        or a name of ``PROVIDERS``, with the number of a card: "cuda:1"."""
+        first, self._second = open_networks(weights, device)
+        from geocalib.imaging import InputSpec
+
+        self._session, self.card, kind = first.session, first.card, first.kind
+        self.device = device if device.partition(":")[0] == kind else kind
+        card = self.card
+        self.spec = InputSpec(card.short_side, first.multiple, card.largest_aspect, card.detail)
+        self.batch = batch_on(kind)
+        self.on_processor = kind == "cpu"
+        self.confidence_scale = card.confidence_scale
+
+    @property
+    def has_orientation(self) -> bool:
+        """Whether it can tell how pictures stand."""
+        return STANDING in outputs(self._session)
+
+    @property
+    def has_opinion(self) -> bool:
+        """Whether a second network tells the focal length."""
+        return self._second is not None
+
+    def predict(self, images: Floats) -> Fields:
+        """The fields of (B, 3, H, W) images."""
+        return _fields(self._run(FIELDS, {IMAGE: _single(images)}))
+
+    def predict_oriented(self, images: Floats) -> tuple[Fields, Floats]:
+        """The fields of (B, 3, H, W) images, and how they stand, as ``orientation`` tells it."""
+        *values, stands = self._run((*FIELDS, STANDING), {IMAGE: _single(images)})
+        return _fields(values), stands
+
+    def orientation(self, images: Floats) -> Floats:
+        """(B, 4) log-probabilities that (B, 3, H, W) images stand turned by 0 to 3 quarters."""
+        given = {IMAGE: _single(images), WANTED: np.array(False)}
+        return self._run((STANDING,), given)[0]
+
+    def opinion(self, images: Floats) -> npt.NDArray[np.float64]:
+        """(B, 2) the logarithm of the focal length by the diagonal, and its sigma."""
+        assert self._second is not None
+        from geocalib.nets.opinion import as_it_sees, focal_of
+
+        card = self._second.card
+        logits: Floats = self._second.session.run((LOGITS,), {IMAGE: as_it_sees(images, card)})[0]
+        return focal_of(logits, images.shape, card)
+
+    def _run(self, names: Sequence[str], given: dict[str, npt.NDArray[Any]]) -> list[Floats]:
+        values: list[Floats] = self._session.run(names, given)
+        return values
+
+
+def _single(images: Floats) -> Floats:
+    """In single precision, in one piece."""
+    return np.ascontiguousarray(images, np.float32)
+
+
+def _fields(values: Sequence[Floats]) -> Fields:
+    """The fields that the outputs ``FIELDS`` hold."""
+    from geocalib.geometry.fields import Fields
+
+    return Fields(**dict(zip(FIELDS, values, strict=True)))
 
 
 class Opened(NamedTuple):
@@ -93,7 +175,7 @@ def _session(path: Path, device: str) -> onnxruntime.InferenceSession:
         for kind in dict.fromkeys((*wanted, "cpu"))
     ]
     try:
-        session = giving_way(
+        session = low_priority(
             partial(onnxruntime.InferenceSession, path, _options(), providers=providers)
         )
     except Exception as error:  # Its errors have no class in common.

@@ -34,7 +34,8 @@ def request_of(weights: str, **asked: Any) -> Request:
     from importlib.metadata import version  # Not at the top: it is slow to import.
 
     every = {"version": version("geocalib"), "weights": weights, **asked}
-    told = {name: value for name, value in every.items() if value not in (None, False)}
+    # Not by "in (None, False)": a zero is equal to False, and a value.
+    told = {n: value for n, value in every.items() if value is not None and value is not False}
     # As it is read back.
     return dict(json.loads(json.dumps(told)))
 

@@ -3,21 +3,19 @@
 The network has learnt from pictures that are within 45 degrees of upright, and answers any other as
 if it were. So a picture that lies on a side has to be found out: by a classifier on what the
 network's encoder sees (``geocalib.nets.upright``), which speaks whenever the network runs. Only
-pictures that it suspects are looked at again. Networks that have none look at all four turns, and
-keep the one that leaves the camera least uncertain.
+pictures that it suspects are shown to it again, turned. Networks that have none see all four turns,
+and the one is kept that leaves the camera least uncertain.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from geocalib.arrays import Array, double, namespace, unstack
-from geocalib.errors import ConfigError
 from geocalib.geometry import gravity as sphere
 from geocalib.geometry.fields import Fields
 from geocalib.nets.standing import TURNS, seen_all_ways
@@ -25,9 +23,6 @@ from geocalib.priors.enabled import LEVEL
 from geocalib.records import dataclass
 from geocalib.solver import FitOptions, fit
 
-Mode = Literal["auto", "on", "off"]
-AnyRotation = bool | Mode
-"""True is "on", False "off"."""
 Pictures = npt.NDArray[np.float32]
 
 SUSPECT = 0.9
@@ -48,8 +43,8 @@ LIES = "taken as lying on a side or upside down; if it is upright, set any rotat
 
 
 @dataclass(frozen=True)
-class Look:
-    """What the network saw in B pictures."""
+class OrientedFields:
+    """The fields of B pictures, and how the pictures stand."""
 
     fields: Fields
     turns: Sequence[int]
@@ -58,15 +53,6 @@ class Look:
     """Of each, (3,) a rough direction of gravity, where it was looked for."""
     notes: Sequence[tuple[str, ...]]
     """Of each, what its user should know."""
-
-
-def mode_of(any_rotation: AnyRotation) -> Mode:
-    """What was asked for."""
-    if isinstance(any_rotation, bool):
-        return "on" if any_rotation else "off"
-    if any_rotation not in get_args(Mode):
-        raise ConfigError(f"any_rotation is {any_rotation!r}; known: {', '.join(get_args(Mode))}")
-    return any_rotation
 
 
 def turned(fields: Fields, turns: int) -> Fields:
@@ -79,30 +65,30 @@ def turned(fields: Fields, turns: int) -> Fields:
     return rotated.map(lambda value: xp.rot90(value, turns, (-2, -1)))
 
 
-def look_upright(
+def predict_upright(
     images: Pictures,
-    look: Callable[[Pictures], tuple[Fields, Pictures]],
-    standing: Callable[[Pictures], Pictures],
+    predict: Callable[[Pictures], tuple[Fields, Pictures]],
+    orientation: Callable[[Pictures], Pictures],
     certain: bool,
-) -> Look:
+) -> OrientedFields:
     """The fields of images (B, 3, H, W), each seen as it stands, and turned back.
 
-    look, standing: as of ``geocalib.pipeline.predict.Engine``. certain: an image is taken as it is,
-    unless another side of it is clearly up; else the likeliest side is.
+    predict, orientation: ``predict_oriented`` and ``orientation`` of an engine. certain: an image
+    is taken as it is, unless another side of it is clearly up; else the likeliest side is.
     """
-    fields, first = look(images)
-    stands, notes = judge(images, first, standing, certain)
+    fields, first = predict(images)
+    stands, notes = _orientations(images, first, orientation, certain)
     # Almost all pictures are upright, and have been seen.
     if any(stands):
         parts = [fields[row : row + 1] for row in range(len(images))]
         for turns in set(stands) - {0}:
             those = np.flatnonzero(np.array(stands) == turns)
-            seen, _ = look(np.rot90(images[those], -turns, (-2, -1)))
+            seen, _ = predict(np.rot90(images[those], -turns, (-2, -1)))
             for at, row in enumerate(those.tolist()):
                 parts[row] = turned(seen[at : at + 1], turns)
         fields = Fields.concatenate(parts)
     level = np.array(LEVEL)
-    return Look(
+    return OrientedFields(
         fields,
         stands,
         [sphere.rotate90(level, turns) if turns else None for turns in stands],
@@ -110,19 +96,19 @@ def look_upright(
     )
 
 
-def judge(
-    images: Pictures, first: Pictures, standing: Callable[[Pictures], Pictures], certain: bool
+def _orientations(
+    images: Pictures, first: Pictures, orientation: Callable[[Pictures], Pictures], certain: bool
 ) -> tuple[list[int], list[tuple[str, ...]]]:
     """How many quarters each image (B, 3, H, W) is taken to stand turned by, and what to say of it.
 
-    first: (B, 4) what the first look at each says. Everything else as in ``look_upright``.
+    first: (B, 4) log-probabilities of the first run. Everything else as in ``predict_upright``.
     """
     chance = first.copy()
     rows = np.arange(len(images))
     if certain:
         rows = rows[np.exp(chance[:, 1:]).sum(1) >= SUSPECT]
     if len(rows):
-        chance[rows] = seen_all_ways(images[rows], chance[rows], standing)
+        chance[rows] = seen_all_ways(images[rows], chance[rows], orientation)
     probability, best = np.exp(chance.max(1)), chance.argmax(1)
     stands = best if not certain else np.where(probability >= CLEAR, best, 0)
     verdicts = zip(stands.tolist(), best.tolist(), probability.tolist(), strict=True)
@@ -137,12 +123,12 @@ def _notes(stands: int, best: int, probability: float, certain: bool) -> tuple[s
     return (MAY_LIE,) if best and probability >= LIKELY else ()
 
 
-def look_all_ways(
+def predict_all_turns(
     images: Pictures,
     aspect: Sequence[float],
     predict: Callable[[Pictures], Fields],
     confidence_scale: float | None,
-) -> Look:
+) -> OrientedFields:
     """The fields of images (B, 3, H, W), each seen with that side up that leaves its camera least
     uncertain, and turned back.
 
@@ -170,7 +156,7 @@ def look_all_ways(
     rows = np.arange(len(images))
     chosen = [every[turns][row : row + 1] for row, turns in enumerate(order[:, 0].tolist())]
     close = (best[:, 1] - best[:, 0] < CLOSE).tolist()
-    return Look(
+    return OrientedFields(
         Fields.concatenate(chosen),
         [-turns % len(TURNS) for turns in order[:, 0].tolist()],
         list(np.stack(downs, 1)[rows, order[:, 0]]),

@@ -1,0 +1,310 @@
+"""The third stage: what the network saw, lines and what is known, to outcomes.
+
+Within it: ``_fit_fields`` fits cameras and gravity to the network's fields, ``_refined`` refines
+them with lines, and ``_judged`` holds what files and sensors said against the pictures
+(``geocalib.priors.judge``). Each returns data, and none knows of the next.
+
+Where more belongs: a choice between families of camera models takes the fields of one camera in
+``_fit_seen``, before anything is fitted, and returns the job with the chosen ``models``; what
+sensors tell of gravity are soft priors in ``EnabledPriors.readings``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import groupby
+
+import numpy as np
+
+from geocalib.arrays import double, to_numpy
+from geocalib.cameras.base import CameraModel
+from geocalib.errors import ConfigError, CouplingError, ImageError
+from geocalib.geometry.fields import Fields
+from geocalib.geometry.segments import Segments
+from geocalib.imaging import ImageSource, read_photo
+from geocalib.imaging.enlarge import enlarge
+from geocalib.lines.detect import SHORT_SIDE, detect
+from geocalib.lines.refine import refine_outcomes
+from geocalib.lines.vanishing import TOO_FEW, calibrate_by_lines
+from geocalib.pipeline.job import Job
+from geocalib.pipeline.options import KeepFields
+from geocalib.pipeline.predict import NetworkOutput
+from geocalib.pipeline.prepare import path_of
+from geocalib.priors.enabled import File, with_readings, with_starts
+from geocalib.priors.judge import (
+    Checks,
+    agreement,
+    annotated,
+    doubtful_rows,
+    left_out,
+    told_rows,
+    without_focal,
+    wrong_cameras,
+)
+from geocalib.priors.readings import Readings
+from geocalib.result.calibration import Calibration, Failure, Outcome
+from geocalib.result.trust import BLANK, doubts
+from geocalib.solver import FitOptions, FitResult, fit
+from geocalib.solver.joint import Plane, fit_turned
+from geocalib.solver.known import Given, Mapping
+from geocalib.solver.sigma_calibration import FREE
+
+
+def fit_outputs(job: Job, outputs: Sequence[NetworkOutput | Failure]) -> list[Outcome]:
+    """The outcome of each image of a job, whose images have one camera model."""
+    outcomes: dict[int, Outcome] = {}
+    seen: dict[int, NetworkOutput] = {}
+    for index, output in enumerate(outputs):
+        if not isinstance(output, NetworkOutput):
+            outcomes[index] = output
+        elif misfit := job.given.impossible_focal(index, job.model, (file := output.file).size):
+            outcomes[index] = Failure(file.path, *file.size, f"{file.name}: {misfit}")
+        else:
+            seen[index] = output
+    # Fields of one size are fitted as one batch.
+    order = sorted(seen, key=lambda index: seen[index].fields.size)
+    if order:
+        answers = _fit_seen(job[order], [seen[index] for index in order])
+        outcomes.update(zip(order, answers, strict=True))
+    return [outcomes[index] for index in range(len(outputs))]
+
+
+def _fit_seen(job: Job, outputs: Sequence[NetworkOutput]) -> list[Outcome]:
+    """The outcomes of images that the network has seen, sorted by the size of their fields."""
+    files = [output.file for output in outputs]
+    given = job.enabled.placed(job.given, files)
+    _check_sizes(files, job.camera.tolist(), given, job.rig is not None)
+    readings = job.enabled.readings(given, files)
+    outcomes, checks = _judged(job, outputs, given, readings)
+    return [
+        annotated(
+            outcome,
+            checks.get(row, ()),
+            readings[row],
+            (*job.warnings, *output.notes),
+            output.file.metadata.orientation,
+        )
+        for row, (outcome, output) in enumerate(zip(outcomes, outputs, strict=True))
+    ]
+
+
+def _judged(
+    job: Job, outputs: Sequence[NetworkOutput], given: Given, readings: Sequence[Readings]
+) -> tuple[list[Outcome], dict[int, Checks]]:
+    """The outcomes without their warnings, and by row how well what was read of photos agrees."""
+    files, cameras = [output.file for output in outputs], job.camera.tolist()
+    told = told_rows(readings, job.coupled)
+    # What is told of one photo must not change the answer for another.
+    untold = [row for row in range(len(outputs)) if row not in told]
+    outcomes = _refined(job, outputs, given, untold)
+    outcomes |= _refined(job, outputs, with_readings(given, readings, files, cameras), told)
+    checks = agreement(readings, _unrefined(job, outputs, given, told))
+    doubtful = doubtful_rows(readings, checks, outcomes, job.coupled)
+    anew = agreement(readings, _refined(job, outputs, given, doubtful))
+    checks |= anew
+    if wrong := wrong_cameras(anew, cameras):
+        changed = [row for row in doubtful if job.coupled or cameras[row] in wrong]
+        left = without_focal(readings, cameras, wrong)
+        outcomes |= _refined(job, outputs, with_readings(given, left, files, cameras), changed)
+        checks |= {row: left_out(checks[row]) for row in changed if cameras[row] in wrong}
+    return [outcomes[row] for row in range(len(outputs))], checks
+
+
+def _unrefined(
+    job: Job, outputs: Sequence[NetworkOutput], given: Given, rows: Sequence[int]
+) -> dict[int, Outcome]:
+    """Outcomes of some of the images, by row, as the network alone has them."""
+    if not rows:
+        return {}
+    job, outputs, given = job[rows], [outputs[row] for row in rows], given[rows]
+    by_card, by_each = _fit_fields(job, outputs, given)
+    result = by_card if by_each is None else by_each
+    return dict(zip(rows, _outcomes(job, outputs, given, result), strict=True))
+
+
+def _refined(
+    job: Job, outputs: Sequence[NetworkOutput], given: Given, rows: Sequence[int]
+) -> dict[int, Outcome]:
+    """Outcomes of some of the images, by row, refined with the lines that were looked for."""
+    if not rows:
+        return {}
+    job, outputs, given = job[rows], [outputs[row] for row in rows], given[rows]
+    cameras, told = job.camera.tolist(), given.focal_information
+    by_card, by_each = _fit_fields(job, outputs, given)
+    outcomes = _outcomes(job, outputs, given, by_card if by_each is None else by_each)
+    before, lines_known = outcomes, any(output.segments is not None for output in outputs)
+    # Lines were taught to weigh themselves against the card's sigmas.
+    own_sigmas = by_each is not None and lines_known and not job.enabled.expects_photos
+    if own_sigmas:
+        before = _with_covariances(by_card, outcomes)
+    else:
+        opinions = [output.opinion for output in outputs]
+        before = job.enabled.expected(outcomes, cameras, told, opinions)
+    # Here they are needed, and waited for.
+    segments = [output.lines for output in outputs]
+    refined = refine_outcomes(before, segments, cameras, job.rig, told)
+    if own_sigmas:
+        refined = [prefer_refined(*each) for each in zip(outcomes, refined, strict=True)]
+    return dict(zip(rows, refined, strict=True))
+
+
+def prefer_refined(network: Outcome, refined: Outcome) -> Outcome:
+    """The answer with lines; where these changed nothing, with the network's own sigmas."""
+    if not isinstance(refined, Calibration) or not isinstance(network, Calibration):
+        return refined
+    if refined.lines is not None and refined.lines.verdict.used:
+        return refined
+    return replace(refined, covariance=network.covariance, sigma=network.sigma)
+
+
+def _with_covariances(result: FitResult, outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """With the covariances of a fit with the same parameters, none of them in pixels. Their sigmas
+    stay: nobody reads them where lines may yet make other ones."""
+    return [
+        replace(outcome, covariance=result.covariance[row])
+        if isinstance(outcome, Calibration)
+        else outcome
+        for row, outcome in enumerate(outcomes)
+    ]
+
+
+def _outcomes(
+    job: Job, outputs: Sequence[NetworkOutput], given: Given, result: FitResult
+) -> list[Outcome]:
+    """What a fit says of the originals."""
+    outcomes: list[Outcome] = []
+    for row, output in enumerate(outputs):
+        file = output.file
+        if result.status[row].failed:
+            error = f"{file.name}: {result.status[row]}"
+            outcomes.append(Failure(file.path, *file.size, error))
+            continue
+        camera = given.restored(output.view.to_original(result.camera[row], file.size), row)
+        kept = _kept_fields(output, job.keep_fields)
+        outcomes.append(Calibration.from_fit(result, row, camera, file.path, fields=kept))
+    return outcomes
+
+
+def _kept_fields(output: NetworkOutput, keep_fields: KeepFields) -> Fields | None:
+    """What an answer holds of what the network saw."""
+    if not keep_fields:
+        return None
+    fields = output.fields.map(to_numpy)
+    return enlarge(fields, output.view, output.file.size) if keep_fields == "full" else fields
+
+
+def _fit_fields(
+    job: Job, outputs: Sequence[NetworkOutput], given: Given
+) -> tuple[FitResult, FitResult | None]:
+    """Cameras, in pixels of the fields, and gravity, with the sigmas that the network's card
+    calibrates; and the same with those that were learnt for single photos, where these hold: for
+    images with unknowns of their own, of which nobody tells anything."""
+    alone = not job.coupled and given.focal is None and given.gravity is None
+    given = with_starts(given, [output.down for output in outputs])
+    result = _fit_sizes(job, outputs, given)
+    if not alone or job.errors.learnt is None or result.parameters != FREE:
+        return result, None
+    return result, job.errors.with_learnt_sigmas(
+        result, [BLANK not in output.notes for output in outputs]
+    )
+
+
+def _fit_sizes(job: Job, outputs: Sequence[NetworkOutput], given: Given) -> FitResult:
+    """One fit; of images that share nothing, one for each size of their fields: beside larger
+    fields the last bits of an answer would be others."""
+    if job.coupled or len({output.fields.size for output in outputs}) == 1:
+        return _fit_batch(job, outputs, given)
+    runs = groupby(range(len(outputs)), lambda row: outputs[row].fields.size)
+    sizes = [list(rows) for _, rows in runs]
+    return FitResult.concatenate(
+        [_fit_batch(job[rows], [outputs[row] for row in rows], given[rows]) for rows in sizes]
+    )
+
+
+def _fit_batch(job: Job, outputs: Sequence[NetworkOutput], given: Given) -> FitResult:
+    """One fit of all images."""
+    fields = [output.fields for output in outputs]
+    sizes = [output.file.size for output in outputs]
+    mapping = Mapping.create([output.view for output in outputs], [part.size for part in fields])
+    model = job.errors.model_to_fit(job.model)
+    options = FitOptions(confidence_scale=job.errors.confidence_scale)
+    given = job.errors.before_correction(given)
+    if _some_turned(sizes, job.camera.tolist()):
+        assert isinstance(given.principal_point, np.ndarray)
+        plane = Plane.create(mapping, sizes, given.principal_point)
+        here = [part.map(to_numpy) for part in fields]
+        turned = fit_turned(here, plane, given, model, job.camera, options)
+        return job.errors.corrected(turned)
+    known = mapping.to_fields(given)
+    # In double precision the fit takes fewer steps and no longer.
+    batches = [
+        Fields.concatenate(list(batch)).map(double)
+        for _, batch in groupby(fields, lambda part: part.size)
+    ]
+    result = fit(
+        batches,
+        model,
+        known.focal,
+        known.gravity,
+        known.distortion,
+        known.principal_point,
+        job.camera,
+        job.rig,
+        aspect=mapping.aspect_of(given),
+        options=options,
+    )
+    return job.errors.corrected(result.in_numpy())
+
+
+def _check_sizes(files: Sequence[File], cameras: Sequence[int], given: Given, rig: bool) -> None:
+    """One camera takes pictures of one size; turned by a quarter, if nothing else turns along."""
+    may_turn = isinstance(given.principal_point, np.ndarray) and given.aspect is None and not rig
+    first: dict[int, File] = {}
+    for file, camera in zip(files, cameras, strict=True):
+        other = first.setdefault(camera, file)
+        if file.size != other.size and not (may_turn and file.size == other.size[::-1]):
+            sizes = ["x".join(map(str, seen.size)) for seen in (file, other)]
+            raise CouplingError(
+                f"{file.name} is {sizes[0]} pixels, but {other.name}, of the same camera, "
+                f"{sizes[1]}; resize them alike, or give them cameras of their own"
+            )
+
+
+def _some_turned(sizes: Sequence[tuple[int, int]], cameras: Sequence[int]) -> bool:
+    """Whether a camera took both portrait and landscape pictures."""
+    return len(set(zip(cameras, sizes, strict=True))) > len(set(cameras))
+
+
+def lines_of_image(source: ImageSource, model: CameraModel) -> Outcome:
+    """What straight lines alone say of one image, without the network: ``lines="only"``."""
+    try:
+        photo = read_photo(source, SHORT_SIDE)
+    except ImageError as error:
+        return Failure(path_of(source), None, None, str(error))
+    file = File(path_of(source), photo.name, photo.size, photo.metadata)
+    return _by_lines(file, detect(photo), photo.notes, model)
+
+
+def lines_of_output(output: NetworkOutput | Failure, model: CameraModel) -> Outcome:
+    """The same of one that has been through the network."""
+    if isinstance(output, Failure):
+        return output
+    if (segments := output.lines) is None:
+        raise ConfigError('lines="only" needs lines; look for them when images are prepared')
+    return _by_lines(output.file, segments, output.notes, model)
+
+
+def _by_lines(
+    file: File, segments: Segments, notes: tuple[str, ...], model: CameraModel
+) -> Outcome:
+    answer = calibrate_by_lines(segments, file.size, model, file.path)
+    if answer is None:
+        return Failure(file.path, *file.size, f"{file.name}: {TOO_FEW}")
+    orientation = file.metadata.orientation
+    return replace(answer, warnings=(*notes, *doubts(answer)), orientation=orientation)
+
+
+def without_lines(output: NetworkOutput | Failure) -> NetworkOutput | Failure:
+    """What the network saw, as if no lines had been looked for."""
+    return output if isinstance(output, Failure) else replace(output, segments=None)

@@ -1,0 +1,1 @@
+"""Many photographs at once: threads, worker processes, and streams of batches through them."""
