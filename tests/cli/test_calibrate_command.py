@@ -226,3 +226,11 @@ def test_both_names_of_the_field_of_view(run: Run, calibrator: FakeCalibrator) -
     for name in ("--fov", "--vfov"):
         assert run("calibrate", "photos/1.png", name, "50").exit_code == 0
         assert calibrator.calls[-1][1]["vfov_deg"] == 50
+
+
+def test_a_zero_is_a_value(run: Run, calibrator: FakeCalibrator, photos: list[str]) -> None:
+    assert run("calibrate", photos[0], "--roll", 0, "--pitch", 0).exit_code == 0
+    ((_, known),) = calibrator.calls
+    assert (known["roll_deg"], known["pitch_deg"]) == (0, 0)
+    assert run("calibrate", photos[0], "--roll", 0, "--pitch", 8, "--json").exit_code == 0
+    assert calibrator.calls[1][1]["roll_deg"] == 0

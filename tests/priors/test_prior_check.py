@@ -109,7 +109,10 @@ class TestRecord:
         [
             ({"priors": 3}, "priors must be a list of objects, got 3"),
             ({"priors": [3]}, r"priors\[0\] must be an object"),
-            ({"quantity": "roll"}, r"priors\[0\].quantity must be focal or gravity, got 'roll'"),
+            (
+                {"quantity": "roll"},
+                r"priors\[0\].quantity must be focal, gravity or distortion, got 'roll'",
+            ),
             ({"prior": [1, 2]}, r"priors\[0\].prior must be a list of 1 numbers"),
             ({"used": 1}, r"priors\[0\].used must be true or false, got 1"),
             ({"tension": "high"}, r"priors\[0\].tension must be a number"),

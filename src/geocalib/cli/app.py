@@ -229,7 +229,7 @@ def calibrate(
     )
     if shared:
         options.check_set()
-    if prior_report and not (options.exif or sensors):
+    if prior_report and not (options.exif or sensors or options.knows):
         raise ConfigError("--prior-report needs priors to report on: drop --exif off")
     chosen = chosen_format(json, csv, format, output)
     found = _find(paths, recursive)

@@ -52,6 +52,8 @@ def print_table(every: Sequence[Row], beside_data: bool) -> None:
 
 def _value(quantity: str, value: Sequence[float], sigma: float) -> str:
     """For people, with one sigma."""
+    if quantity == "distortion":
+        return ", ".join(f"{one:+.3f}" for one in value)
     if quantity == "focal":
         return f"f {value[0]:.0f} ± {_number(sigma, '.0f')} px"
     angles = np.rad2deg(to_roll_pitch(np.array(value)))

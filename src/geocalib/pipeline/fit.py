@@ -37,9 +37,13 @@ from geocalib.priors.judge import (
     agreement,
     annotated,
     doubtful_rows,
+    held_against,
     left_out,
+    tells,
     told_rows,
+    unknown,
     without_focal,
+    worth_lines,
     wrong_cameras,
 )
 from geocalib.priors.readings import Readings
@@ -77,10 +81,11 @@ def _fit_seen(job: Job, outputs: Sequence[NetworkOutput]) -> list[Outcome]:
     _check_sizes(files, job.camera.tolist(), given, job.rig is not None)
     readings = job.enabled.readings(given, files)
     outcomes, checks = _judged(job, outputs, given, readings)
+    held = _held_against_given(job, outputs, given, outcomes)
     return [
         annotated(
             outcome,
-            checks.get(row, ()),
+            (*held.get(row, ()), *checks.get(row, ())),
             readings[row],
             (*job.warnings, *output.notes),
             output.file.metadata.orientation,
@@ -109,6 +114,20 @@ def _judged(
         outcomes |= _refined(job, outputs, with_readings(given, left, files, cameras), changed)
         checks |= {row: left_out(checks[row]) for row in changed if cameras[row] in wrong}
     return [outcomes[row] for row in range(len(outputs))], checks
+
+
+def _held_against_given(
+    job: Job, outputs: Sequence[NetworkOutput], given: Given, outcomes: Sequence[Outcome]
+) -> dict[int, Checks]:
+    """By row, how well what the caller gave agrees with the answer without it."""
+    if not tells(given):
+        return {}
+    rows, bare = list(range(len(outputs))), unknown(given)
+    checks = held_against(given, _unrefined(job, outputs, bare, rows))
+    near = [row for row in checks if worth_lines(checks[row], outcomes[row])]
+    if job.coupled and near:
+        near = rows
+    return checks | held_against(given, _refined(job, outputs, bare, near))
 
 
 def _unrefined(

@@ -275,6 +275,12 @@ class Options:
             if not _is_default(getattr(self, field.name), field.default)
         ]
 
+    @property
+    def knows(self) -> bool:
+        """Whether the caller gives anything that the picture shows, too."""
+        told = (self.focal, self.vfov_deg, self.gravity, self.roll_deg, self.pitch_deg)
+        return any(value is not None for value in (*told, self.distortion))
+
     def check_set(self) -> None:
         """An error if a set of photographs, which are fitted together, cannot be asked this."""
         if self.free_principal_point is not None:

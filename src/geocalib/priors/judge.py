@@ -7,6 +7,9 @@ have seen the priors, tell by how far they pull the answer off them. Only where 
 near a contradiction (``doubtful_rows``), the photo is fitted with lines and without priors, and it
 is decided which of the two is believed (``wrong_cameras``).
 
+What a caller gave, hard or soft, is never left out; it is held against the answer without it in
+the same way, and a contradiction is a warning.
+
 EXIF and picture may both be wrong: a program cropped the photo and kept its EXIF data, or network
 and lines were misled. Errors of pictures have the heavy tails of Student's distribution; the focal
 length of a cropped photo is anywhere beyond that of its tag. The likelier explanation is taken.
@@ -20,7 +23,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from geocalib.arrays import Array
+from geocalib.chances import beyond
 from geocalib.geometry import gravity as sphere
+from geocalib.geometry.gravity import from_roll_pitch, to_roll_pitch
 from geocalib.priors.exif import FocalReading
 from geocalib.priors.gravity_reading import GravityReading
 from geocalib.priors.readings import Readings
@@ -28,6 +34,7 @@ from geocalib.result.calibration import Calibration, Outcome
 from geocalib.result.lines import Verdict
 from geocalib.result.prior_check import PriorCheck
 from geocalib.result.trust import doubts
+from geocalib.solver.known import Given, Prior
 
 WRONG = 0.03
 """Share of photos whose EXIF focal length is not theirs."""
@@ -39,6 +46,13 @@ FREEDOM = 4.0
 """Of Student's distribution, as of ``geocalib.lines.prior``."""
 MOVED = 2.0
 """Sigmas of a prior by which lines may pull an answer off it before both are compared again."""
+NEAR = 1.5
+"""Sigmas between what a caller gave and the network's answer without it, from which on lines are
+asked for theirs: they may be much surer."""
+GIVEN = "given"
+"""The source of what a caller gave."""
+NOTHING_DEG = 1e3
+"""A sigma of an angle beyond this means that nothing is known of it."""
 LEAST_CHANCE = 1e-300
 """Probabilities below it are taken for it: their sigmas would be infinite."""
 
@@ -127,6 +141,62 @@ def annotated(
     return replace(outcome, warnings=warnings, priors=checks, orientation=orientation)
 
 
+def tells(given: Given) -> bool:
+    """Whether a caller gave anything that a picture shows, too."""
+    return not (given.focal is None and given.gravity is None and given.distortion is None)
+
+
+def unknown(given: Given) -> Given:
+    """Nothing known of focal length, gravity and distortion: what the picture is to be asked
+    without."""
+    return replace(given, focal=None, gravity=None, distortion=None)
+
+
+def given_checks(given: Given, row: int, alone: Calibration) -> Checks:
+    """What the caller gave of a photo, hard or soft, against the calibration without it."""
+    checks = []
+    if given.focal is not None:
+        value, sigma = _row(given.focal, row)
+        checks.append(_focal_check(GIVEN, value[0], sigma[0], alone.fy, alone.sigma.focal))
+    if given.gravity is not None:
+        value, sigma = _row(given.gravity, row)
+        known = (float(value[0]), float(value[1]), float(value[2]))
+        angles = np.rad2deg(sigma)
+        checks.append(
+            _gravity_check(GravityReading(known, float(angles[0]), GIVEN), alone)
+            if len(angles) == 1
+            else _angles_check(known, (float(angles[0]), float(angles[1])), alone)
+        )
+    if given.distortion is not None:
+        value, sigma = _row(given.distortion, row)
+        checks.append(_distortion_check(value, sigma, alone))
+    return tuple(checks)
+
+
+def _row(known: Array | Prior, row: int) -> tuple[Array, Array]:
+    """The value of one photo, and its sigmas; 0 for what is held fixed."""
+    if isinstance(known, Prior):
+        return np.asarray(known.value[row], float), np.asarray(known.sigma[row], float)
+    value = np.asarray(known[row], float)
+    return value, np.zeros(1 if len(value) == 3 else len(value))
+
+
+def held_against(given: Given, alone: Mapping[int, Outcome]) -> dict[int, Checks]:
+    """How well what the caller gave of some photos agrees with the outcomes without it, by row."""
+    return {
+        row: given_checks(given, row, seen) if isinstance(seen, Calibration) else ()
+        for row, seen in alone.items()
+    }
+
+
+def worth_lines(checks: Checks, outcome: Outcome) -> bool:
+    """Whether the answer without what the caller gave is to be asked with lines, too: where the
+    network's is some way off, or lines were not believed beside what was given."""
+    lines = outcome.lines if isinstance(outcome, Calibration) else None
+    unlikely = lines is not None and lines.verdict is Verdict.UNLIKELY
+    return unlikely or any(each.tension > NEAR for each in checks)
+
+
 def check(readings: Readings, alone: Calibration) -> Checks:
     """What was read of a photo, against the calibration that its picture alone gives."""
     checks = []
@@ -138,33 +208,32 @@ def check(readings: Readings, alone: Calibration) -> Checks:
 
 
 def focal_check(hint: FocalReading, focal_px: float, sigma_px: float) -> PriorCheck:
-    """Of a picture's own focal length. In log f, in which both are close to normal."""
-    apart = math.log(focal_px / hint.focal_px)
-    sigma = math.hypot(sigma_px / focal_px, hint.relative)
+    """EXIF against a picture's own focal length."""
+    return _focal_check(f"EXIF {hint.source}", hint.focal_px, hint.sigma_px, focal_px, sigma_px)
+
+
+def _focal_check(
+    source: str, prior_px: float, prior_sigma_px: float, focal_px: float, sigma_px: float
+) -> PriorCheck:
+    """In log f, in which both are close to normal."""
+    apart = math.log(focal_px / prior_px)
+    sigma = math.hypot(sigma_px / focal_px, prior_sigma_px / prior_px)
     return PriorCheck(
         "focal",
-        f"EXIF {hint.source}",
-        (hint.focal_px,),
-        hint.sigma_px,
+        source,
+        (float(prior_px),),
+        float(prior_sigma_px),
         (focal_px,),
         sigma_px,
-        abs(apart) / sigma,
+        abs(apart) / sigma if sigma > 0 else math.nan,
     )
 
 
 def _gravity_check(hint: GravityReading, alone: Calibration) -> PriorCheck:
-    """On the tangent plane at the estimate. Of two dimensions, the chance to be that far apart is
-    told as the sigmas that have the same chance in one."""
+    """On the tangent plane at the estimate."""
     said = np.array(hint.gravity)
     apart = sphere.difference(alone.gravity, said, sphere.tangent_basis(alone.gravity))
     covariance = alone.covariance[:2, :2] + math.radians(hint.sigma_deg) ** 2 * np.eye(2)
-    squared = float(apart @ np.linalg.solve(covariance, apart))
-    tension = math.nan
-    if math.isfinite(squared):
-        chance = max(math.exp(-0.5 * squared), LEAST_CHANCE)
-        from statistics import NormalDist  # Takes long to import, and is seldom needed.
-
-        tension = -NormalDist().inv_cdf(0.5 * chance)
     return PriorCheck(
         "gravity",
         hint.source,
@@ -172,8 +241,62 @@ def _gravity_check(hint: GravityReading, alone: Calibration) -> PriorCheck:
         hint.sigma_deg,
         tuple(alone.gravity.tolist()),
         alone.sigma.gravity_deg,
-        abs(tension),
+        _tension(apart, covariance),
     )
+
+
+def _angles_check(
+    known: tuple[float, float, float], sigma_deg: tuple[float, float], alone: Calibration
+) -> PriorCheck:
+    """Roll and pitch with a sigma each. An angle of which nothing is known is the picture's."""
+    told = np.array(to_roll_pitch(np.array(known)))
+    seen = np.array(to_roll_pitch(alone.gravity))
+    free = np.array(sigma_deg) > NOTHING_DEG
+    told = np.where(free, seen, told)
+    gravity = np.asarray(from_roll_pitch(told[0], told[1]))
+    apart = np.rad2deg(np.arctan2(np.sin(told - seen), np.cos(told - seen)))[~free]
+    own = np.array([alone.sigma.roll_deg, alone.sigma.pitch_deg])[~free]
+    least = np.array(sigma_deg)[~free]
+    return PriorCheck(
+        "gravity",
+        GIVEN,
+        (float(gravity[0]), float(gravity[1]), float(gravity[2])),
+        float(least.max(initial=0.0)),
+        tuple(alone.gravity.tolist()),
+        alone.sigma.gravity_deg,
+        _tension(apart, np.diag(own**2 + least**2)) if len(apart) else math.nan,
+    )
+
+
+def _distortion_check(value: Array, sigma: Array, alone: Calibration) -> PriorCheck:
+    """Of all parameters of the lens at once."""
+    seen = np.asarray(alone.camera.distortion, float).reshape(-1)
+    at = [alone.parameters.index(name) for name in alone.camera.model.parameters]
+    covariance = np.asarray(alone.covariance)[np.ix_(at, at)] + np.diag(sigma**2)
+    return PriorCheck(
+        "distortion",
+        GIVEN,
+        tuple(value.tolist()),
+        float(sigma.max()),
+        tuple(seen.tolist()),
+        float(max(alone.sigma.distortion)),
+        _tension(value - seen, covariance),
+    )
+
+
+def _tension(apart: Array, covariance: Array) -> float:
+    """How far apart two vectors are, given the covariance of their difference: in the sigmas that
+    have the same chance in one dimension; NaN where the covariance says nothing."""
+    try:
+        squared = float(apart @ np.linalg.solve(covariance, apart))
+    except np.linalg.LinAlgError:
+        return math.nan
+    if not (math.isfinite(squared) and squared >= 0):
+        return math.nan
+    chance = max(float(beyond(squared, len(apart))), LEAST_CHANCE)
+    from statistics import NormalDist  # Takes long to import, and is seldom needed.
+
+    return abs(NormalDist().inv_cdf(0.5 * chance))
 
 
 def believed(focal: PriorCheck) -> bool:

@@ -116,6 +116,8 @@ def _lines(old: Lines, before: Angles, camera: Camera, gravity: Array, axes: Arr
 
 def _prior(old: PriorCheck, turn: int, aspect: float) -> PriorCheck:
     """What a sensor said, of the turned picture."""
+    if old.quantity == "distortion":
+        return old
     if old.quantity == "gravity":
         (x, y, z), (u, v, w) = old.prior, old.estimate
         return replace(old, prior=upright((x, y, z), turn), estimate=upright((u, v, w), turn))

@@ -1,4 +1,4 @@
-"""What a sensor said beside what the picture alone shows."""
+"""What was known beforehand beside what the picture alone shows."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ CONTRADICTION = 3.0
 
 @dataclass(frozen=True)
 class PriorCheck:
-    """A prior beside the estimate of the same quantity without any sensor."""
+    """What a caller, a file or a sensor said, beside the estimate of the same without it."""
 
-    quantity: Literal["focal", "gravity"]
+    quantity: Literal["focal", "gravity", "distortion"]
     source: str
     prior: tuple[float, ...]
-    """The focal length (fy) in pixels, or the three components of gravity."""
+    """The focal length (fy) in pixels, three components of gravity, or parameters of the lens."""
     prior_sigma: float
-    """Pixels, or degrees."""
+    """Pixels, degrees, or as the parameters (the largest); 0 for what is held fixed."""
     estimate: tuple[float, ...]
     """As the prior."""
     estimate_sigma: float
@@ -36,7 +36,7 @@ class PriorCheck:
 
     def __str__(self) -> str:
         """What is known, and whether it agrees; if not, what was done."""
-        what = "focal length" if self.quantity == "focal" else "gravity"
+        what = "focal length" if self.quantity == "focal" else self.quantity
         said = f"{what}: {self.source}"
         if not self.contradicts:
             return f"{said}, agrees" if self.used else f"{said}, was left out"

@@ -170,9 +170,10 @@ class Values:
         """What sensors said."""
         for index, prior in enumerate(self["priors"]):
             place = self.place.key("priors").item(index)
-            count = {"focal": 1, "gravity": 3}.get(prior["quantity"])
+            lens = len(prior["prior"])
+            count = {"focal": 1, "gravity": 3, "distortion": lens}.get(prior["quantity"])
             if count is None:
-                place.key("quantity").fail("focal or gravity", prior["quantity"])
+                place.key("quantity").fail("focal, gravity or distortion", prior["quantity"])
             for key in ("prior", "estimate"):
                 if len(prior[key]) != count:
                     place.key(key).fail(f"a list of {count} numbers", list(prior[key]))

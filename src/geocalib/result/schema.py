@@ -48,10 +48,16 @@ LINES = Struct(
 
 PRIOR = Struct(
     (
-        Field("quantity", TEXT, NEVER, "`focal` or `gravity`"),
+        Field("quantity", TEXT, NEVER, "`focal`, `gravity` or `distortion`"),
         Field("source", TEXT, NEVER, "who said it"),
-        Field("prior", Many(NUMBER), NEVER, "fy, or the 3 components of gravity", "pixels, or 1"),
-        Field("prior_sigma", NUMBER, NEVER, "how sure that is", "pixels, or degrees"),
+        Field(
+            "prior",
+            Many(NUMBER),
+            NEVER,
+            "fy, the 3 components of gravity, or the lens",
+            "pixels, or 1",
+        ),
+        Field("prior_sigma", NUMBER, NEVER, "how sure that is; 0: held", "pixels, or degrees"),
         Field("estimate", Many(NUMBER), NEVER, "the same by the picture alone", "pixels, or 1"),
         Field("estimate_sigma", NUMBER, POSSIBLE, "how sure that is", "pixels, or degrees"),
         Field("tension", NUMBER, POSSIBLE, "how far apart they are", "sigmas"),
@@ -105,7 +111,7 @@ RECORD = Struct(
         Field("status", TEXT, FAILED, "how the fit ended; `converged` is the good one"),
         Field("lines", LINES, POSSIBLE, "straight lines; null if they were not looked for"),
         Field("warnings", Many(TEXT), NEVER, "reasons to doubt the answer"),
-        Field("priors", Many(PRIOR), NEVER, "what sensors said, against the picture alone"),
+        Field("priors", Many(PRIOR), NEVER, "what was known, against the picture alone"),
         Field("error", TEXT, POSSIBLE, "why there is no answer; null if there is one"),
         *ORIGIN,
     )

@@ -11,12 +11,17 @@ import numpy as np
 
 from geocalib.priors.enabled import EnabledPriors, with_readings, with_starts
 from geocalib.priors.judge import (
+    Checks,
     agreement,
     annotated,
     doubtful_rows,
+    held_against,
     left_out,
+    tells,
     told_rows,
+    unknown,
     without_focal,
+    worth_lines,
     wrong_cameras,
 )
 from geocalib.result.calibration import Failure, Outcome
@@ -110,13 +115,18 @@ def _fitted(
                 left = without_focal(readings, cameras, wrong)
                 outcomes = fitted(with_readings(given, left, files, cameras))
                 checks = {row: left_out(each) for row, each in checks.items()}
+    held: dict[int, Checks] = {}
+    if tells(given):
+        held = held_against(given, fitted(unknown(given), lines=False))
+        if any(worth_lines(held[row], outcomes[row]) for row in held):
+            held = held_against(given, fitted(unknown(given)))
     for index, (row, page) in enumerate(zip(rows, album.pages, strict=True)):
         notes = (*album.method.warnings, *page.notes)
         yield (
             row,
             annotated(
                 outcomes[index],
-                checks.get(index, ()),
+                (*held.get(index, ()), *checks.get(index, ())),
                 readings[index],
                 notes,
                 page.file.metadata.orientation,
