@@ -9,7 +9,13 @@ import pytest
 from PIL import Image
 
 from geocalib.errors import FormatError
-from geocalib_lab.evaluation.datasets import Sample, dataset_name, picture_size, read_dataset
+from geocalib_lab.evaluation.datasets import (
+    Sample,
+    dataset_name,
+    find_sets,
+    picture_size,
+    read_dataset,
+)
 from known_photos import SIZE, save_picture, write_set
 
 DEGREES = """image,width,height,roll_deg,pitch_deg,vfov_deg,fx,fy,cx,cy,k1,model
@@ -150,3 +156,58 @@ def test_where_a_picture_comes_from(tmp_path: Path) -> None:
     first, second = read_dataset(write_set(tmp_path, "images.csv", text))
     assert (first.scene, first.panorama) == ("indoor", "hall.webp")
     assert (second.scene, second.panorama) == (None, None)
+
+
+PHONES = (
+    "image,width,height,vfov_deg,roll_deg,pitch_deg,norm_g\n"
+    "train/a.png,64,48,60,1,2,1.001\nval/b.png,64,48,60,3,-40,1.05\n"
+)
+
+
+@pytest.fixture
+def phones(tmp_path: Path) -> Path:
+    folder = tmp_path / "phones"
+    for name in ("train/a.png", "val/b.png"):
+        save_picture(folder / name)
+    (folder / "phones.csv").write_text(PHONES)
+    return folder
+
+
+def test_photographs_of_phones_have_truth_with_sigmas(phones: Path) -> None:
+    still, moving = read_dataset(phones)
+    assert (still.roll_deg, still.pitch_deg, still.vfov_deg) == (1, 2, 60)
+    assert 0 < still.roll_sigma_deg < still.pitch_sigma_deg < moving.pitch_sigma_deg
+    assert dataset_name(phones) == "phones"
+    assert read_dataset(phones.parent / "phones" / "phones.csv") == [still, moving]
+
+
+def test_a_split_is_the_folder_of_its_pictures(phones: Path) -> None:
+    (sample,) = read_dataset(phones / "val")
+    assert sample.image == phones / "val" / "b.png"
+    assert dataset_name(phones / "val") == "phones-val"
+    assert find_sets(phones / "val") == [phones / "val"]
+
+
+def test_sigmas_of_the_truth_may_be_told(phones: Path) -> None:
+    text = PHONES.replace("norm_g", "roll_sigma_deg").replace("1.001", "0.25").replace("1.05", "")
+    (phones / "phones.csv").write_text(text)
+    told, exact = read_dataset(phones)
+    assert (told.roll_sigma_deg, told.pitch_sigma_deg) == (0.25, 0)
+    assert (exact.roll_sigma_deg, exact.pitch_sigma_deg) == (0, 0)
+
+
+def test_gravity_of_photographs_stands_in_a_table_of_its_own(phones: Path) -> None:
+    (phones / "phones.csv").unlink()
+    header = "image,width,height,vfov_deg\n"
+    gravity = phones / "gravity.csv"
+    rows = "train/a.png,1,2,1.0,1\nval/b.png,3,4,1.2,0\n"
+    gravity.write_text("image,roll_deg,pitch_deg,norm_g,trust\n" + rows)
+    with pytest.raises(FormatError, match=r"photos\.csv must tell the sizes"):
+        read_dataset(gravity)
+    sizes = "train/a.png,64,48,50\nval/b.png,64,48,60\n"
+    (phones / "photos.csv").write_text(header + sizes)
+    (sample,) = read_dataset(gravity)  # the other one is not trusted
+    assert (sample.roll_deg, sample.pitch_deg, sample.vfov_deg) == (1, 2, 50)
+    assert sample.roll_sigma_deg > 0
+    assert dataset_name(gravity) == "phones-gravity"
+    assert [s.roll_deg for s in read_dataset(phones)] == [None, None]

@@ -12,6 +12,7 @@ import pytest
 
 from calibrations import FAILURE
 from geocalib.result.calibration import Outcome
+from geocalib_lab.evaluation import uncertainty
 from geocalib_lab.evaluation.constant import CONSTANT, constant_report
 from geocalib_lab.evaluation.datasets import Sample
 from geocalib_lab.evaluation.quoted import KINDS, quoted
@@ -129,6 +130,24 @@ def test_sigmas() -> None:
     # Rolls 0..11 with a sigma of 1, and 12 pitches that are exact.
     assert line[2:6] == ["24", "58%", "62%", "67%"]
     assert float(line[6]) == pytest.approx(3.7, abs=0.05)
+
+
+def test_truth_that_was_measured_is_compared_by_both_sigmas() -> None:
+    rng = np.random.default_rng(0)
+    pairs = []
+    for number in range(400):
+        # Answers with a sigma of 1 beside labels with one of 2.
+        pitch, label = rng.normal(0, 1), rng.normal(0, 2)
+        truth = sample(f"{number}.png", pitch_deg=label, pitch_sigma_deg=2.0)
+        pairs.append((truth, answer(pitch_deg=pitch)))
+    report = report_of(pairs)
+    (table,) = (t for t in error_tables([report]) if "measured" in t.title)
+    (row,) = table.rows
+    cells = dict(zip(table.header, row, strict=True))
+    assert (row[1], cells["σ of the truth °"], cells["σ stated °"]) == ("pitch", "2.00", "1.00")
+    assert float(cells["68% by both σ (1)"]) == pytest.approx(1, abs=0.1)
+    assert float(cells["68% °"]) == pytest.approx(np.sqrt(5), rel=0.1)
+    assert uncertainty.deviations(report.samples, report.outcomes)["gravity"].within(1) > 0.65
 
 
 def test_magnifications(town: Report) -> None:

@@ -8,8 +8,18 @@ table                   pictures in     columns
 ``images.csv``          ``images/``     fname, width, height, roll, pitch, vfov, k1, k2
                                         (radians; the published benchmarks)
 ``{split}.csv``         ``{split}/``    as ``images.csv`` (openpano)
+``phones.csv``          beside it       as ``gt.csv``, and norm_g (degrees)
+``photos.csv``          beside it       as ``gt.csv``, without gravity
+``gravity.csv``         beside it       image, roll_deg, pitch_deg, norm_g, trust; the rest is in
+                                        ``photos.csv`` beside it
 any other               beside it       as one of these
 ======================  ==============  =====================================================
+
+A folder of pictures that tables in the folder above name (``phones/val``) is a set of its own.
+
+Truth has errors of its own where an accelerometer told it: the columns roll_sigma_deg and
+pitch_sigma_deg say how large they are, and a column norm_g (the measured gravity, in g) that they
+are those of a phone.
 
 An empty cell is unknown, and so is a whole column that is not there, except for the picture and
 its size. Either kind may have the columns magnification, scene and panorama, which sets made of
@@ -33,14 +43,26 @@ from geocalib.cameras.camera import Camera
 from geocalib.errors import FormatError
 from geocalib.geometry.gravity import from_roll_pitch
 
-TABLES = ("gt.csv", "images.csv", "train.csv", "val.csv", "test.csv")
-FOUND = ("gt.csv", "images.csv", "test.csv")
+TABLES = ("gt.csv", "images.csv", "phones.csv", "photos.csv", "train.csv", "val.csv", "test.csv")
+FOUND = ("gt.csv", "images.csv", "phones.csv", "photos.csv", "test.csv")
 """The tables of sets that are found by themselves."""
+BESIDE = ("phones.csv", "photos.csv")
+"""Tables that name their pictures by paths from their own folder."""
+GRAVITY = "gravity.csv"
+"""Roll and pitch of some of the photographs in the last of these."""
 PICTURES = "images"
 """Folder of the pictures of the first two tables; those of a split are in a folder of its name."""
 
 ORIENTATION = 274
 """The EXIF tag of how a picture is turned; from 5 on, width and height are swapped."""
+
+AT_REST = (0.5, 1.2)
+"""One sigma of the roll and pitch, in degrees, that a phone's accelerometer tells: its bias, its
+motion, and the axis of its lens."""
+MOVING = (0.9, 2.2)
+"""The same where the measured gravity is further from 1 g than ``STILL``."""
+STILL = 0.015
+"""In g."""
 
 ASPECT_TOLERANCE = 0.01
 """By how much, relatively, the sides of a picture may be in another ratio than its table says."""
@@ -72,6 +94,10 @@ class Sample:
     """Equal for photographs that cameras mounted together took at once."""
     camera_from_rig: tuple[float, float, float, float] | None = None
     """How its camera is turned in the rig: a quaternion w, x, y, z."""
+    roll_sigma_deg: float = 0.0
+    """One sigma of the true roll, which was measured, too; 0: exact."""
+    pitch_sigma_deg: float = 0.0
+    """The same of the pitch."""
 
     @property
     def gravity(self) -> Array | None:
@@ -99,20 +125,25 @@ def read_dataset(path: str | Path) -> list[Sample]:
 
     A folder of several splits is ambiguous: name the table, such as ``openpano/test.csv``.
     """
-    table = table_of(Path(path))
+    path = Path(path)
+    table = table_of(path)
     if not _pictures(table).is_dir():
         raise FormatError(f"{_pictures(table)} is no folder; the pictures of {table} belong there")
+    more = _photos_beside(table) if table.name == GRAVITY else {}
     try:
         with table.open(newline="", encoding="utf-8-sig") as stream:
             rows = csv.reader(stream)
             header = next(rows, [])
-            layout = _layout(header, table)
+            layout = _layout([*header, *next(iter(more.values()), {})], table)
             samples = []
             for cells in rows:
                 where = f"{table}, line {rows.line_num}"
                 if len(cells) != len(header):
                     raise FormatError(f"{where}: has {len(cells)} cells of {len(header)}")
                 row = dict(zip(header, cells, strict=True))
+                if not _is_asked(row, path, table):
+                    continue
+                row = more.get(row.get("image", ""), {}) | row
                 samples.append(_sample(row, layout, _pictures(table), where))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise FormatError(f"{table} cannot be read as a table: {error}") from error
@@ -139,6 +170,10 @@ def find_sets(path: Path) -> list[Path]:
 def dataset_name(path: str | Path) -> str:
     """What to call the photographs that ``read_dataset`` finds at a path."""
     table = table_of(Path(path)).resolve()
+    if _table_above(Path(path)):
+        return f"{table.parent.name}-{Path(path).resolve().name}"
+    if table.name == GRAVITY:
+        return f"{table.parent.name}-gravity"
     pictures = _pictures(table)
     split = pictures not in (table.parent, table.parent / PICTURES)
     return table.parent.name + (f"-{pictures.name}" if split else "")
@@ -148,6 +183,8 @@ def table_of(path: Path) -> Path:
     """The table of a folder, or the path itself if it is one."""
     if path.is_file():
         return path
+    if above := _table_above(path):
+        return above
     found = [path / name for name in TABLES if (path / name).is_file()]
     if not found:
         raise FormatError(f"{path} holds no table; there should be one of {', '.join(TABLES)}")
@@ -156,8 +193,36 @@ def table_of(path: Path) -> Path:
     return found[0]
 
 
+def _table_above(path: Path) -> Path | None:
+    """The table of ``BESIDE`` that names the pictures of a folder without a table."""
+    if not path.is_dir() or any((path / name).is_file() for name in TABLES):
+        return None
+    above = path.resolve().parent
+    return next((above / name for name in BESIDE if (above / name).is_file()), None)
+
+
+def _is_asked(row: Mapping[str, str], path: Path, table: Path) -> bool:
+    """Whether a row is of a folder that was asked for, and its truth is trusted."""
+    if row.get("trust", "1").strip() == "0":
+        return False
+    alone = path.is_dir() and path.resolve() != table.parent.resolve()
+    return not alone or row.get("image", "").partition("/")[0] == path.resolve().name
+
+
+def _photos_beside(table: Path) -> dict[str, dict[str, str]]:
+    """The rows of ``photos.csv`` beside a table of gravities, by their picture."""
+    photos = table.with_name(BESIDE[1])
+    try:
+        with photos.open(newline="", encoding="utf-8-sig") as stream:
+            return {row["image"]: row for row in csv.DictReader(stream, restval="")}
+    except (OSError, UnicodeDecodeError, csv.Error, KeyError) as error:
+        raise FormatError(f"{photos} must tell the sizes of the photographs in {table}") from error
+
+
 def _pictures(table: Path) -> Path:
     """The folder of a table's pictures."""
+    if table.name in (*BESIDE, GRAVITY):
+        return table.parent
     split, pictures = table.parent / table.stem, table.parent / PICTURES
     if split.is_dir() and table.stem != PICTURES:
         return split
@@ -188,7 +253,9 @@ def _layout(header: list[str], table: Path) -> _Layout:
                 f"{table}, line 1: there is no column {name}; a table begins with "
                 f"{OURS.image} or {PUBLISHED.image}, width, height"
             )
-    if twice := next((name for name in header if header.count(name) > 1), None):
+    if table.name != GRAVITY and (
+        twice := next((name for name in header if header.count(name) > 1), None)
+    ):
         raise FormatError(f"{table}, line 1: column {twice} is there twice; remove one")
     return layout
 
@@ -225,6 +292,14 @@ def _sample(row: Mapping[str, str], layout: _Layout, pictures: Path, where: str)
     if vfov_deg is not None and not 0 < vfov_deg < 180:
         raise FormatError(f"{where}: {layout.vfov} is {row[layout.vfov]!r}, not a field of view")
     k1, k2 = number("k1"), number("k2")
+    norm_g = number("norm_g")
+    measured = (0.0, 0.0)
+    if norm_g is not None:
+        measured = AT_REST if abs(norm_g - 1) <= STILL else MOVING
+    roll_sigma, pitch_sigma = (
+        measured[i] if (told := number(column)) is None else abs(told)
+        for i, column in enumerate(("roll_sigma_deg", "pitch_sigma_deg"))
+    )
     by_distortion = "radial" if k2 else "simple_radial" if k1 is not None else "pinhole"
     return Sample(
         image=image,
@@ -242,6 +317,8 @@ def _sample(row: Mapping[str, str], layout: _Layout, pictures: Path, where: str)
         camera_name=row.get("camera", "").strip() or None,
         rig=row.get("rig", "").strip() or None,
         camera_from_rig=_rotation(row.get("rotation", ""), where),
+        roll_sigma_deg=roll_sigma,
+        pitch_sigma_deg=pitch_sigma,
     )
 
 

@@ -8,6 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from geocalib.files import write_text
 from geocalib.formats.cells import escape, write_rows
 from geocalib.result.calibration import Calibration
@@ -25,7 +28,7 @@ from geocalib_lab.evaluation.report import (
 )
 from geocalib_lab.evaluation.studies import Study
 from geocalib_lab.evaluation.table import Table
-from geocalib_lab.evaluation.uncertainty import deviations, sigma_factors
+from geocalib_lab.evaluation.uncertainty import ONE_SIGMA, deviations, sigma_factors
 
 TITLES = {
     "roll": "roll °",
@@ -35,6 +38,8 @@ TITLES = {
     "pixels": f"pixels (≤ {' / '.join(f'{pixels:g}' for pixels in PIXELS)} %)",
 }
 
+Floats = NDArray[np.float64]
+
 LEGEND = "median error (AUC at 1 / 5 / 10 degrees)"
 
 
@@ -42,7 +47,7 @@ def error_tables(
     reports: Sequence[Report], split_by: Sequence[Split] = ("magnification",)
 ) -> list[Table]:
     """The errors of several sets: angles, distortion, sigmas, and parts of the sets."""
-    tables = [_angles(reports), _distortion(reports), _sigmas(reports)]
+    tables = [_angles(reports), _measured(reports), _distortion(reports), _sigmas(reports)]
     tables += [_splits(reports, by) for by in split_by]
     return [table for table in tables if table.rows]
 
@@ -129,6 +134,45 @@ def _angles(reports: Sequence[Report]) -> Table:
             rows.append([*cells, *_angle_cells(made), bias])
     header.append("vFoV bias °")
     return Table(f"Errors: {LEGEND}", header, rows)
+
+
+def _measured(reports: Sequence[Report]) -> Table:
+    """Errors of roll and pitch where the truth was measured as well, and has a sigma of its own."""
+    rows = []
+    for report in reports:
+        for name in ("roll", "pitch"):
+            errors, labels, stated = _beside_measured(report, name)
+            if not len(errors):
+                continue
+            both = np.hypot(labels, stated)
+            cells = [
+                *(f"{np.quantile(np.abs(errors), share):.2f}" for share in (0.5, ONE_SIGMA)),
+                f"{np.median(labels):.2f}",
+                f"{np.median(stated):.2f}",
+                *(
+                    f"{np.quantile(np.abs(errors) / both, share):.2f}"
+                    for share in (ONE_SIGMA, 0.95)
+                ),
+                f"{np.median(errors):+.2f}",
+            ]
+            rows.append([report.name, name, str(len(errors)), *cells])
+    header = ["set", "angle", "photos", "median °", "68% °", "σ of the truth °", "σ stated °"]
+    header += ["68% by both σ (1)", "95% (2)", "bias °"]
+    title = "Beside truth that was measured: no median below its own σ is progress"
+    return Table(title, header, rows)
+
+
+def _beside_measured(report: Report, name: str) -> tuple[Floats, Floats, Floats]:
+    """Signed errors of an angle, the sigmas of its truth and the stated ones, degrees, (M,) each,
+    where the truth was measured."""
+    found = []
+    for sample, outcome in zip(report.samples, report.outcomes, strict=True):
+        truth, of_truth = getattr(sample, f"{name}_deg"), getattr(sample, f"{name}_sigma_deg")
+        if isinstance(outcome, Calibration) and truth is not None and of_truth > 0:
+            off = (getattr(outcome, f"{name}_deg") - truth + 180) % 360 - 180
+            found.append((off, of_truth, getattr(outcome.sigma, f"{name}_deg")))
+    errors, labels, stated = np.array(found, np.float64).reshape(-1, 3).T
+    return errors, labels, stated
 
 
 def _angle_cells(report: Report, among: Chosen | None = None) -> list[str]:

@@ -54,7 +54,8 @@ class Deviations:
 def deviations(samples: Sequence[Sample], outcomes: Sequence[Outcome]) -> dict[str, Deviations]:
     """By a name of ``SIGMAS``, the errors where there are a truth, an answer and a sigma.
 
-    gravity: roll and pitch together, degrees; focal: of log f, for models whose field of view is
+    gravity: roll and pitch together, degrees, with the sigmas of answer and truth where the truth
+    was measured; focal: of log f, for models whose field of view is
     that of the focal length; distortion: of k1, for models that have it.
     """
     pairs: dict[str, list[tuple[float, float]]] = {name: [] for name in SIGMAS}
@@ -72,9 +73,10 @@ def _deviations(sample: Sample, answer: Calibration) -> Iterable[tuple[str, floa
     sigma, model = answer.sigma, answer.camera.model
     if sample.roll_deg is not None:
         turn = (answer.roll_deg - sample.roll_deg + 180) % 360 - 180
-        yield "gravity", turn, sigma.roll_deg
+        yield "gravity", turn, math.hypot(sigma.roll_deg, sample.roll_sigma_deg)
     if sample.pitch_deg is not None:
-        yield "gravity", answer.pitch_deg - sample.pitch_deg, sigma.pitch_deg
+        sigma_deg = math.hypot(sigma.pitch_deg, sample.pitch_sigma_deg)
+        yield "gravity", answer.pitch_deg - sample.pitch_deg, sigma_deg
     if sample.vfov_deg is not None and not model.wide:
         # Relative to the height, so that a picture may have another size than its table says.
         true_f = 0.5 * answer.height / math.tan(math.radians(sample.vfov_deg) / 2)
