@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import zipfile
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from page_driving import TOWN, answered, downloaded, drop, numbers, still
+from page_driving import TOWN, answered, downloaded, drop, numbers, overlay, still
 from PIL import Image
 
 from geocalib import Camera
@@ -74,13 +75,57 @@ def test_two_photos_of_one_camera_get_one_focal_length(open_page: Callable[..., 
     page.fill("#focal-number", "35")
     page.press("#focal-number", "Enter")
     still(page)
-    assert focal_lengths(page) == ["35.0 mm", "35.0 mm"]
+    assert focal_lengths(page) == ["35.0\u00a0mm\u00a0given"] * 2
     page.uncheck("#shared")
     still(page)
     assert page.is_enabled("#roll")
 
 
-def test_broken_file_gets_a_sentence_and_the_others_go_on(open_page: Callable[..., Any]) -> None:
+def test_side_by_side_draws_at_once_and_marks_doubts(open_page: Callable[..., Any]) -> None:
+    page = open_page(webgl=False)
+    lying = np.rot90(np.asarray(Image.open(io.BytesIO(photo(4, 3)))))
+    content = io.BytesIO()
+    Image.fromarray(np.ascontiguousarray(lying)).save(content, "png")
+
+    def doubt(route: Any) -> None:
+        """The server doubts what lies on its side."""
+        response = route.fetch()
+        answer = response.json()
+        (found,) = answer["results"]
+        found["warnings"] = [MAY_LIE] if found["height"] > found["width"] else []
+        route.fulfill(response=response, body=json.dumps(answer))
+
+    page.route("**/v1/calibrate", doubt)
+    drop(page, {"left.png": photo(4, 3), "lying.png": content.getvalue()})
+    answered(page)
+    page.check("input[value=together]", force=True)
+    page.wait_for_function(
+        """() => [...document.querySelectorAll(".card-overlay")].every(canvas => {
+            if (!canvas.width) return false;
+            const {data} = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+            return data.some(value => value > 0);
+        })"""
+    )
+    cards = page.locator("#side-by-side li")
+    classes = [cards.nth(i).get_attribute("class") for i in range(2)]
+    assert ["doubtful" in words for words in classes] == [False, True]
+    assert "±" in cards.nth(0).locator(".card-words").inner_text()
+    assert "in doubt" in cards.nth(1).locator(".card-words").text_content()
+    # With the button it stands, and is certain.
+    page.check("input[value=photo]", force=True)
+    page.click("#filmstrip >> text=lying.png")
+    assert "turn it with the button" in page.inner_text("#doubts")
+    with page.expect_response("**/v1/calibrate") as answer:
+        page.click("#turn")
+    still(page)
+    found = answer.value.json()["results"][0]
+    assert found["width"] > found["height"]
+    assert "doubtful" not in page.locator("#filmstrip li").nth(1).get_attribute("class")
+
+
+def test_broken_file_gets_a_sentence_and_the_others_go_on(
+    open_page: Callable[..., Any], tmp_path: Path
+) -> None:
     page = open_page(refusals=True, webgl=False)
     broken = {"notes.txt": b"no photo at all", "cut.jpg": TOWN.read_bytes()[:9000]}
     drop(page, {**broken, "good.png": photo(4, 3)})
@@ -94,11 +139,16 @@ def test_broken_file_gets_a_sentence_and_the_others_go_on(open_page: Callable[..
     )
     assert "no image that can be read" in items["notes.txt"]
     assert "cut short" in items["cut.jpg"]
-    assert items["good.png"] == ""
+    assert re.fullmatch(r"\d+(\.\d)?° ± \d+(\.\d)?(\nin doubt|, in doubt)?", items["good.png"])
     assert page.inner_text("#photo-name") == "good.png"
     assert page.inner_text("#progress") == "2 of 3 files gave no answer."
     page.click("text=cut.jpg")
     assert "cut short" in page.inner_text("#failure-words")
+    # Nothing of the photo that was looked at before, and files of those that have answers.
+    assert overlay(page)[..., 3].max() == 0
+    assert page.is_disabled("#download-one")
+    (kept,) = json_lines.read(downloaded(page, "[data-format=json]", tmp_path))
+    assert kept.width == 160
     page.click("[aria-label='Remove cut.jpg']")
     assert page.locator(".thumb").count() == 2
 

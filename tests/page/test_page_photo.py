@@ -144,6 +144,23 @@ def test_known_angles_are_given_together_or_softly(town: tuple[Any, dict[str, An
     assert numbers(page)["Roll"] == "+4.00° given"
 
 
+@pytest.mark.parametrize(
+    ("knob", "typed"), [("focal", "0"), ("focal", "-5"), ("roll", "999"), ("pitch", "")]
+)
+def test_what_cannot_be_is_refused_in_words(
+    town: tuple[Any, dict[str, Any]], knob: str, typed: str
+) -> None:
+    page, _ = town
+    before = page.input_value(f"#{knob}-number")
+    page.fill(f"#{knob}-number", typed)
+    page.press(f"#{knob}-number", "Enter")
+    page.evaluate("() => document.activeElement.blur()")
+    assert "must lie between" in page.inner_text("#problem")
+    assert f"{typed or 'that'} is not used" in page.inner_text("#problem")
+    assert page.input_value(f"#{knob}-number") == before
+    assert not page.is_visible(f"#{knob}-free")
+
+
 def test_another_lens_has_its_parameters_among_the_numbers(
     town: tuple[Any, dict[str, Any]],
 ) -> None:
@@ -227,8 +244,9 @@ def test_straight_lens_says_why_there_is_nothing_to_undistort(
     page.check("input[value=undistorted]", force=True)
     still(page)
     assert "choose another lens" in page.inner_text("#obstacle")
-    page.select_option("#lens", "simple_radial")
+    page.click("text=Try Fisheye")
     page.wait_for_selector("#obstacle", state="hidden")
+    assert page.input_value("#lens") == "kannala_brandt"
 
 
 def test_lines_and_confidences_are_drawn_from_what_the_network_saw(

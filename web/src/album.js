@@ -23,6 +23,7 @@ class Photo {
     this.model = "pinhole";
     this.known = {}; // focal in pixels; roll, pitch in degrees
     this.box = null;
+    this.lens = null; // the focal length that the file told, once its pixels were turned
   }
 
   /** What is asked of the server. */
@@ -32,7 +33,7 @@ class Photo {
     const angle = (value) => (both ? value : { value, sigma: NARROW });
     return {
       camera_model: this.model,
-      ...(focal !== undefined && { focal }),
+      ...(focal !== undefined ? { focal } : this.lens && { focal: this.lens }),
       ...(roll !== undefined && { roll_deg: angle(roll) }),
       ...(pitch !== undefined && { pitch_deg: angle(pitch) }),
     };
@@ -86,6 +87,30 @@ export class Album extends EventTarget {
       this.selected = this.photos[Math.min(index, this.photos.length - 1)] ?? null;
     }
     this.#tell("change");
+  }
+
+  /** Turns a photo by a quarter, clockwise, and looks at it anew. */
+  async turn(photo) {
+    if (!photo?.image || photo.state === "working") return;
+    const { record } = photo;
+    const told = record?.priors.find(({ quantity, used }) => quantity === "focal" && used);
+    if (told) photo.lens = { value: told.prior[0], sigma: told.prior_sigma };
+    const file = await turned(photo);
+    URL.revokeObjectURL(photo.url);
+    const { focal } = photo.known;
+    const known = focal === undefined ? {} : { focal };
+    Object.assign(photo, { file, known, record: null, fields: null, box: null, error: null });
+    Object.assign(photo, { image: null, url: null, state: "waiting" });
+    await decode(photo, file);
+    this.#waiting.push(photo);
+    this.#tell("change");
+    this.#work();
+  }
+
+  /** Says what is wrong with what was typed; the next answer takes it back. */
+  complain(fault) {
+    this.problem = fault;
+    this.#tell("fit");
   }
 
   select(photo) {
@@ -201,6 +226,19 @@ export class Album extends EventTarget {
       if (this.shared) await this.#fit(photos.filter((photo) => photo.record), options, false);
     }
   }
+}
+
+/** A photo's file with its pixels turned by a quarter, clockwise. */
+async function turned({ image, record, name }) {
+  const width = record?.width ?? image.naturalWidth;
+  const height = record?.height ?? image.naturalHeight;
+  const canvas = new OffscreenCanvas(height, width);
+  const context = canvas.getContext("2d");
+  context.translate(height, 0);
+  context.rotate(Math.PI / 2);
+  context.drawImage(image, 0, 0, width, height);
+  const type = "image/jpeg";
+  return new File([await canvas.convertToBlob({ type, quality: 0.95 })], name, { type });
 }
 
 /** Decodes a file of the photo for the screen; without effect where the browser cannot. */

@@ -1,24 +1,85 @@
-/** A photo before and after it was made upright, rectified or undistorted, with a wipe between. */
+/**
+ * A photo before and after it was made upright, rectified or undistorted, with a wipe between.
+ *
+ * The new picture is made per pixel, as geocalib.imaging.warp makes it: each of its pixels has a ray,
+ * and the ray a place in the photo. All lenses are symmetric about their axis, so that a table of
+ * |m| by the angle to the axis is all that the shader needs to know of one.
+ */
 
 import {
   BufferAttribute,
   BufferGeometry,
   CanvasTexture,
+  DataTexture,
   DoubleSide,
+  FloatType,
+  Matrix3,
   Mesh,
   MeshBasicMaterial,
   OrthographicCamera,
+  RedFormat,
   Scene,
+  ShaderMaterial,
   SRGBColorSpace,
+  Vector2,
   WebGLRenderer,
 } from "three";
 
-import { gridTriangles } from "./scene.js";
-import { plane } from "./warp.js";
+import { plane, SMALLEST_COSINE, wayBack } from "./warp.js";
 
-const CELLS = 64;
+const ANGLES = 2048; // in the table, from 0 to 180 degrees
+const FARTHEST = 1e4; // |m| that no picture reaches
+const CELLS = 32; // each way, to find how far a new picture reaches
 const LARGEST_TEXTURE = 2048;
 const MOST_GROWTH = 0.75; // of the photo's sides, that the new picture may reach beyond it
+
+const VERTEX = `
+  varying vec2 place;
+  void main() {
+    place = position.xy;
+    gl_Position = projectionMatrix * vec4(position, 1.0);
+  }`;
+
+const FRAGMENT = `
+  uniform sampler2D picture;
+  uniform sampler2D profile;
+  uniform mat3 turn;
+  uniform vec2 scale;
+  uniform vec2 focal;
+  uniform vec2 middle;
+  uniform vec2 size;
+  uniform bool flatly;
+  varying vec2 place;
+
+  /* |m| of a ray at an angle to the axis, negative where there is no pixel. */
+  float radius(float angle) {
+    float at = angle / 3.14159265 * ${(ANGLES - 1).toFixed(1)};
+    int below = int(at);
+    float a = texelFetch(profile, ivec2(below, 0), 0).r;
+    float b = texelFetch(profile, ivec2(min(below + 1, ${ANGLES - 1}), 0), 0).r;
+    return min(a, b) < 0.0 ? -1.0 : mix(a, b, fract(at));
+  }
+
+  void main() {
+    vec3 seen = vec3(place / scale, 1.0);
+    vec3 ray = turn * seen;
+    vec2 m = ray.xy;
+    bool shown = true;
+    if (!flatly) {
+      float r = length(ray.xy);
+      float rho = radius(atan(r, ray.z));
+      shown = rho >= 0.0 && length(seen) * ${SMALLEST_COSINE.toFixed(6)} < 1.0;
+      m = ray.xy * (r > 1e-6 ? rho / r : 0.0);
+      if (r <= 1e-6) m = ray.xy / max(ray.z, 1e-6);
+    }
+    vec2 pixel = middle + focal * m;
+    vec2 inside = min(pixel, size - pixel) / max(fwidth(pixel), 1e-6);
+    float cover = clamp(0.5 + min(inside.x, inside.y), 0.0, 1.0);
+    vec4 colour = texture2D(picture, pixel / size);
+    if (!shown || cover == 0.0) discard;
+    gl_FragColor = vec4(colour.rgb, cover);
+    #include <colorspace_fragment>
+  }`;
 
 export class Comparison {
   /** canvas: where to draw. Throws where there is no WebGL. */
@@ -26,7 +87,27 @@ export class Comparison {
     this.renderer = new WebGLRenderer({ canvas, alpha: true, antialias: true });
     this.renderer.setScissorTest(true);
     this.material = new MeshBasicMaterial({ side: DoubleSide, depthTest: false });
-    [this.before, this.after] = [1, CELLS].map((cells) => sheet(cells, this.material));
+    this.uniforms = {
+      picture: { value: null },
+      profile: { value: table() },
+      turn: { value: new Matrix3() },
+      scale: { value: new Vector2() },
+      focal: { value: new Vector2() },
+      middle: { value: new Vector2() },
+      size: { value: new Vector2() },
+      flatly: { value: false },
+    };
+    this.before = sheet(this.material);
+    this.after = sheet(
+      new ShaderMaterial({
+        vertexShader: VERTEX,
+        fragmentShader: FRAGMENT,
+        uniforms: this.uniforms,
+        transparent: true,
+        depthTest: false,
+        side: DoubleSide,
+      }),
+    );
     this.eye = new OrthographicCamera(0, 1, 0, 1, -1, 1);
     this.image = null;
   }
@@ -44,11 +125,15 @@ export class Comparison {
     }
     const show = plane(kind, camera, gravity);
     const anchor = show([camera.cx, camera.cy]) ?? [0, 0];
-    const still = ([u, v]) => [u - camera.cx + anchor[0], v - camera.cy + anchor[1]];
-    const frame = [still([0, 0]), still([camera.width, camera.height])];
-    spread(this.before, 1, camera, still);
-    const extent = spread(this.after, CELLS, camera, show);
-    this.#look(union(frame, extent, camera), width / height);
+    const corner = [anchor[0] - camera.cx, anchor[1] - camera.cy];
+    const frame = [corner, [corner[0] + camera.width, corner[1] + camera.height]];
+    lay(this.before, frame);
+    this.#look(union(frame, reach(camera, show), camera), width / height);
+    lay(this.after, [
+      [this.eye.left, this.eye.top],
+      [this.eye.right, this.eye.bottom],
+    ]);
+    this.#warp(kind, camera, gravity);
     const border = Math.round(wipe * width);
     this.#render(this.before, 0, border, height);
     this.#render(this.after, border, width - border, height);
@@ -68,6 +153,26 @@ export class Comparison {
     this.material.map.colorSpace = SRGBColorSpace;
     this.material.map.anisotropy = 4;
     this.material.needsUpdate = true;
+    this.uniforms.picture.value = this.material.map;
+  }
+
+  #warp(kind, camera, gravity) {
+    const { turn, scale, flatly } = wayBack(kind, camera, gravity);
+    const { uniforms } = this;
+    uniforms.turn.value.fromArray(turn);
+    uniforms.scale.value.set(...scale);
+    uniforms.focal.value.set(camera.fx, camera.fy);
+    uniforms.middle.value.set(camera.cx, camera.cy);
+    uniforms.size.value.set(camera.width, camera.height);
+    uniforms.flatly.value = flatly;
+    if (flatly) return;
+    const profile = uniforms.profile.value;
+    for (let i = 0; i < ANGLES; i++) {
+      const angle = (Math.PI * i) / (ANGLES - 1);
+      const rho = camera.model.radius(Math.sin(angle), Math.cos(angle), camera.distortion);
+      profile.image.data[i] = i === 0 ? 0 : rho >= 0 && rho < FARTHEST ? rho : -1;
+    }
+    profile.needsUpdate = true;
   }
 
   /** Fits the rectangle [[left, top], [right, bottom]] into the canvas. */
@@ -90,48 +195,45 @@ export class Comparison {
   }
 }
 
-function sheet(cells, material) {
+function table() {
+  const texture = new DataTexture(new Float32Array(ANGLES), ANGLES, 1, RedFormat, FloatType);
+  texture.needsUpdate = true;
+  return texture;
+}
+
+/** A rectangle with a picture on it. */
+function sheet(material) {
   const geometry = new BufferGeometry();
-  const count = (cells + 1) ** 2;
-  geometry.setAttribute("position", new BufferAttribute(new Float32Array(3 * count), 3));
-  const uv = new Float32Array(2 * count);
-  for (let i = 0; i < count; i++) {
-    uv[2 * i] = (i % (cells + 1)) / cells;
-    uv[2 * i + 1] = Math.floor(i / (cells + 1)) / cells;
-  }
-  geometry.setAttribute("uv", new BufferAttribute(uv, 2));
+  geometry.setAttribute("position", new BufferAttribute(new Float32Array(12), 3));
+  geometry.setAttribute("uv", new BufferAttribute(new Float32Array([0, 0, 1, 0, 0, 1, 1, 1]), 2));
+  geometry.setIndex([0, 1, 2, 1, 3, 2]);
   const mesh = new Mesh(geometry, material);
   mesh.frustumCulled = false;
   new Scene().add(mesh);
   return mesh;
 }
 
-/** Moves the points of a sheet, leaves out cells that are not shown; what the rest spans. */
-function spread(mesh, cells, camera, move) {
+function lay(mesh, [[left, top], [right, bottom]]) {
   const { position } = mesh.geometry.attributes;
-  const shown = [];
+  position.array.set([left, top, 0, right, top, 0, left, bottom, 0, right, bottom, 0]);
+  position.needsUpdate = true;
+}
+
+/** What the pixels of a photo span on the plane of the new picture. */
+function reach(camera, show) {
   const extent = [
     [Infinity, Infinity],
     [-Infinity, -Infinity],
   ];
-  for (let i = 0; i < position.count; i++) {
-    const [column, row] = [i % (cells + 1), Math.floor(i / (cells + 1))];
-    const point = move([(column * camera.width) / cells, (row * camera.height) / cells]);
-    shown.push(point !== null);
+  for (let i = 0; i < (CELLS + 1) ** 2; i++) {
+    const [column, row] = [i % (CELLS + 1), Math.floor(i / (CELLS + 1))];
+    const point = show([(column * camera.width) / CELLS, (row * camera.height) / CELLS]);
     if (point === null) continue;
-    position.setXYZ(i, ...point, 0);
     for (const axis of [0, 1]) {
       extent[0][axis] = Math.min(extent[0][axis], point[axis]);
       extent[1][axis] = Math.max(extent[1][axis], point[axis]);
     }
   }
-  position.needsUpdate = true;
-  const triangles = gridTriangles(cells, cells);
-  const whole = (_, i) => {
-    const first = 3 * Math.floor(i / 3);
-    return [0, 1, 2].every((corner) => shown[triangles[first + corner]]);
-  };
-  mesh.geometry.setIndex(shown.every(Boolean) ? triangles : triangles.filter(whole));
   return extent;
 }
 

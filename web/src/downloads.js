@@ -30,13 +30,17 @@ export class Downloads {
   show() {
     const count = this.album.ready.length;
     element("downloads").hidden = count === 0;
-    element("download-which").hidden = count < 2;
-    element("download-all-words").textContent = `All ${count} photos`;
+    const alone = Boolean(this.album.selected?.record);
+    element("download-which").hidden = count < 2 && alone;
+    element("download-one").disabled = !alone;
+    if (!alone) element("download-all").checked = true;
+    element("download-all-words").textContent = count === 1 ? "The other photo" : `All ${count} photos`;
   }
 
   get #photos() {
-    const all = element("download-all").checked && this.album.ready.length > 1;
-    return all ? this.album.ready : [this.album.selected].filter((photo) => photo?.record);
+    const { ready, selected } = this.album;
+    const all = element("download-all").checked || !selected?.record;
+    return all ? ready : [selected];
   }
 
   async #try(button, work) {

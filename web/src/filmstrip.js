@@ -2,7 +2,7 @@
 
 import { Camera } from "./camera.js";
 import { drawOverlay, leastOnScreen } from "./overlay.js";
-import { appearance, rows, withKnown } from "./words.js";
+import { appearance, rows, verdict, withKnown } from "./words.js";
 
 const STATES = { waiting: "waiting", working: "looking …", ready: "", failed: "no answer" };
 
@@ -13,6 +13,14 @@ function make(tag, className, text = "") {
   return node;
 }
 
+/** An amber dot where an answer is to be taken with care; screen readers hear so. */
+function mark(item, words, record) {
+  const { trusted, doubts } = verdict(record);
+  item.classList.toggle("doubtful", !trusted);
+  item.title = doubts.join(". ");
+  if (!trusted) words.append(make("span", "visually-hidden", ", in doubt"));
+}
+
 /** Keeps one node per photo under a list, made and renewed by two functions. */
 function keep(list, photos, create, renew) {
   const nodes = new Map([...list.children].map((node) => [node.dataset.key, node]));
@@ -20,8 +28,9 @@ function keep(list, photos, create, renew) {
     const node = nodes.get(photo.key) ?? create(photo);
     node.dataset.key = photo.key;
     nodes.delete(photo.key);
-    renew(node, photo);
+    // It has no width before it is there, and nothing could be drawn on it.
     if (!node.isConnected) list.append(node);
+    renew(node, photo);
   }
   for (const node of nodes.values()) node.remove();
 }
@@ -67,6 +76,11 @@ export class Filmstrip {
     button.setAttribute("aria-current", String(photo === this.album.selected));
     const state = button.querySelector(".thumb-state");
     state.textContent = photo.error ?? STATES[photo.state];
+    if (!photo.record) return;
+    const record = withKnown(photo.record, photo.known);
+    const view = rows(record, photo.known)[2];
+    state.textContent = `${view.value} ${view.sigma.replace("°", "")}`;
+    mark(item, state, record);
   }
 }
 
@@ -110,6 +124,7 @@ export class SideBySide {
     if (photo.image && !picture.src) picture.src = photo.url;
     const words = item.querySelector(".card-words");
     item.className = photo.record ? "ready" : photo.state;
+    item.classList.remove("doubtful");
     if (!photo.record) {
       words.textContent = photo.error ?? STATES[photo.state];
       return;
@@ -121,8 +136,15 @@ export class SideBySide {
 
   #draw(item, photo, what) {
     const record = withKnown(photo.record, photo.known);
-    const [roll, pitch, , , , mm] = rows(record);
-    item.querySelector(".card-words").textContent = `Roll ${roll.value}, pitch ${pitch.value}, ${mm.value}`;
+    const [roll, pitch, , , , mm] = rows(record, photo.known).map(({ value, sigma }) =>
+      // On one line each.
+      `${value} ${sigma.startsWith("±") ? sigma.replace(/[^\d.]+$/, "") : sigma}`
+        .trim()
+        .replaceAll(" ", "\u00a0"),
+    );
+    const words = item.querySelector(".card-words");
+    words.textContent = `Roll ${roll}, pitch ${pitch}, ${mm}`;
+    mark(item, words, record);
     const scale = (item.querySelector("img").clientWidth * devicePixelRatio) / record.width;
     const size = [record.width, record.height].map((side) => Math.round(scale * side));
     if (!size[0]) return;

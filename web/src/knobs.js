@@ -4,11 +4,12 @@ import { Camera } from "./camera.js";
 import { LENSES, withKnown } from "./words.js";
 
 const element = (id) => document.getElementById(id);
+const WIDE = "kannala_brandt"; // what is tried where a pinhole has nothing to undistort
 
 /** A slider, its number and the button that frees it again. */
 class Knob {
   /** words: the slider's place for screen readers, of a value. */
-  constructor(name, { toSlider, fromSlider, words, give, free, refresh }) {
+  constructor(name, { toSlider, fromSlider, words, give, free, refresh, refuse }) {
     Object.assign(this, { toSlider, fromSlider, words });
     this.root = element(`${name}-knob`);
     this.slider = element(name);
@@ -16,13 +17,25 @@ class Knob {
     this.button = element(`${name}-free`);
     this.slider.addEventListener("input", () => give(fromSlider(this.slider.valueAsNumber)));
     this.number.addEventListener("change", () => {
-      if (this.number.checkValidity() && this.number.value !== "") give(this.number.valueAsNumber);
+      const fault = this.#fault();
+      this.number.setAttribute("aria-invalid", String(fault !== null));
+      if (fault === null) give(this.number.valueAsNumber);
+      else refuse(fault);
     });
     this.number.addEventListener("blur", refresh);
     this.button.addEventListener("click", () => {
       free();
       this.slider.focus();
     });
+  }
+
+  /** What is wrong with the number that was typed, or null. */
+  #fault() {
+    const { min, max, value, validity } = this.number;
+    if (value !== "" && validity.valid) return null;
+    const name = this.root.querySelector("label").textContent;
+    const typed = value === "" ? "that" : value;
+    return `${name} must lie between ${min} and ${max}; ${typed} is not used.`;
   }
 
   /** value: in the unit of the number. */
@@ -46,6 +59,7 @@ export class Knobs {
     this.unit = element("focal-unit");
     const give = (known) => album.change(album.selected, known);
     const refresh = () => this.show();
+    const refuse = (fault) => album.complain(fault);
     this.focal = new Knob("focal", {
       toSlider: (value) => Math.log(this.#perUnit() * value),
       fromSlider: (place) => Math.exp(place) / this.#perUnit(),
@@ -53,6 +67,7 @@ export class Knobs {
       give: (value) => give({ focal: (value * this.#perUnit()) / this.#millimetres() }),
       free: () => give({ focal: undefined }),
       refresh,
+      refuse,
     });
     for (const name of ["roll", "pitch"]) {
       this[name] = new Knob(name, {
@@ -62,12 +77,14 @@ export class Knobs {
         give: (value) => give({ [name]: value }),
         free: () => give({ [name]: undefined }),
         refresh,
+        refuse,
       });
     }
     this.unit.addEventListener("change", refresh);
     this.lens = element("lens");
     for (const [name, words] of Object.entries(LENSES)) this.lens.add(new Option(words, name));
     this.lens.addEventListener("change", () => give({ model: this.lens.value }));
+    element("try-lens").addEventListener("click", () => give({ model: WIDE }));
     this.shared = element("shared");
     this.shared.addEventListener("change", () => album.share(this.shared.checked));
   }

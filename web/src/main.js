@@ -9,6 +9,7 @@ import { showNumbers } from "./numbers.js";
 import { BoxScene } from "./scene.js";
 import { Stage } from "./stage.js";
 import { drawExample } from "./welcome.js";
+import { whereTo } from "./words.js";
 
 const element = (id) => document.getElementById(id);
 const EXAMPLE = "town.jpg";
@@ -49,6 +50,7 @@ function showPhoto() {
   element("side-by-side").hidden = !together;
   element("switches").hidden = view !== "photo" && !together;
   element("switches").classList.toggle("together", together);
+  element("turn").hidden = together;
   stage.set(album.selected, together ? "photo" : view, whatToShow());
   filmstrip.show(together);
   if (together) sideBySide.show(whatToShow());
@@ -74,6 +76,8 @@ function showFit() {
   showPhoto();
 }
 
+element("turn").addEventListener("click", () => album.turn(album.selected));
+element("local").textContent = whereTo(location.hostname);
 album.addEventListener("change", showAll);
 album.addEventListener("fit", showFit);
 for (const input of [...switches, ...views]) input.addEventListener("change", showPhoto);

@@ -19,6 +19,10 @@ const FADING = 0.3; // power of relative confidences: they span many orders of m
 const MOST_ARROWS = 13;
 const LEAST_SPACING = 14;
 
+const VEIL = [18, 14, 48];
+const DARKEST = 230; // of 255, where the network saw nothing
+const NARROW = 0.1; // of a side
+
 /** ColorBrewer's RdBu, from red to blue. */
 const RED_TO_BLUE = [
   [103, 0, 31],
@@ -224,31 +228,51 @@ function drawConfidence(context, camera, { veil, x, y, width, height }) {
   const [across, down] = [camera.width / width, camera.height / height];
   context.imageSmoothingQuality = "high";
   context.drawImage(
-    veil,
-    across * (x[0] - dx / 2),
-    down * (y[0] - dy / 2),
-    across * dx * veil.width,
-    down * dy * veil.height,
+    veil.canvas,
+    across * (x[0] - (veil.left + 0.5) * dx),
+    down * (y[0] - (veil.top + 0.5) * dy),
+    across * dx * veil.canvas.width,
+    down * dy * veil.canvas.height,
   );
 }
 
-/** A canvas of the confidences, dark where they are low: made once per answer. */
-export function veilOf({ up_confidence, latitude_confidence, columns, rows }) {
-  // One cell more each way: the grid may end within a cell of the photo's border.
-  const canvas = new OffscreenCanvas(columns + 1, rows + 1);
+/**
+ * A canvas of the confidences, dark where they are low: made once per answer.
+ *
+ * The grid ends where the network's view does. A border beyond it that is narrow looks as what is
+ * beside it; of a wide one the network saw nothing.
+ */
+export function veilOf({ up_confidence, latitude_confidence, ...grid }) {
+  const grids = [up_confidence, latitude_confidence];
+  const most = grids.map((values) => Math.max(...values.flat(), Number.MIN_VALUE));
+  const [columns, rows] = [around(grid.x, grid.width), around(grid.y, grid.height)];
+  const canvas = new OffscreenCanvas(columns.cells.length, rows.cells.length);
   const context = canvas.getContext("2d");
   const image = context.createImageData(canvas.width, canvas.height);
-  const grids = [up_confidence, latitude_confidence];
-  const most = grids.map((grid) => Math.max(...grid.flat(), Number.MIN_VALUE));
-  for (let j = 0; j <= rows; j++) {
-    for (let i = 0; i <= columns; i++) {
-      const shares = grids.map(
-        (grid, k) => grid[Math.min(j, rows - 1)][Math.min(i, columns - 1)] / most[k],
-      );
+  rows.cells.forEach((j, row) => {
+    columns.cells.forEach((i, column) => {
+      const seen = i !== null && j !== null;
+      const shares = grids.map((values, k) => (seen ? values[j][i] / most[k] : 0));
       const sure = ((shares[0] + shares[1]) / 2) ** FADING;
-      image.data.set([18, 14, 48, 230 * (1 - sure)], 4 * (j * canvas.width + i));
-    }
-  }
+      const alpha = DARKEST * (1 - sure);
+      image.data.set([...VEIL, alpha], 4 * (row * canvas.width + column));
+    });
+  });
   context.putImageData(image, 0, 0);
-  return canvas;
+  return { canvas, left: columns.before, top: rows.before };
+}
+
+/** The cells along one side that cover all of it: each by its place in the grid, null where the
+ * network saw nothing; and how many there are before the grid begins. */
+function around(places, side) {
+  const [count, step] = [places.length, places[1] - places[0]];
+  const [first, last] = [places[0] - step / 2, side - places[count - 1] - step / 2];
+  const [before, after] = [first, last].map((gap) => Math.max(0, Math.ceil(gap / step)));
+  const beyond = (gap, nearest) => (gap < NARROW * side ? nearest : null);
+  const cells = [
+    ...Array(before).fill(beyond(first, 0)),
+    ...places.keys(),
+    ...Array(after).fill(beyond(last, count - 1)),
+  ];
+  return { cells, before };
 }

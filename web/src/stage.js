@@ -76,7 +76,9 @@ export class Stage {
     const size = comparing ? [wide, Math.round(Math.min(high, FLATTEST * wide))] : css;
     Object.assign(this.frame.style, { width: `${size[0]}px`, height: `${size[1]}px` });
     this.frame.classList.toggle("comparing", comparing);
+    if (this.scene) this.scene.canvas.hidden = !photo.record;
     if (!photo.record || css.some((side) => side < 1)) {
+      this.drawn = null;
       this.context.clearRect(0, 0, this.overlay.width, this.overlay.height);
       return;
     }
@@ -104,8 +106,9 @@ export class Stage {
 
   #compare(whole, gravity, css, room) {
     const reason = obstacle(this.view, whole, gravity);
-    element("obstacle").textContent = reason ?? "";
+    element("obstacle-words").textContent = reason ?? "";
     element("obstacle").hidden = !reason;
+    element("try-lens").hidden = this.view !== "undistorted";
     this.wipe.hidden = Boolean(reason);
     this.frame.classList.toggle("obstructed", Boolean(reason));
     if (reason) return;

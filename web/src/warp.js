@@ -3,8 +3,29 @@
 
 import { degrees, levelFrame, radians, toLevel } from "./vectors.js";
 
-const SMALLEST_COSINE = Math.cos(radians(75)); // what lies farther off the axis is left out
+export const SMALLEST_COSINE = Math.cos(radians(75)); // what lies farther off the axis is left out
 const STEEPEST_PITCH_DEG = 60;
+
+/** What the lens magnifies on its axis: pixels of a new picture in a unit of its plane. */
+const scaleOf = (camera) =>
+  [camera.fx, camera.fy].map((focal) => focal * camera.model.depth(0, camera.distortion));
+
+/**
+ * From the plane of the new picture back to the photo, for a shader: the matrix (by columns) that
+ * turns the rays (point / scale, 1) of the plane into the camera's frame. flatly: the picture is only
+ * turned, and the lens stays what it is.
+ */
+export function wayBack(kind, camera, gravity) {
+  if (kind === "upright") {
+    const roll = Math.atan2(gravity[0], gravity[1]);
+    const [sine, cosine] = [Math.sin(roll), Math.cos(roll)];
+    const turn = [cosine, -sine, 0, sine, cosine, 0, 0, 0, 1];
+    return { turn, scale: [camera.fx, camera.fy], flatly: true };
+  }
+  const { right, down, ahead } = levelFrame(gravity);
+  const turn = kind === "rectified" ? [...right, ...down, ...ahead] : [1, 0, 0, 0, 1, 0, 0, 0, 1];
+  return { turn, scale: scaleOf(camera), flatly: false };
+}
 
 /** Why a photo cannot be changed that way, in words; null where it can. */
 export function obstacle(kind, camera, gravity) {
@@ -32,10 +53,7 @@ export function plane(kind, camera, gravity) {
     };
   }
   const level = kind === "rectified" ? levelFrame(gravity) : null;
-  // What the lens magnifies on its axis.
-  const [fx, fy] = [camera.fx, camera.fy].map(
-    (focal) => focal * camera.model.depth(0, camera.distortion),
-  );
+  const [fx, fy] = scaleOf(camera);
   return (pixel) => {
     const ray = camera.unproject(pixel);
     const [x, y, z] = ray && level ? toLevel(level, ray) : (ray ?? [0, 0, 0]);

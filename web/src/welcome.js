@@ -34,6 +34,7 @@ export async function drawExample(scene) {
   const show = { horizon: true, latitudes: true, box: true, ground: true };
   drawOverlay(canvas.getContext("2d"), camera, gravity, show, null, leastOnScreen());
   if (!scene || !canvas.offsetParent) return;
+  scene.canvas.hidden = false;
   canvas.after(scene.canvas);
   scene.draw(camera, gravity, placeBox(camera, gravity), show, false);
 }

@@ -5,7 +5,7 @@ import { degrees, gravityOf } from "./vectors.js";
 
 /** Names of the camera models for people, in the order of the menu. */
 export const LENSES = {
-  pinhole: "Pinhole: straight lines stay straight",
+  pinhole: "Pinhole: bends nothing",
   simple_radial: "Radial, 1 parameter",
   radial: "Radial, 2 parameters",
   radial3: "Radial, 3 parameters",
@@ -110,12 +110,20 @@ export function sentence(record) {
       ? "looking straight ahead"
       : `looking ${fixed(Math.abs(pitch), 1)}° ${pitch > 0 ? "up" : "down"}`;
   const mm = new Camera(record).equivalent;
-  return `${lean}, ${look}, through a ${fixed(mm, mm < 20 ? 1 : 0)} mm lens.`;
+  const length = fixed(mm, mm < 20 ? 1 : 0);
+  return `${lean}, ${look}, through ${articleOf(length)} ${length} mm lens.`;
 }
+
+/** "a" or "an", as a number is spoken: an eight, an eleven, an eighteen. */
+const articleOf = (number) => (/^(8|11(\D|$)|18(\D|$))/.test(number) ? "an" : "a");
+
+/** What a warning advises that is done with the page's own means. */
+const here = (warning) =>
+  warning.replace("turn it, or set any rotation to on", "turn it with the button above the photo");
 
 /** Whether to believe it: { trusted, text, doubts }. */
 export function verdict(record) {
-  const doubts = record.warnings.map(capital);
+  const doubts = record.warnings.map((warning) => capital(here(warning)));
   const trusted = doubts.length === 0;
   return {
     trusted,
@@ -144,4 +152,10 @@ export function boxWords({ x, z, side, turn }) {
   const across = Math.abs(x) < 0.05 ? "" : `, ${fixed(Math.abs(x), 1)} to the ${x > 0 ? "right" : "left"}`;
   const angle = ((degrees(turn) % 90) + 90) % 90;
   return `The box stands ${fixed(z, 1)} camera heights ahead${across}, turned ${fixed(angle, 0)}°, ${fixed(side, 2)} high.`;
+}
+
+/** Where photos go from here, by the host that the page came from. */
+export function whereTo(host) {
+  if (/^(localhost|127(\.\d+){3}|\[::1\])$/.test(host)) return "Nothing leaves this machine";
+  return `Photos go to ${host}, which keeps none, and nowhere else`;
 }
