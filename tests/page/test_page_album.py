@@ -21,6 +21,7 @@ from PIL import Image
 from geocalib import Camera
 from geocalib.formats import colmap, csv_table, json_lines, opencv
 from geocalib.geometry.gravity import from_roll_pitch
+from geocalib.pipeline.rotation import MAY_LIE
 from geocalib.synthetic import render_scene
 from page.conftest import listening
 from quick_network import write_quick_network
@@ -148,7 +149,7 @@ def test_broken_file_gets_a_sentence_and_the_others_go_on(
     assert overlay(page)[..., 3].max() == 0
     assert page.is_disabled("#download-one")
     (kept,) = json_lines.read(downloaded(page, "[data-format=json]", tmp_path))
-    assert kept.width == 160
+    assert kept.width == SIZE[0]
     page.click("[aria-label='Remove cut.jpg']")
     assert page.locator(".thumb").count() == 2
 
