@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from geocalib.pipeline.rotation import MAY_LIE
 from page_driving import TOWN, answered, downloaded, drop, numbers, overlay, still
 from PIL import Image
 
 from geocalib import Camera
 from geocalib.formats import colmap, csv_table, json_lines, opencv
 from geocalib.geometry.gravity import from_roll_pitch
-from geocalib.pipeline.rotation import MAY_LIE
 from geocalib.synthetic import render_scene
 from page.conftest import listening
 from quick_network import write_quick_network
