@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from geocalib.lines.descent import CostState, Problem
 from geocalib.lines.hypotheses import (
     CENTRE,
     THIRD,
+    chance_not_upright,
     covariance,
     line_information,
     with_free_angles,
@@ -216,7 +218,7 @@ def test_sigmas_are_those_of_how_well_segments_keep_to_their_directions() -> Non
     turned = replace(exact, ends=exact.ends + np.stack([-aside, aside], 1))
     sigmas = []
     for segments in (exact, turned):
-        (answer,) = refine([prior_of(camera, GRAVITY)], [segments])
+        (answer,) = refine([prior_of(camera, GRAVITY, sigma_deg=1.0)], [segments])
         sigmas.append(answer.sigma.roll_deg)
     assert sigmas[1] > 1.35 * sigmas[0]
 
@@ -240,3 +242,47 @@ def test_probabilities_sum_to_one() -> None:
     from geocalib.lines.hypotheses import probabilities
 
     assert np.array_equal(probabilities([]), [1.0])
+
+
+@pytest.mark.parametrize(
+    ("change", "likelier"),
+    [
+        ({"pitch_sigma": math.radians(6)}, True),
+        ({"gravity": gravity_of(0.0, 30.0)}, True),
+        ({"gravity": gravity_of(8.0, 0.0)}, True),
+        ({"directions": headings_of(gravity_of(0.0, 0.0), (5.0,)), "vertical": [False]}, True),
+        ({"pitch_sigma": math.radians(0.8)}, False),
+        ({"gravity": gravity_of(0.0, -30.0)}, False),
+    ],
+)
+def test_what_speaks_against_an_upright_world(change: dict[str, Any], likelier: bool) -> None:
+    level = gravity_of(0.0, 0.0)
+    street: dict[str, Any] = {
+        "gravity": level,
+        "pitch_sigma": math.radians(2.5),
+        "directions": np.concatenate([level[None], headings_of(level, (40.0, 130.0))]),
+        "vertical": [True, False, False],
+    }
+    usual, other = (
+        chance_not_upright(**{**each, "vertical": np.array(each["vertical"])})
+        for each in (street, street | change)
+    )
+    assert 0.02 < usual < 0.06
+    assert (other > 1.5 * usual) if likelier else (other < usual + 1e-9)
+
+
+def test_a_sheet_of_paper_seen_from_above_is_not_taken_for_a_wall_without_doubt() -> None:
+    """Its edges are those of a wall seen face to face, and the network is not sure."""
+    camera = camera_of("pinhole")
+    down, level = gravity_of(0.0, -85.0), gravity_of(0.0, 5.0)
+    sheet = segments_along(camera, headings_of(down, (0.0, 90.0)), 100, noise=0.3, length=60.0)
+    network = prior_of(camera, level, sigma_deg=5.0)
+    (answer,) = refine([network], [sheet])
+    (street,) = refine(
+        [prior_of(camera, GRAVITY)], [segments_along(camera, DIRECTIONS, 80, noise=0.3)]
+    )
+    assert answer.lines is not None
+    assert answer.lines.verdict.used
+    assert answer.sigma.gravity_deg > 8
+    assert answer.lines.probability < 0.9
+    assert street.sigma.gravity_deg < 1

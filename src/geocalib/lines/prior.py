@@ -311,11 +311,11 @@ def _stiffness(
     covariance = bend @ np.array([[c.covariance for c in each] for each in beliefs]) @ bend.mT
     top = turn @ covariance[..., :a, :a] @ turn.mT
     side = turn @ covariance[..., :a, a:]
-    information = _inverse(covariance[..., a:, a:])
+    information = inverse_covariance(covariance[..., a:, a:])
     alone = np.bincount(coupling.time, minlength=moments)[coupling.time] == 1
     # Gravity given the camera: regress one on the other.
     slope = side @ information * alone[:, None, None]
-    tight = _inverse(top - slope @ side.mT)
+    tight = inverse_covariance(top - slope @ side.mT)
     # Several images of one time say the same thing: it counts once.
     first = np.zeros(len(turn), np.bool_)
     first[first_of_time] = True
@@ -350,7 +350,7 @@ def _first(index: Array, count: int) -> Array:
     return min_rows(np.full(count, len(index)), index, np.arange(len(index)))
 
 
-def _inverse(matrix: Array) -> Array:
+def inverse_covariance(matrix: Array) -> Array:
     """Inverse of covariances (..., p, p), which may be nearly singular."""
     if matrix.shape[-1] == 0:
         return matrix

@@ -32,7 +32,16 @@ from geocalib.lines.distortion import (
     tighten_distortion,
     with_free_distortion,
 )
-from geocalib.lines.hypotheses import Explanation, explanations, probabilities
+from geocalib.lines.hypotheses import (
+    NOT_UPRIGHT_OPEN,
+    NOT_UPRIGHT_PITCH,
+    NOT_UPRIGHT_ROLL,
+    Explanation,
+    chance_not_upright,
+    explanations,
+    probabilities,
+    spread_weight,
+)
 from geocalib.lines.prior import Prior, inflate_focal_sigma, network_prior, network_priors
 from geocalib.lines.starts import grid_starts, sample_starts, search_grid
 from geocalib.lines.unknowns import Array, Guess, Layout, SegmentBatch
@@ -50,9 +59,7 @@ FEW_TRIALS, LEAST_ELSEWHERE = 500, 30.0
 """Quadruples of segments that are drawn where a network's answer is at hand, and support of those
 whose world is looked at: pictures without buildings hardly ever have as much."""
 OPEN = 0.5
-"""Probability of other explanations from which on their spread counts in full. It counts little
-where they are improbable: one sigma holds 68% of the errors, as everywhere, and a rare blunder,
-which would rule the variance, is among the others."""
+"""Probability of other explanations from which on their spread counts in full."""
 
 
 def refine(
@@ -130,7 +137,11 @@ def _refined(
         found += yield from _far_from_network(problem, found, plain_prior, loose_prior)
     if not found:
         return _without_lines(calibrations, straight, segments, Verdict.NO_DIRECTION)
-    return _combine(calibrations, straight, segments, found, probabilities(found))
+    answers = _combine(calibrations, straight, segments, found, probabilities(found))
+    # Images that share a gravity were each weighed with all others.
+    if coupling.rotation is not None:
+        return answers
+    return [_doubting_upright(*each) for each in zip(calibrations, answers, strict=True)]
 
 
 def _find_explanations(
@@ -225,12 +236,10 @@ def _combine(
     if best:
         traces = _traces(found[best - 1], segments)
     answers = []
-    for i, (before, part, trace_edges) in enumerate(
-        zip(calibrations, segments, traces, strict=True)
-    ):
+    for i, (before, part, trace) in enumerate(zip(calibrations, segments, traces, strict=True)):
         answer = _with_spread([each[i] for each in rivals], shares, best)
-        if best and len(trace_edges.directions):
-            verdict = _verdict_shown(found[best - 1].verdict, trace_edges)
+        if best and len(trace.directions):
+            verdict = _verdict_shown(found[best - 1].verdict, trace)
         else:
             active = any(each.problem.active[i].any() for each in found)
             why = Verdict.UNLIKELY if active else Verdict.NO_DIRECTION
@@ -239,15 +248,36 @@ def _combine(
             answer = before.moved(answer.camera, answer.gravity, answer.covariance)
         else:
             answer = as_pinhole(before, answer)
-        answers.append(_with_lines(before, answer, verdict, trace_edges, float(shares[best])))
+        answers.append(_with_lines(before, answer, verdict, trace, float(shares[best])))
     return answers
 
 
-def _verdict_shown(verdict: Verdict, trace_edges: Traces) -> Verdict:
+def _doubting_upright(before: Calibration, answer: Calibration) -> Calibration:
+    """Return an answer that uses lines with a gravity that is less sure, the likelier these are of
+    things that do not stand upright."""
+    lines = answer.lines
+    if lines is None or lines.traces is None or not lines.verdict.used:
+        return answer
+    if ALONG_PITCH not in answer.parameters or ALONG_ROLL not in answer.parameters:
+        return answer
+    names = answer.parameters
+    roll, pitch = names.index(ALONG_ROLL), names.index(ALONG_PITCH)
+    sigma = float(np.sqrt(before.covariance[pitch, pitch]))
+    traces = lines.traces
+    chance = chance_not_upright(answer.gravity, sigma, traces.directions, traces.vertical)
+    weight = spread_weight(chance, NOT_UPRIGHT_OPEN)
+    covariance = answer.covariance.copy()
+    for at, spread in ((roll, NOT_UPRIGHT_ROLL), (pitch, NOT_UPRIGHT_PITCH)):
+        covariance[at, at] += weight * chance * spread**2
+    doubted = replace(lines, probability=lines.probability * (1 - chance))
+    return answer.moved(answer.camera, answer.gravity, covariance, doubted)
+
+
+def _verdict_shown(verdict: Verdict, trace: Traces) -> Verdict:
     """Return what became of the lines of one image, which need not show all directions."""
-    if not trace_edges.vertical.any():
+    if not trace.vertical.any():
         return Verdict.LEVEL
-    return Verdict.UPRIGHT if trace_edges.vertical.all() else verdict
+    return Verdict.UPRIGHT if trace.vertical.all() else verdict
 
 
 def _verdict_of(segments: Segments, verdict: Verdict) -> Verdict:
@@ -281,7 +311,7 @@ def _moved(explanation: Explanation, straight: list[Calibration]) -> list[Calibr
 def _with_spread(rivals: list[Calibration], shares: Array, best: int) -> Calibration:
     """Return the best of rival answers to one image, with what the others add to its covariance."""
     answer = rivals[best]
-    weight = min(1.0, (1 - shares[best]) / OPEN) ** 2
+    weight = spread_weight(1 - float(shares[best]), OPEN)
     covariance = answer.covariance * (1 - weight * (1 - shares[best]))
     for i, (rival, share) in enumerate(zip(rivals, shares, strict=True)):
         if i != best:
