@@ -25,6 +25,7 @@ def one(
     image: str | None = "photo.jpg",
     roll_deg: float = 5.0,
     pitch_deg: float = -10.0,
+    orientation: int = 1,
     **camera: Any,
 ) -> Calibration:
     """An ordinary calibration; keywords change its camera."""
@@ -47,6 +48,7 @@ def one(
         covariance=root @ root.T,
         parameters=free,
         status="converged",
+        orientation=orientation,
     )
 
 

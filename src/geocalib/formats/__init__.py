@@ -23,13 +23,16 @@ from typing import Any
 
 from geocalib.cameras import Camera, to_colmap, to_opencv
 from geocalib.formats import (
+    blender,
     colmap,
     colmap_database,
     csv_table,
+    fspy,
     json_lines,
     nerfstudio,
     opencv,
     ros,
+    scenes,
 )
 from geocalib.formats.outputs import destination, one_each
 from geocalib.records import dataclass
@@ -51,10 +54,19 @@ class FileFormat:
     """The content of the one file for all images."""
     each: Callable[[Calibration, Frame], str | bytes] | None = None
     """The content of the file of one image, of formats that have one for each."""
+    one_each: bool = False
+    """Whether there is a file for each image though its content needs the photo as well."""
     lens: Callable[[Camera], Any] | None = None
     """Raises a ``CameraError`` for cameras that the format has no counterpart of."""
+    beside: str = ""
+    """What the name of a picture ends in that may be written beside the file of an image."""
     own: Callable[[Path], bool] | None = None
     """Whether a file that exists is one to go on with: of a format whose files are added to."""
+
+    @property
+    def is_one_each(self) -> bool:
+        """Whether there is a file for each image."""
+        return self.one_each or self.each is not None
 
     def __call__(
         self, outcomes: Iterable[Outcome], path: str | Path, frame: Frame | None = None
@@ -90,6 +102,10 @@ FORMATS: dict[str, FileFormat] = {
     "nerfstudio": FileFormat(
         nerfstudio.write, nerfstudio.FILE, nerfstudio.FRAME, nerfstudio.dumps, lens=to_opencv
     ),
+    "blender": FileFormat(
+        blender.write, blender.SUFFIX, scenes.FRAME, each=blender.dumps, beside=scenes.PICTURE
+    ),
+    "fspy": FileFormat(fspy.write, fspy.SUFFIX, scenes.FRAME, one_each=True),
 }
 """The formats by the names that users give them."""
 
@@ -98,8 +114,13 @@ def files_of(format: str, images: Sequence[str], path: str | Path) -> list[Path]
     """The files that a writer would write for images of these names, were all of them calibrated;
     the first one says where."""
     known = FORMATS[format]
-    if known.each is not None:
-        return one_each(images, path, known.file)
+    if known.is_one_each:
+        files = one_each(images, path, known.file)
+        names = [Path(image).name for image in images] if known.beside else []
+        beside = [
+            f.with_name(f"{name}{known.beside}") for f, name in zip(files, names, strict=False)
+        ]
+        return [*files, *beside]
     return [destination(path, known.file)]
 
 

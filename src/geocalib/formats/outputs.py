@@ -73,6 +73,26 @@ def one_each(images: Sequence[str], path: str | Path, suffix: str) -> list[Path]
     return [destination(path, os.path.relpath(image, shared) + suffix) for image in paths]
 
 
+def files_of_each(
+    outcomes: Iterable[Outcome], path: str | Path, suffix: str, frame: Frame
+) -> dict[Path, Calibration]:
+    """The calibration that each file is to hold, where ``one_each`` has it, in that frame."""
+    outcomes = list(framed(outcomes, frame))
+    calibrated(outcomes, frame)
+    files: dict[Path, Calibration] = {}
+    names = image_names(outcomes)
+    for outcome, name, file in zip(outcomes, names, one_each(names, path, suffix), strict=True):
+        if isinstance(outcome, Failure):
+            continue
+        if file in files:
+            raise FormatError(
+                f"{files[file].image} and {name} would both be {file}; a file holds one camera: "
+                "give a folder, and each image once"
+            )
+        files[file] = outcome
+    return files
+
+
 def write_one_each(
     outcomes: Iterable[Outcome],
     path: str | Path,
@@ -81,20 +101,8 @@ def write_one_each(
     frame: Frame,
 ) -> list[Path]:
     """A file for each image that has a camera, where ``one_each`` has it."""
-    outcomes = list(outcomes)
-    calibrated(outcomes, frame)
-    texts: dict[Path, str] = {}
-    images: dict[Path, str] = {}
-    names = image_names(outcomes)
-    for outcome, name, file in zip(outcomes, names, one_each(names, path, suffix), strict=True):
-        if isinstance(outcome, Failure):
-            continue
-        if file in texts:
-            raise FormatError(
-                f"{images[file]} and {name} would both be {file}; a file holds one camera: give a "
-                "folder, and each image once"
-            )
-        texts[file], images[file] = dumps(outcome, frame), name
+    files = files_of_each(outcomes, path, suffix, frame)
+    texts = {file: dumps(calibration, frame) for file, calibration in files.items()}
     for file, text in texts.items():
         write_text(file, text)
     return list(texts)

@@ -92,6 +92,8 @@ class Format(StrEnum):
     OPENCV = "opencv"
     ROS = "ros"
     NERFSTUDIO = "nerfstudio"
+    BLENDER = "blender"
+    FSPY = "fspy"
 
 
 class Frame(StrEnum):

@@ -151,7 +151,7 @@ class OutputFile:
     @property
     def place(self) -> Path:
         """What only one process at a time may write."""
-        if FORMATS[self.format].each is not None:
+        if FORMATS[self.format].is_one_each:
             return Path(self.output)
         return files_of(self.format, (), self.output)[0]
 

@@ -1,0 +1,214 @@
+"""What the formats of programs for three dimensions share: a pinhole camera above a level ground.
+
+The world is level with z up, its origin on the ground below the camera; the camera heads along y.
+One photo does not tell the scale: the camera stands as high as the eyes of a person. These programs
+know no lens that bends, nor which way up a file is stored: where it matters, an upright picture
+without distortion is written beside the file, and the camera is that of this picture.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterable
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from geocalib import console
+from geocalib.arrays import Array
+from geocalib.cameras import Camera
+from geocalib.errors import FormatError
+from geocalib.files import write_bytes
+from geocalib.formats.outputs import files_of_each
+from geocalib.geometry.gravity import world_from_camera
+from geocalib.imaging import warp
+from geocalib.imaging.read import read_photo
+from geocalib.records import dataclass
+from geocalib.result.calibration import Calibration, Outcome
+from geocalib.result.record import Frame
+
+FRAME: Frame = "upright"
+
+EYE_HEIGHT = 1.6
+"""Metres."""
+
+PICTURE = ".straight.jpg"
+"""What the name of a picture without distortion ends in, after the name of its photo."""
+
+QUALITY = 95
+"""Of that JPEG."""
+
+READABLE = (".jpg", ".jpeg", ".png")
+"""Names of photos that every program reads."""
+
+NEAR, FAR = 0.1, 1000.0
+"""Metres: what a camera shows lies between."""
+
+FILM_WIDTH = 36.0
+"""Millimetres: of the film for which focal lengths are told."""
+
+LEVEL_TO_Z_UP = np.array([[1.0, 0, 0], [0, 0, 1], [0, -1, 0]])
+
+Y_UP = np.array([[1.0, 0, 0, 0], [0, 0, 1, 0], [0, -1, 0, 0], [0, 0, 0, 1]])
+"""From the world with z up to one with y up, in which the camera heads along -z."""
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A pinhole camera in its world."""
+
+    name: str
+    """Of the photo, without folders."""
+    picture: str
+    """The path of what the camera sees, from the folder of the file."""
+    camera: Camera
+    """A batch of 1."""
+    gravity: Array
+    """(3,) in its frame."""
+
+    @property
+    def width(self) -> int:
+        return round(self.camera.size[0, 0].item())
+
+    @property
+    def height(self) -> int:
+        return round(self.camera.size[0, 1].item())
+
+    @property
+    def fx(self) -> float:
+        return float(self.camera.focal[0, 0])
+
+    @property
+    def fy(self) -> float:
+        return float(self.camera.focal[0, 1])
+
+    @property
+    def cx(self) -> float:
+        return float(self.camera.c[0, 0])
+
+    @property
+    def cy(self) -> float:
+        return float(self.camera.c[0, 1])
+
+    @property
+    def hfov(self) -> float:
+        """Radians."""
+        return 2 * math.atan2(0.5 * self.width, self.fx)
+
+    @property
+    def vfov(self) -> float:
+        """Radians."""
+        return 2 * math.atan2(0.5 * self.height, self.fy)
+
+    @property
+    def focal_mm(self) -> float:
+        """On film of ``FILM_WIDTH``."""
+        return self.fx * FILM_WIDTH / self.width
+
+    @property
+    def pose(self) -> Array:
+        """(4, 4) from a camera that looks along -z with y up, to the world with z up."""
+        pose = np.eye(4)
+        flip = np.array([1.0, -1, -1])
+        pose[:3, :3] = LEVEL_TO_Z_UP @ world_from_camera(self.gravity) * flip
+        pose[2, 3] = EYE_HEIGHT
+        return pose
+
+    @property
+    def pose_y_up(self) -> Array:
+        """(4, 4) the same, to the world with y up."""
+        return Y_UP @ self.pose
+
+
+def write_scenes(
+    outcomes: Iterable[Outcome],
+    path: str | Path,
+    dumps: Callable[[Scene], str | bytes],
+    suffix: str,
+    frame: Frame,
+) -> list[Path]:
+    """A file for each image that has a camera, and a picture beside it where it needs one."""
+    files = files_of_each(outcomes, path, suffix, frame)
+    contents: dict[Path, str | bytes] = {}
+    pictures: list[Path] = []
+    for file, calibration in files.items():
+        scene = scene_of(calibration)
+        photo = calibration.image
+        if photo is not None and os.path.exists(photo):
+            picture = photo
+            if needs_picture(calibration):
+                pictures.append(file.with_name(f"{scene.name}{PICTURE}"))
+                picture = str(_drawn(calibration, pictures[-1]))
+            scene = _showing(scene, os.path.relpath(picture, file.parent))
+        elif needs_picture(calibration):
+            console.warn(
+                f"{photo or scene.name} is not there to be straightened; geocalib undistort does it"
+            )
+        contents[file] = dumps(scene)
+    for file, content in contents.items():
+        write_bytes(
+            file, content if isinstance(content, bytes) else content.encode("utf-8", "replace")
+        )
+    return [*files, *pictures]
+
+
+def each(dumps: Callable[[Scene], str | bytes]) -> Callable[[Calibration, Frame], str | bytes]:
+    """The content of the file of one image, without its photo."""
+
+    def content(calibration: Calibration, frame: Frame = FRAME) -> str | bytes:
+        return dumps(scene_of(calibration.in_frame(frame)))
+
+    return content
+
+
+def needs_picture(calibration: Calibration) -> bool:
+    """Whether a program shows the photo otherwise than a pinhole camera takes it."""
+    return bends(calibration.camera) or calibration.orientation != 1
+
+
+def bends(camera: Camera) -> bool:
+    """Whether a camera is none of pinhole."""
+    return camera.model.wide or bool(np.any(camera.distortion != 0))
+
+
+def scene_of(calibration: Calibration) -> Scene:
+    """The pinhole camera that takes the picture without distortion."""
+    camera, name = calibration.camera, Path(calibration.image or "image").name
+    picture = name
+    if bends(camera):
+        width, height = calibration.width, calibration.height
+        blank = np.zeros((height, width, 3), np.uint8)
+        camera = warp.undistort(blank, camera).camera
+        picture = f"{name}{PICTURE}"
+    return Scene(name, picture, camera, calibration.gravity)
+
+
+def _showing(scene: Scene, picture: str) -> Scene:
+    return Scene(scene.name, Path(picture).as_posix(), scene.camera, scene.gravity)
+
+
+def _drawn(calibration: Calibration, file: Path) -> Path:
+    """The picture as the pinhole camera takes it, written."""
+    write_bytes(file, picture_bytes(calibration))
+    return file
+
+
+def picture_bytes(calibration: Calibration) -> bytes:
+    """A file of the picture as the pinhole camera takes it: the photo itself where it can be."""
+    photo = calibration.image
+    if photo is None or not os.path.exists(photo):
+        raise FormatError(f"{photo or 'the photo'} is not there; this format needs the picture")
+    if calibration.frame != FRAME:
+        raise FormatError(f"{photo}: pictures are straightened upright; leave out --frame stored")
+    if not needs_picture(calibration) and photo.lower().endswith(READABLE):
+        return Path(photo).read_bytes()
+    if bends(calibration.camera):
+        picture = calibration.undistort(photo).image
+    else:
+        picture = Image.fromarray(read_photo(photo, None).pixels)
+    stream = BytesIO()
+    picture.save(stream, "JPEG", quality=QUALITY)
+    return stream.getvalue()
