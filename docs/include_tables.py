@@ -1,8 +1,9 @@
 """Put tables that were measured into the pages that show them: ``python docs/include_tables.py``.
 
-Between ``<!-- include FILE -->`` and ``<!-- end -->`` in README.md and docs/ stands what is in
-FILE, a path from the top of the repository, as ``geocalib eval --report`` wrote it. With
-``--check`` nothing is written, and pages that are behind are named.
+Between ``<!-- include FILE#SECTION -->`` and ``<!-- end -->`` in README.md and docs/ stands the
+table of a section of FILE, a path from the top of the repository, as ``geocalib eval --report``
+wrote it. SECTION is its heading as links have it. With ``--check`` nothing is written, and pages
+that are behind are named.
 """
 
 from __future__ import annotations
@@ -12,16 +13,26 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-BLOCK = re.compile(r"(<!-- include (\S+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
+BLOCK = re.compile(r"(<!-- include ([^\s#]+)#(\S+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 
 
 def included(text: str, root: Path = ROOT) -> str:
     """The text of a page with its tables as they are now."""
 
     def block(match: re.Match[str]) -> str:
-        return f"{match[1]}\n{(root / match[2]).read_text(encoding='utf-8')}\n{match[4]}"
+        text = (root / match[2]).read_text(encoding="utf-8")
+        return f"{match[1]}\n{section(text, match[3])}\n\n{match[5]}"
 
     return BLOCK.sub(block, text)
+
+
+def section(text: str, name: str) -> str:
+    """The table below a heading, without what is said of its numbers before it."""
+    for part in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
+        heading, _, content = part.partition("\n")
+        if re.sub(r"[^\w\s-]", "", heading).strip().lower().replace(" ", "-") == name:
+            return content[content.index("|") :].strip()
+    raise ValueError(f"no section is called {name}")
 
 
 def main(check: bool) -> int:

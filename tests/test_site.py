@@ -55,10 +55,13 @@ def test_tables_on_pages_are_those_that_were_measured(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     script = load_script(DOCS / "include_tables.py")
-    (tmp_path / "table.md").write_text("| new |\n")
-    text = "before\n<!-- include table.md -->\n| old |\n<!-- end -->\nafter"
+    page = "# Sets\n\n## Errors\n\n| no |\n\n"
+    page += "## town: methods\n\nMedians.\n\n| new |\n\nnote\n\n## More\n"
+    (tmp_path / "page.md").write_text(page)
+    start = "<!-- include page.md#town-methods -->"
+    text = f"before\n{start}\n| old |\n<!-- end -->\nafter"
     new = script.included(text, tmp_path)
-    assert new == "before\n<!-- include table.md -->\n\n| new |\n\n<!-- end -->\nafter"
+    assert new == f"before\n{start}\n\n| new |\n\nnote\n\n<!-- end -->\nafter"
     assert script.included(new, tmp_path) == new
     assert script.main(check=True) == 0, capsys.readouterr().out
 

@@ -18,8 +18,6 @@ from geocalib_lab.evaluation.table import Table
 from geocalib_lab.evaluation.tables import study_table
 
 INDEX = "index.md"
-TABLES = "tables"
-"""Folder of the tables alone, for other pages to include."""
 NOTES = "notes"
 """Folder of what people have to say, by the names of the pages that show it below the command."""
 
@@ -32,7 +30,7 @@ class SiteReport:
     command: str
 
     def files(self, names: Iterable[str]) -> list[Path]:
-        """What ``write`` writes for sets of these names, but for plots and tables alone."""
+        """What ``write`` writes for sets of these names, but for plots."""
         return [self.folder / INDEX, *(self.folder / f"{name}.md" for name in names)]
 
     def write(
@@ -52,9 +50,6 @@ class SiteReport:
         parts = [f"# Benchmarks of {card.name}\n", card.description + "\n", made]
         parts += [*self._note(INDEX), links + "\n"]
         write_text(self.folder / INDEX, "\n".join([*parts, *map(_section, tables)]))
-        for table in tables:
-            kind = table.title.partition(":")[0].lower().replace(" ", "-")
-            write_text(self.folder / TABLES / f"{kind}.md", _body(table))
         for report in reports:
             own = [study_table(study) for study in studies[report.name]]
             self._write_set(report, own, studies[report.name], made)
@@ -73,8 +68,6 @@ class SiteReport:
             parts.append(_section(table))
             if study.quoted:
                 parts.append("† as the paper has it.\n")
-            kind = study.title.partition(": ")[2].replace(" ", "-")
-            write_text(self.folder / TABLES / f"{name}-{kind}.md", _body(table))
         plots = save_plots(report, self.folder) | save_curves(list(studies), name, self.folder)
         for kind, file in plots.items():
             parts.append(f"## {kind.capitalize()}\n\n![{kind}]({file.name})\n\n{CAPTIONS[kind]}\n")
@@ -84,8 +77,5 @@ class SiteReport:
 def _section(table: Table) -> str:
     title, _, explained = table.title.partition(": median error")
     note = f"Median error{explained}.\n\n" if explained else ""
-    return f"## {title}\n\n{note}{_body(table)}"
-
-
-def _body(table: Table) -> str:
-    return table.markdown().partition("\n\n")[2]
+    body = table.markdown().partition("\n\n")[2]
+    return f"## {title}\n\n{note}{body}"
