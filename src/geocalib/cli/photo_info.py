@@ -14,7 +14,7 @@ from geocalib.cli.info import show
 from geocalib.errors import ImageError
 from geocalib.geometry.gravity import to_roll_pitch
 from geocalib.imaging import Photo, read_photo
-from geocalib.imaging.read import SMALLEST_SIDE
+from geocalib.imaging.content import Circle, examine
 from geocalib.priors.exif import FocalReading, focal_reading
 from geocalib.priors.gravity_reading import GravityReading
 from geocalib.priors.readings import read_gravity
@@ -46,7 +46,7 @@ def run(images: Sequence[str], missing: Mapping[str, str]) -> bool:
         try:
             if image in missing:
                 raise ImageError(missing[image])
-            photo = read_photo(image, SMALLEST_SIDE)
+            photo = read_photo(image)
         except ImageError as error:
             failures.append(Failure(image, None, None, str(error)))
         else:
@@ -68,6 +68,11 @@ def _facts(image: str, photo: Photo) -> Iterator[tuple[str, str]]:
     yield from _focal(hint, height)
     told = read_gravity(image, metadata)
     yield "gravity", "not told" if told.gravity is None else _gravity(told.gravity)
+    content = examine(photo.pixels, photo.size)
+    if content.warning is not None:
+        yield "content", content.warning
+    elif content.circle is not None:
+        yield "content", _shape(content.circle)
     for note in (*photo.notes, *notes, *told.notes):
         yield "note", console.printable(note)
 
@@ -81,6 +86,14 @@ def _focal(hint: FocalReading | None, height: int) -> Iterator[tuple[str, str]]:
     sigma = math.degrees(math.sin(2 * half)) * hint.relative
     yield "fy", f"{hint.focal_px:.0f} ± {hint.sigma_px:.0f} px, by EXIF {hint.source}"
     yield "vFoV", f"{math.degrees(2 * half):.1f} ± {sigma:.1f}°"
+
+
+def _shape(circle: Circle) -> str:
+    x, y = circle.centre
+    return (
+        f"a circle with black around it, as of a fisheye: centre {x:.0f}, {y:.0f}, "
+        f"radius {circle.radius:.0f} px"
+    )
 
 
 def _gravity(hint: GravityReading) -> str:

@@ -110,6 +110,10 @@ class Content:
         return None
 
 
+NOTHING_SPECIAL = Content(0.0, 0.0, 0.0, None)
+"""What is said of a picture that shows nothing."""
+
+
 def examine(pixels: Pixels, size: tuple[int, int]) -> Content:
     """Say what pixels (h, w, 3) of an original of (width, height) look like."""
     drawing, sheet = _drawn_or_sheet(pixels)

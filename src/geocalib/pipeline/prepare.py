@@ -16,6 +16,7 @@ from geocalib.geometry.segments import Segments
 from geocalib.geometry.view import View
 from geocalib.imaging import ImageSource, InputSpec, is_blank, read_photo
 from geocalib.imaging import prepare as prepare_photo
+from geocalib.imaging.content import NOTHING_SPECIAL, Circle, examine
 from geocalib.imaging.read import Photo
 from geocalib.lines.detect import SHORT_SIDE, detect
 from geocalib.pipeline.parallel.threads import threads
@@ -39,6 +40,8 @@ class Prepared:
     """What its user should know, in plain words."""
     blank: bool
     """Whether it is almost uniform."""
+    circle: Circle | None = None
+    """The circle with black around it that the picture fills, as fisheyes make them."""
     segments: Segments | None = None
     """Straight ones at full resolution, where they were asked for."""
 
@@ -69,13 +72,17 @@ def read(source: ImageSource, spec: InputSpec, with_lines: bool) -> Photo | Fail
 def prepared(source: ImageSource, photo: Photo, spec: InputSpec) -> Prepared:
     """An image that has been read, without its lines."""
     given = prepare_photo(photo, spec)
+    blank = is_blank(photo.pixels)
+    content = NOTHING_SPECIAL if blank else examine(photo.pixels, photo.size)
+    unlike = () if content.warning is None else (content.warning,)
     return Prepared(
         File(path_of(source), photo.name, photo.size, photo.metadata),
         given.image,
         given.view,
         given.aspect,
-        (*photo.notes, *given.notes),
-        is_blank(photo.pixels),
+        (*photo.notes, *given.notes, *unlike),
+        blank,
+        content.circle,
     )
 
 
