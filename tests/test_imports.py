@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import subprocess
 import sys
@@ -129,6 +130,16 @@ class TestArchitecturePage:
         told = set(re.findall(r"^\| `(\w+)` \|", self.PAGE, re.M))
         assert told == set(packages)
         assert set(architecture.STORY) == set(packages)
+
+    @pytest.mark.parametrize(
+        "topic",
+        ["up-vector", "EXIF", "lines are weighed", "COLMAP file", "request becomes a batch"],
+    )
+    def test_what_people_look_for_is_found(self, topic: str) -> None:
+        (row,) = (row for row in self.PAGE.splitlines() if row.startswith("|") and topic in row)
+        (name,) = re.findall(r"`(geocalib[.\w]+)`", row)
+        module, _, member = name.rpartition(".")
+        assert callable(getattr(importlib.import_module(module), member))
 
     def test_the_walk_is_the_one_that_a_photo_takes(self, packaged: Calibrator) -> None:
         """In the order of their first calls."""

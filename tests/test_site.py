@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import re
+from functools import reduce
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
@@ -49,6 +51,27 @@ def test_nothing_is_fetched_from_elsewhere() -> None:
     for page in DOCS.rglob("*.md"):
         text = page.read_text(encoding="utf-8")
         assert not re.search(r'(?:!\[[^\]]*\]\(|src=")https?:', text), page
+
+
+def test_names_on_pages_exist() -> None:
+    """Modules, members and files that pages speak of."""
+    for page in (*DOCS.glob("*.md"), *DOCS.glob("howto/*.md")):
+        text = page.read_text(encoding="utf-8")
+        for name in re.findall(r"`((?:geocalib|geocalib_lab)(?:\.[A-Za-z_]\w*)+)`", text):
+            assert _exists(name), f"{page.name}: {name}"
+        for path in re.findall(r"(?<![\w/])((?:lab|tests|examples)/[\w./]*\w)", text):
+            assert (DOCS.parent / path).exists(), f"{page.name}: {path}"
+
+
+def _exists(name: str) -> bool:
+    parts = name.split(".")
+    for count in range(len(parts), 0, -1):
+        try:
+            found = importlib.import_module(".".join(parts[:count]))
+        except ModuleNotFoundError:
+            continue
+        return reduce(lambda at, part: getattr(at, part, None), parts[count:], found) is not None
+    return False
 
 
 def test_tables_on_pages_are_those_that_were_measured(
