@@ -133,7 +133,7 @@ class TestArchitecturePage:
 
     @pytest.mark.parametrize(
         "topic",
-        ["up-vector", "EXIF", "lines are weighed", "COLMAP file", "request becomes a batch"],
+        ["Jacobian |", "EXIF becomes", "lines are weighed", "COLMAP file", "becomes a batch"],
     )
     def test_what_people_look_for_is_found(self, topic: str) -> None:
         (row,) = (row for row in self.PAGE.splitlines() if row.startswith("|") and topic in row)
