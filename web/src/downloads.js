@@ -19,6 +19,7 @@ export class Downloads {
   constructor(album) {
     this.album = album;
     this.note = element("download-note");
+    this.forced = false; // whether all were chosen for want of an answer
     for (const button of document.querySelectorAll("[data-format]")) {
       button.addEventListener("click", () => this.#try(button, () => this.#file(button)));
     }
@@ -33,7 +34,13 @@ export class Downloads {
     const alone = Boolean(this.album.selected?.record);
     element("download-which").hidden = count < 2 && alone;
     element("download-one").disabled = !alone;
-    if (!alone) element("download-all").checked = true;
+    // Of a photo without an answer there is nothing to take; the choice is made again for others.
+    if (!alone && element("download-one").checked) {
+      this.forced = element("download-all").checked = true;
+    } else if (alone && this.forced) {
+      element("download-one").checked = true;
+      this.forced = false;
+    }
     element("download-all-words").textContent = count === 1 ? "The other photo" : `All ${count} photos`;
   }
 

@@ -12,6 +12,7 @@ from fastapi import FastAPI
 
 from geocalib import console
 from geocalib.errors import ConfigError
+from geocalib.server.addresses import addresses, qr_code
 from geocalib.server.limits import Limits
 from geocalib.server.log import log
 
@@ -31,10 +32,14 @@ class Server(uvicorn.Server):
         if self.should_exit or not sockets:
             return
         host, port = sockets[0].getsockname()[:2]
-        address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
-        console.note(f"serving at {address}; end with Ctrl-C")
+        here, others = addresses(host, port)
+        console.note(f"serving at {here}; end with Ctrl-C")
+        if others is not None:
+            console.note(f"for phones and others in this network: {others}; their photos come here")
+            if sys.stderr.isatty() and not console.ascii_only(sys.stderr):
+                print(qr_code(others), file=sys.stderr, flush=True)
         if self._open_page:
-            webbrowser.open(address)
+            webbrowser.open(here)
 
 
 def run(app: FastAPI, host: str, port: int, limits: Limits, open_page: bool) -> None:
