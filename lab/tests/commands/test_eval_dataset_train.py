@@ -113,18 +113,21 @@ class TestEval:
         monkeypatch.setattr("geocalib_lab.evaluation.site_pages.save_plots", plot)
         monkeypatch.setattr("sys.argv", ["geocalib", "eval", "--dataset", "town", "--overwrite"])
         write_set(tmp_path / "town", "gt.csv", HEADER + "a.png,64,48,0,0,60\n")
-        notes = tmp_path / "site" / "benchmarks" / "notes"
-        notes.mkdir(parents=True)
-        (notes / "town.md").write_text("A town by the sea.\n")
+        pages = tmp_path / "site" / "benchmarks"
+        pages.mkdir(parents=True)
+        note = "<!-- note -->\nA town by the sea.\n<!-- end -->\n"
+        (pages / "town.md").write_text(f"# town\n\n{note}\n## Old\n")
         words = ("eval", "--dataset", "town", "--methods", "lines", "--report", "site/benchmarks")
-        assert run(*words).exit_code == 0
+        assert run(*words, "--overwrite").exit_code == 0
         index = Path("site/benchmarks/index.md").read_text()
         assert "    geocalib eval --dataset town\n" in index
         assert "- [town](town.md): 1 photographs, 0 without an answer" in index
         assert "## Errors\n\nMedian error (AUC" in index
         page = Path("site/benchmarks/town.md").read_text()
-        assert "town\n\nA town by the sea.\n\n## town: methods" in page
+        assert f"(index.md).\n\n{note}\n## town: methods" in page
+        assert "Old" not in page
         assert "![errors](town-errors.png)" in page
+        assert "- Errors: How large" in index
         assert "| CPU s / photo |" in page
         assert "| lines alone  | 0.00 / 0.00 / 2.00 " in index
         # Pages are not replaced unasked.

@@ -5,8 +5,9 @@ Unlike ``html_page`` they show no photograph, so that they can be published wher
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from geocalib.files import write_text
@@ -18,8 +19,8 @@ from geocalib_lab.evaluation.table import Table
 from geocalib_lab.evaluation.tables import study_table
 
 INDEX = "index.md"
-NOTES = "notes"
-"""Folder of what people have to say, by the names of the pages that show it below the command."""
+NOTE = re.compile(r"<!-- note -->\n.*?<!-- end -->\n", re.DOTALL)
+"""What people have to say on a page; it stays there when the page is written anew."""
 
 
 @dataclass(frozen=True)
@@ -39,39 +40,45 @@ class SiteReport:
         reports: Sequence[Report],
         studies: Mapping[str, Sequence[Study]],
     ) -> None:
-        """tables: of all sets; studies: by the name of the set."""
-        made = f"    {self.command}\n"
+        """Write the index with the tables of all sets, and the page of each set with its studies,
+        which are given by the name of the set."""
         links = "\n".join(
             f"- [{report.name}]({report.name}.md): {len(report)} photographs, "
             f"{report.failed} without an answer"
             for report in reports
         )
         card = reports[0].card
-        parts = [f"# Benchmarks of {card.name}\n", card.description + "\n", made]
+        parts = [f"# Benchmarks of {card.name}\n", card.description + "\n", f"    {self.command}\n"]
         parts += [*self._note(INDEX), links + "\n"]
-        write_text(self.folder / INDEX, "\n".join([*parts, *map(_section, tables)]))
-        for report in reports:
-            own = [study_table(study) for study in studies[report.name]]
-            self._write_set(report, own, studies[report.name], made)
+        kinds = [
+            kind for report in reports for kind in self._write_set(report, studies[report.name])
+        ]
+        captions = [f"- {kind.capitalize()}: {CAPTIONS[kind]}\n" for kind in dict.fromkeys(kinds)]
+        notes = [f"{note}\n" for own in studies.values() for study in own for note in study.notes]
+        trained = ["## How others were trained\n", *dict.fromkeys(notes)] if notes else []
+        parts += [*map(_section, tables), *trained, "## What the plots show\n", *captions]
+        write_text(self.folder / INDEX, "\n".join(parts))
 
     def _note(self, page: str) -> list[str]:
-        file = self.folder / NOTES / page
-        return [file.read_text(encoding="utf-8")] if file.is_file() else []
+        file = self.folder / page
+        return NOTE.findall(file.read_text(encoding="utf-8")) if file.is_file() else []
 
-    def _write_set(
-        self, report: Report, tables: Sequence[Table], studies: Sequence[Study], made: str
-    ) -> None:
+    def _write_set(self, report: Report, studies: Sequence[Study]) -> list[str]:
+        """Write the page of a set, and return the kinds of its plots."""
         name = report.name
-        parts = [f"# {name}\n", f"{len(report)} photographs, by\n", made]
+        parts = [f"# {name}\n", f"{len(report)} photographs, by [one command]({INDEX}).\n"]
         parts += self._note(f"{name}.md")
-        for table, study in zip(tables, studies, strict=True):
-            parts.append(_section(table))
+        for study in studies:
+            parts.append(_section(replace(study_table(study), notes=())))
             if study.quoted:
                 parts.append("† as the paper has it.\n")
+        if any(study.notes for study in studies):
+            parts.append(f"‡ [how they were trained]({INDEX}#how-others-were-trained)\n")
         plots = save_plots(report, self.folder) | save_curves(list(studies), name, self.folder)
-        for kind, file in plots.items():
-            parts.append(f"## {kind.capitalize()}\n\n![{kind}]({file.name})\n\n{CAPTIONS[kind]}\n")
+        parts.append(f"## Plots\n\n[What they show]({INDEX}#what-the-plots-show)\n")
+        parts += [f"![{kind}]({file.name})\n" for kind, file in plots.items()]
         write_text(self.folder / f"{name}.md", "\n".join(parts))
+        return list(plots)
 
 
 def _section(table: Table) -> str:

@@ -35,12 +35,12 @@ TITLES = {
     "pitch": "pitch °",
     "gravity": "gravity °",
     "vfov": "vFoV °",
-    "pixels": f"pixels (≤ {' / '.join(f'{pixels:g}' for pixels in PIXELS)} %)",
+    "pixels": f"pixels (≤ {'/'.join(f'{pixels:g}' for pixels in PIXELS)} %)",
 }
 
 Floats = NDArray[np.float64]
 
-LEGEND = "median error (AUC at 1 / 5 / 10 degrees)"
+LEGEND = "median error (AUC at 1/5/10 degrees)"
 
 
 def error_tables(
@@ -71,7 +71,7 @@ def study_table(study: Study) -> Table:
 
 
 def _curves_table(study: Study) -> Table:
-    """The errors of the field of view against the number of images."""
+    """Median errors of the field of view against the number of images."""
     curves = {label: dict(reports) for label, reports in study.curves.items()}
     counts = list(next(iter(curves.values())))
     constant = constant_report(next(iter(curves.values()))[counts[0]])
@@ -79,13 +79,13 @@ def _curves_table(study: Study) -> Table:
         [
             label,
             _photos(reports[counts[-1]]),
-            *(_error(reports[n].summary(), "vfov") for n in counts),
+            *(_number(reports[n].summary()["vfov_median"], ".2f") for n in counts),
         ]
         for label, reports in ({CONSTANT: dict.fromkeys(counts, constant)} | curves).items()
     ]
     words = (f"{n} image{'s' * (n > 1)}" for n in counts)
-    header = [f"{TITLES['vfov']} by", "photos", *words]
-    return Table(f"{study.title}: {LEGEND}", header, rows, study.notes)
+    header = ["vFoV by", "photos", *words]
+    return Table(f"{study.title}: median error, degrees", header, rows, study.notes)
 
 
 def overview_tables(studies: Mapping[str, Study]) -> list[Table]:
@@ -331,9 +331,9 @@ def _error(summary: Mapping[str, float], kind: str) -> str:
     if f"{kind}_median" not in summary:
         return "-"
     if kind == "pixels":
-        shares = " / ".join(f"{summary[f'pixels_recall{pixels:g}']:.0f}" for pixels in PIXELS)
+        shares = "/".join(f"{summary[f'pixels_recall{pixels:g}']:.0f}" for pixels in PIXELS)
         return f"{_number(summary['pixels_median'], '.1f')} ({shares})"
-    areas = " / ".join(f"{summary[f'{kind}_auc{threshold:g}']:.0f}" for threshold in THRESHOLDS)
+    areas = "/".join(f"{summary[f'{kind}_auc{threshold:g}']:.0f}" for threshold in THRESHOLDS)
     return f"{_number(summary[f'{kind}_median'], '.2f')} ({areas})"
 
 
