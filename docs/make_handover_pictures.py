@@ -75,6 +75,16 @@ def blender(folder: Path) -> None:
     shrink(out)
 
 
+def hugin(folder: Path) -> None:
+    """The town, levelled by Hugin's nona."""
+    calibration = Calibrator().calibrate(TOWN)
+    project = FORMATS["hugin"]([calibration], folder / "town.pto")[0]
+    subprocess.run(["nona", "-o", folder / "by-nona", project], check=True)
+    out = PICTURES / "by-hugin.jpg"
+    out.write_bytes((folder / "by-nona.jpg").read_bytes())
+    shrink(out)
+
+
 def shrink(picture: Path) -> None:
     """At most 800 pixels across."""
     with Image.open(picture) as image:
@@ -86,6 +96,7 @@ def shrink(picture: Path) -> None:
 def main() -> int:
     with TemporaryDirectory() as folder:
         blender(Path(folder))
+        hugin(Path(folder))
     return 0
 
 

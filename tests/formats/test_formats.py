@@ -22,12 +22,12 @@ SINGLE = {
 
 ONE_EACH = ("opencv", "ros")
 
-OF_PICTURES = ("blender", "fspy")
-"""Formats for which lenses are straightened, with the photo at hand."""
+TESTED_BY_THEIR_PROGRAMS = ("blender", "fspy", "hugin")
+"""Formats with tests of their own."""
 
 
 def test_all_formats_are_known() -> None:
-    assert {*SINGLE, *ONE_EACH, *OF_PICTURES} == set(FORMATS)
+    assert {*SINGLE, *ONE_EACH, *TESTED_BY_THEIR_PROGRAMS} == set(FORMATS)
 
 
 @pytest.mark.parametrize("name", [*SINGLE, *ONE_EACH])

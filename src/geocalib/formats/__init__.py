@@ -28,6 +28,7 @@ from geocalib.formats import (
     colmap_database,
     csv_table,
     fspy,
+    hugin,
     json_lines,
     nerfstudio,
     opencv,
@@ -35,6 +36,7 @@ from geocalib.formats import (
     scenes,
 )
 from geocalib.formats.outputs import destination, one_each
+from geocalib.formats.ptlens import to_ptlens
 from geocalib.records import dataclass
 from geocalib.result.calibration import Calibration, Outcome
 from geocalib.result.record import Frame
@@ -106,6 +108,7 @@ FORMATS: dict[str, FileFormat] = {
         blender.write, blender.SUFFIX, scenes.FRAME, each=blender.dumps, beside=scenes.PICTURE
     ),
     "fspy": FileFormat(fspy.write, fspy.SUFFIX, scenes.FRAME, one_each=True),
+    "hugin": FileFormat(hugin.write, hugin.SUFFIX, hugin.FRAME, each=hugin.dumps, lens=to_ptlens),
 }
 """The formats by the names that users give them."""
 

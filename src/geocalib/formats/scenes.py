@@ -179,9 +179,7 @@ def scene_of(calibration: Calibration) -> Scene:
     camera, name = calibration.camera, Path(calibration.image or "image").name
     picture = name
     if bends(camera):
-        width, height = calibration.width, calibration.height
-        blank = np.zeros((height, width, 3), np.uint8)
-        camera = warp.undistort(blank, camera).camera
+        camera = warp.undistorted(camera)
         picture = f"{name}{PICTURE}"
     return Scene(name, picture, camera, calibration.gravity)
 

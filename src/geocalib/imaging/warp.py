@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import cv2
 import numpy as np
@@ -69,6 +69,13 @@ def undistort(image: ImageSource, camera: Camera, border: str = "keep") -> Warpe
     return _warp(image, camera, plane, None, border)
 
 
+@quiet
+def undistorted(camera: Camera) -> Camera:
+    """The camera of the picture that ``undistort`` makes."""
+    plane = _Pinhole(_exact(camera), np.eye(3))
+    return _window(plane, "keep", "the picture").camera(plane)
+
+
 def upright(image: ImageSource, camera: Camera, gravity: Array, border: str = "keep") -> Warped:
     """The picture turned in its plane until its roll is 0; gravity: (3,) or (1, 3), downwards."""
     down = _down(gravity)
@@ -79,13 +86,24 @@ def upright(image: ImageSource, camera: Camera, gravity: Array, border: str = "k
 def rectify(image: ImageSource, camera: Camera, gravity: Array, border: str = "keep") -> Warped:
     """The picture of a level pinhole camera that looks the same way; gravity as for ``upright``."""
     down = _down(gravity)
+    return _warp(image, camera, _level(camera, down), down, border)
+
+
+@quiet
+def rectified(camera: Camera, gravity: Array) -> Camera:
+    """The camera of the picture that ``rectify`` makes."""
+    plane = _level(camera, _down(gravity))
+    return _window(plane, "keep", "the picture").camera(plane)
+
+
+def _level(camera: Camera, down: Array) -> _Pinhole:
     pitch_deg = math.degrees(to_roll_pitch(down)[1])
     if abs(pitch_deg) > STEEPEST_PITCH_DEG:
         raise ImageError(
             f"a pitch of {pitch_deg:.0f} degrees is too steep to rectify (at most "
             f"{STEEPEST_PITCH_DEG:.0f}); take off the roll alone with upright"
         )
-    return _warp(image, camera, _Pinhole(_exact(camera), world_from_camera(down)), down, border)
+    return _Pinhole(_exact(camera), world_from_camera(down))
 
 
 class _Plane(Protocol):
@@ -194,32 +212,47 @@ def _warp(
         )
     if max(photo.size) > LONGEST_SIDE:
         raise ImageError(f"{photo.name} has a side of more than {LONGEST_SIDE} pixels; shrink it")
-    if np.isnan(plane.from_old(0.5 * plane.camera.size)).any():
-        raise ImageError(
-            f"{photo.name} has a middle that a pinhole camera cannot show; use upright"
-        )
-
-    # Whole pixels, centred on the part of the plane to show.
-    low, high = _footprint(plane) if border == "keep" else _largest_rectangle(plane)
-    extent = high - low
-    if not ((extent > ROUNDING) & np.isfinite(extent)).all():
-        raise ImageError(f"{photo.name} has a camera that shows nothing of it; calibrate it again")
-    growth = float(extent.prod()) / (width * height)
-    scale = min(1.0, math.sqrt(LARGEST_GROWTH / growth), LONGEST_SIDE / float(extent.max()))
-    extent = scale * extent
-    size = np.ceil(extent - ROUNDING) if border == "keep" else np.floor(extent + ROUNDING)
-    size = size.clip(1, LONGEST_SIDE)
-    corner = scale * (low + high) / 2 - size / 2
-
+    window = _window(plane, border, photo.name)
+    corner, scale, size = window
     pixels, valid = _resample(
         photo.pixels, plane.camera, lambda new: plane.to_old((new + corner) / scale), size
     )
     return Warped(
         Image.fromarray(pixels),
-        plane.new_camera(scale, -corner, size).map(lambda value: as_array(value, camera.f)),
+        window.camera(plane).map(lambda value: as_array(value, camera.f)),
         None if gravity is None else as_array(plane.rotation @ gravity, camera.f),
         valid,
     )
+
+
+class _Window(NamedTuple):
+    """The pixels of a plane that a picture shows."""
+
+    corner: Array
+    """(2,) of the picture, in its pixels from the principal point."""
+    scale: float
+    """Of the plane's units to its pixels."""
+    size: Array
+    """(2,) pixels."""
+
+    def camera(self, plane: _Plane) -> Camera:
+        return plane.new_camera(self.scale, -self.corner, self.size)
+
+
+def _window(plane: _Plane, border: str, name: str) -> _Window:
+    """Whole pixels, centred on the part of the plane to show."""
+    if np.isnan(plane.from_old(0.5 * plane.camera.size)).any():
+        raise ImageError(f"{name} has a middle that a pinhole camera cannot show; use upright")
+    low, high = _footprint(plane) if border == "keep" else _largest_rectangle(plane)
+    extent = high - low
+    if not ((extent > ROUNDING) & np.isfinite(extent)).all():
+        raise ImageError(f"{name} has a camera that shows nothing of it; calibrate it again")
+    growth = float(extent.prod() / plane.camera.size.prod())
+    scale = min(1.0, math.sqrt(LARGEST_GROWTH / growth), LONGEST_SIDE / float(extent.max()))
+    extent = scale * extent
+    size = np.ceil(extent - ROUNDING) if border == "keep" else np.floor(extent + ROUNDING)
+    size = size.clip(1, LONGEST_SIDE)
+    return _Window(scale * (low + high) / 2 - size / 2, scale, size)
 
 
 def _footprint(plane: _Plane) -> tuple[Array, Array]:

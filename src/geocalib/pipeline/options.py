@@ -94,6 +94,7 @@ class Format(StrEnum):
     NERFSTUDIO = "nerfstudio"
     BLENDER = "blender"
     FSPY = "fspy"
+    HUGIN = "hugin"
 
 
 class Frame(StrEnum):

@@ -1,0 +1,105 @@
+"""Hugin's project file: the lens of one photo and how its camera was turned.
+
+The panorama of the project is the picture of a level camera that looks the same way, as ``geocalib
+rectify`` makes it: ``nona -o level photo.jpg.pto`` renders it, and in Hugin it can be changed. Of
+views too steep or too wide for that it is the whole sphere. Hugin looks at pixels as they are
+stored; turned by EXIF or not, the horizon comes out level.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+
+from geocalib.errors import CameraError, FormatError, ImageError
+from geocalib.files import write_text
+from geocalib.formats.outputs import SAID, files_of_each
+from geocalib.formats.ptlens import IDEALS, to_ptlens
+from geocalib.geometry.gravity import to_roll_pitch
+from geocalib.imaging import warp
+from geocalib.result.calibration import Calibration, Outcome
+from geocalib.result.record import Frame
+
+SUFFIX = ".pto"
+FRAME: Frame = "stored"
+
+SPHERE = 2
+"""Hugin's number of the equirectangular projection."""
+
+LARGEST_SPHERE = 30_000
+"""Pixels around a whole sphere."""
+
+
+def write(outcomes: Iterable[Outcome], path: str | Path, frame: Frame = FRAME) -> list[Path]:
+    """Write a file per image. See ``geocalib.formats`` for the path and what is returned.
+
+    Hugin looks for the photo from the folder of the file, so its path starts there.
+    """
+    files = files_of_each(outcomes, path, SUFFIX, frame)
+    texts = {
+        file: _project(c, os.path.relpath(c.image, file.parent) if c.image else "image", frame)
+        for file, c in files.items()
+    }
+    for file, text in texts.items():
+        write_text(file, text)
+    return list(texts)
+
+
+def dumps(calibration: Calibration, frame: Frame = FRAME) -> str:
+    """The content of a file beside its photo."""
+    name = Path(calibration.image or "image").name
+    return _project(calibration.in_frame(frame), name, frame)
+
+
+def _project(calibration: Calibration, photo: str, frame: Frame) -> str:
+    if re.search('["\\n\\r]', photo):
+        raise FormatError(
+            f"{photo!r}: Hugin has no place for such a name; call the photo otherwise"
+        )
+    try:
+        lens = to_ptlens(calibration.camera)
+    except CameraError as error:
+        raise FormatError(
+            f"{calibration.image}: {error}; make a straight picture with geocalib undistort, and "
+            "calibrate that as a pinhole"
+        ) from None
+    roll, pitch = (math.degrees(angle) for angle in to_roll_pitch(calibration.gravity))
+    camera, width, height = calibration.camera, calibration.width, calibration.height
+    (a, b, c), (d, e) = lens.abc, (camera.c[0] - 0.5 * camera.size[0]).tolist()
+    turned = {"r": roll, "p": pitch, "y": 0.0}
+    bent = {"a": a, "b": b, "c": c, "d": d, "e": e, "g": 0.0, "t": 0.0}
+    rest = {"Eev": 0.0, "Er": 1.0, "Eb": 1.0, "Va": 1.0}
+    numbers = _words({"v": math.degrees(lens.hfov(width)), **turned, **bent, **rest})
+    return (
+        "# hugin project file\n"
+        "#hugin_ptoversion 2\n"
+        f"# {SAID[frame]}\n"
+        f'p {_panorama(calibration, lens.focal)} n"JPEG q95"\n'
+        "m i3\n"
+        f'i w{width} h{height} f{IDEALS[lens.ideal].hugin} {numbers} n"{photo}"\n'
+    )
+
+
+def _panorama(calibration: Calibration, focal: float) -> str:
+    """The picture to make, around the level direction in which the camera looks."""
+    try:
+        level = warp.rectified(calibration.camera, calibration.gravity)
+    except ImageError:
+        around = min(round(2 * math.pi * focal), LARGEST_SPHERE) // 2 * 2
+        return f"f{SPHERE} w{around} h{around // 2} v360"
+    f, c, size = float(level.focal[0, 0]), level.c[0], level.size[0]
+    whole = 2 * np.ceil(np.maximum(c, size - c)) + 2
+    left, top = np.round(0.5 * whole - c).astype(int).tolist()
+    width, height = size.astype(int).tolist()
+    vfov = math.degrees(2 * math.atan2(0.5 * float(whole[0]), f))
+    window = f"S{left},{left + width},{top},{top + height}"
+    return f"f0 w{whole[0]:.0f} h{whole[1]:.0f} v{vfov!r} {window}"
+
+
+def _words(values: dict[str, float]) -> str:
+    return " ".join(f"{name}{value!r}" for name, value in values.items())

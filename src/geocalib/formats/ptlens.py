@@ -1,0 +1,127 @@
+"""The polynomial by which PanoTools, and so Hugin and Lensfun, say how a lens bends.
+
+    r = (a R^3 + b R^2 + c R + 1 - a - b - c) R
+
+R is the radius in the picture of an ideal lens, r that in the photo, both in halves of the photo's
+shorter side: r = 1 where R = 1. The ideal lens is rectilinear or one of the fisheyes, R ~ g(theta).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from geocalib.arrays import Array
+from geocalib.cameras import Camera
+from geocalib.errors import CameraError
+from geocalib.records import dataclass
+
+TOLERANCE = 1e-3
+"""Of the shorter side: by how much the polynomial may miss a camera within its picture."""
+
+SQUARE = 1e-9
+"""How far fx / fy may be from 1."""
+
+SAMPLES = 400
+
+
+@dataclass(frozen=True)
+class Ideal:
+    """A lens that bends nothing further."""
+
+    hugin: int
+    """Hugin's number of it."""
+    radius: Callable[[Array], Array]
+    """In focal lengths, of the angle to the axis in radians."""
+    angle: Callable[[float], float]
+    """The inverse."""
+    widest: float
+    """Radians: beyond, the radius is of no use."""
+
+
+RECTILINEAR = "rectilinear"
+
+IDEALS: Mapping[str, Ideal] = {
+    RECTILINEAR: Ideal(0, np.tan, math.atan, math.radians(80)),
+    "fisheye": Ideal(3, lambda t: t, lambda r: r, math.pi),
+    "stereographic": Ideal(
+        10, lambda t: 2 * np.tan(0.5 * t), lambda r: 2 * math.atan(0.5 * r), math.radians(160)
+    ),
+    "equisolid": Ideal(
+        21,
+        lambda t: 2 * np.sin(0.5 * t),
+        lambda r: 2 * math.asin(min(0.5 * r, 1.0)),
+        math.radians(170),
+    ),
+}
+"""By Lensfun's names."""
+
+
+@dataclass(frozen=True)
+class Ptlens:
+    """A lens in these words."""
+
+    ideal: str
+    focal: float
+    """Of the ideal lens, pixels of the photo."""
+    abc: tuple[float, float, float]
+    error: float
+    """Pixels: by how much it misses the camera at most."""
+
+    def hfov(self, width: int) -> float:
+        """Radians: of the ideal lens, across a picture of that width."""
+        return 2 * IDEALS[self.ideal].angle(0.5 * width / self.focal)
+
+
+def to_ptlens(camera: Camera) -> Ptlens:
+    """The polynomial of a camera (a batch of 1), a ``CameraError`` where there is none.
+
+    Where the rectilinear lens will do it is that; wide models and others have the best fisheye.
+    """
+    if abs(float(camera.aspect[0]) - 1) > SQUARE:
+        raise CameraError("its pixels are not square, which Hugin and Lensfun do not know")
+    theta, radii = _profile(camera)
+    side = float(camera.size[0].min())
+    fitted = [
+        found
+        for name, ideal in IDEALS.items()
+        if theta.max() < ideal.widest and not (name == RECTILINEAR and camera.model.wide)
+        if (found := _fitted(name, theta, radii, 0.5 * side))
+    ]
+    good = [found for found in fitted if found.error <= TOLERANCE * side]
+    if not good:
+        by = f" by {min(found.error for found in fitted):.1f} pixels" if fitted else ""
+        raise CameraError(f"Hugin's and Lensfun's polynomial misses this lens{by}")
+    return good[0] if good[0].ideal == RECTILINEAR else min(good, key=lambda found: found.error)
+
+
+def _profile(camera: Camera) -> tuple[Array, Array]:
+    """Angles to the axis (N,), radians, and radii (N,), pixels, out to the farthest corner."""
+    size, c = camera.size[0], camera.c[0]
+    corners = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]) * size
+    reach = float(np.linalg.norm(corners - c, axis=-1).max())
+    radii = np.linspace(0, reach, SAMPLES + 1)[1:]
+    rays, valid = camera.unproject((c + radii[:, None] * [1.0, 0.0])[None])
+    x, y, z = rays[0][valid[0]].T
+    return np.arctan2(np.hypot(x, y), z), radii[valid[0]]
+
+
+def _fitted(name: str, theta: Array, radii: Array, half: float) -> Ptlens | None:
+    """The polynomial of an ideal lens that comes nearest; None if it does not reach half the side.
+
+    As one in the ideal radius it is linear in what is sought; its scale follows from r = R = 1.
+    """
+    ideal = IDEALS[name].radius(theta)
+    unit = float(ideal.max())
+    powers = np.stack([(ideal / unit) ** k for k in (1, 2, 3, 4)], -1)
+    weights, *_ = np.linalg.lstsq(powers, radii, rcond=None)
+    roots = np.roots([*weights[::-1], -half])
+    at = min((x.real for x in roots if abs(x.imag) < 1e-9 and x.real > 0), default=None)
+    if at is None:
+        return None
+    # What is left of the rounding of a straight lens is no bend.
+    _, c, b, a = (round(float(w * at**k / half), 12) + 0.0 for k, w in enumerate(weights, 1))
+    error = float(np.abs(powers @ weights - radii).max())
+    return Ptlens(name, half / (at * unit), (a, b, c), error)
