@@ -41,6 +41,10 @@ OTHER_PAGES = {
     "localize": "localization.md",
     "batch": "batch.md",
     "serve": "server.md",
+    "eval": "evaluation.md",
+    "train": "training.md",
+    "dataset": "evaluation.md",
+    "export": "model-card.md",
 }
 """Where the options of commands are told that have a page of their own."""
 
