@@ -121,7 +121,8 @@ INTRODUCTION = f"""# Gallery
 {len(PHOTOS)} photographs of worlds that this project renders, so that the truth is known, with what
 the packaged weights find: the horizon in magenta, lines of equal latitude, up-vectors. They were
 chosen for what they show, before it was known how they would go, and sorted afterwards.
-`python docs/make_gallery.py` makes pictures and page.
+`python docs/make_gallery.py` makes pictures and page. Numbers are roll, pitch and vertical field of
+view in degrees.
 """
 
 HEADINGS = {
@@ -152,10 +153,7 @@ def _entry(photo: Photo, found: Calibration, file: str) -> tuple[str, str]:
         "",
         f"![{photo.shows}]({file})",
         "",
-        "| | roll ° | pitch ° | vFoV ° |",
-        "| --- | --- | --- | --- |",
-        f"| true | {photo.roll:+.1f} | {photo.pitch:+.1f} | {true_vfov:.1f} |",
-        f"| found | {' | '.join(cells)} |",
+        f"True: {photo.roll:+.1f}, {photo.pitch:+.1f}, {true_vfov:.1f}; found: {', '.join(cells)}.",
         "",
         *(f"*{warning}*\n" for warning in found.warnings),
     ]
