@@ -2,8 +2,9 @@
 
 Between ``<!-- include FILE#SECTION -->`` and ``<!-- end -->`` in README.md and docs/ stands the
 table of a section of FILE, a path from the top of the repository, as ``geocalib eval --report``
-wrote it. SECTION is its heading as links have it. With ``--check`` nothing is written, and pages
-that are behind are named.
+wrote it. SECTION is its heading as links have it. ``<!-- include FILE#SECTION of A; B -->`` takes
+the rows alone that are called A and B. With ``--check`` nothing is written, and pages that are
+behind are named.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-BLOCK = re.compile(r"(<!-- include ([^\s#]+)#(\S+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
+BLOCK = re.compile(
+    r"(<!-- include ([^\s#]+)#(\S+)(?: of ([^\n]+))? -->\n)(.*?)(<!-- end -->)", re.DOTALL
+)
 
 
 def included(text: str, root: Path = ROOT) -> str:
@@ -21,7 +24,10 @@ def included(text: str, root: Path = ROOT) -> str:
 
     def block(match: re.Match[str]) -> str:
         text = (root / match[2]).read_text(encoding="utf-8")
-        return f"{match[1]}\n{section(text, match[3])}\n\n{match[5]}"
+        table = section(text, match[3])
+        if match[4]:
+            table = rows(table, match[4].split("; "))
+        return f"{match[1]}\n{table}\n\n{match[6]}"
 
     return BLOCK.sub(block, text)
 
@@ -33,6 +39,13 @@ def section(text: str, name: str) -> str:
         if re.sub(r"[^\w\s-]", "", heading).strip().lower().replace(" ", "-") == name:
             return content[content.index("|") :].strip()
     raise ValueError(f"no section is called {name}")
+
+
+def rows(table: str, names: list[str]) -> str:
+    """The head of a table, and its rows of these names, in their order."""
+    head, rule, *rest = table.splitlines()
+    found = {line.split("|")[1].strip(): line for line in rest if line.startswith("|")}
+    return "\n".join([head, rule, *(found[name] for name in names)])
 
 
 def main(check: bool) -> int:

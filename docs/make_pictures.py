@@ -3,7 +3,7 @@
 The photographs of docs/conventions.md are rendered through ``Camera.unproject`` and the curves on
 them are computed by ``geocalib.geometry``, so the pictures are evidence of the conventions, not
 illustrations of what they should be. The photograph of the examples is
-rendered, too, and what the README shows of it is what the packaged weights see in it.
+rendered, too; the README shows what the packaged weights see in a real one.
 """
 
 from __future__ import annotations
@@ -80,10 +80,14 @@ def photograph(folder: Path = EXAMPLES) -> None:
     (folder / "town.json").write_text(json.dumps(PHOTO_CAMERA) + "\n", encoding="utf-8")
 
 
-def findings(photo: Path = EXAMPLES / "town.jpg", folder: Path = PICTURES) -> None:
-    """What the packaged weights see in the photograph, and what can be made of it."""
-    calibration = Calibrator().calibrate(photo, keep_fields=True)
-    pictures = {"town": show(photo, calibration), "rectified": calibration.rectify(photo).image}
+def findings(folder: Path = PICTURES) -> None:
+    """What the packaged weights see in a street, and the rendered town as a level camera has it."""
+    calibrator = Calibrator()
+    street, town = EXAMPLES / "photographs" / "leuven.jpg", EXAMPLES / "town.jpg"
+    pictures = {
+        "leuven": show(street, calibrator.calibrate(street, keep_fields=True)),
+        "rectified": calibrator.calibrate(town).rectify(town).image,
+    }
     for name, picture in pictures.items():
         picture.thumbnail((SHOWN_WIDTH, SHOWN_WIDTH), Image.Resampling.LANCZOS)
         picture.save(folder / f"{name}.jpg", quality=85)

@@ -25,8 +25,8 @@ def hooks() -> ModuleType:
     ("page", "text", "expected"),
     [
         ("index.md", "[how](docs/server.md#limits)", "[how](server.md#limits)"),
-        ("index.md", "![photo](docs/pictures/town.jpg)", "![photo](pictures/town.jpg)"),
-        ("index.md", '<img src="docs/pictures/town.jpg">', '<img src="pictures/town.jpg">'),
+        ("index.md", "![photo](docs/pictures/leuven.jpg)", "![photo](pictures/leuven.jpg)"),
+        ("index.md", '<img src="docs/pictures/leuven.jpg">', '<img src="pictures/leuven.jpg">'),
         ("index.md", "[a photo](examples/town.jpg)", "a photo"),
         ("index.md", "`[code](docs/server.md)`", "`[code](docs/server.md)`"),
         ("contributing.md", "[new](CHANGELOG.md)", "[new](changes.md)"),
@@ -86,7 +86,21 @@ def test_tables_on_pages_are_those_that_were_measured(
     new = script.included(text, tmp_path)
     assert new == f"before\n{start}\n\n| new |\n\nnote\n\n<!-- end -->\nafter"
     assert script.included(new, tmp_path) == new
+    (tmp_path / "page.md").write_text("# Sets\n\n## All\n\n| m |\n| - |\n| A |\n| B |\n| C |\n")
+    part = "<!-- include page.md#all of C; A -->\n"
+    assert script.included(f"{part}<!-- end -->", tmp_path) == (
+        f"{part}\n| m |\n| - |\n| C |\n| A |\n\n<!-- end -->"
+    )
     assert script.main(check=True) == 0, capsys.readouterr().out
+
+
+def test_photographs_have_their_credits() -> None:
+    folder = DOCS.parent / "examples" / "photographs"
+    credits = (folder / "CREDITS.md").read_text(encoding="utf-8")
+    photographs = sorted(file.name for file in folder.glob("*.jpg"))
+    rows = re.findall(r"^\| `(.+?)` \|.*\| (.+?) \|$", credits, re.MULTILINE)
+    assert sorted(name for name, _ in rows) == photographs
+    assert {licence for _, licence in rows} <= {"Apache-2.0", "CC BY 2.0", "CC0"}
 
 
 def test_gallery_has_its_pictures() -> None:
