@@ -28,7 +28,7 @@ from geocalib.geometry.view import View
 from geocalib.imaging.metadata import Metadata
 from geocalib.priors.enabled import File
 from geocalib.result.calibration import OUTLIER, Calibration, Failure
-from geocalib.sets.album import Album, Method
+from geocalib.sets.camera_group import CameraGroup, Method
 from geocalib.solver.known import Given, centres
 from geocalib.solver.sigma_calibration import FieldErrors
 
@@ -52,7 +52,7 @@ HEADER = (
 
 
 @dataclass(frozen=True)
-class Sight:
+class PredictedImage:
     """An image as the network might have seen it."""
 
     file: File
@@ -66,7 +66,7 @@ class Sight:
     segments: None = None
 
 
-def sights(count: int, model: str) -> Iterator[Sight]:
+def images(count: int, model: str) -> Iterator[PredictedImage]:
     generator = torch.Generator().manual_seed(0)
     distortion = () if model == "pinhole" else (-0.1,)
     for index in range(count):
@@ -78,7 +78,7 @@ def sights(count: int, model: str) -> Iterator[Sight]:
         gravity = from_roll_pitch(angles[0], angles[1])
         fields = disturbed(*perspective_field(camera, gravity), generator)
         file = File(f"{index}.jpg", f"{index}.jpg", size, Metadata())
-        yield Sight(file, View(0, 0, *size), fields, gravity[0], odd)
+        yield PredictedImage(file, View(0, 0, *size), fields, gravity[0], odd)
 
 
 def disturbed(up: Tensor, latitude: Tensor, valid: Tensor, generator: torch.Generator) -> Fields:
@@ -107,15 +107,15 @@ def measure(count: int, model: str) -> None:
     before = peak_mib()
     truths, planted, sizes = [], [], []
     with TemporaryDirectory() as folder:
-        album = Album(Path(folder) / "observations", count, method)
-        for index, sight in enumerate(sights(count, model)):
-            middle = centres([sight.file.size])
-            album.add(index, sight, middle)
-            truths.append(sight.gravity)
-            planted.append(sight.outlier)
-            sizes.append(sight.file.size)
+        group = CameraGroup(Path(folder) / "observations", count, method)
+        for index, image in enumerate(images(count, model)):
+            middle = centres([image.file.size])
+            group.add(index, image, middle)
+            truths.append(image.gravity)
+            planted.append(image.outlier)
+            sizes.append(image.file.size)
         start, spent = time.perf_counter(), time.process_time()
-        found = album.outcomes(Given(None, None, None, centres(sizes)))
+        found = group.outcomes(Given(None, None, None, centres(sizes)))
         wall, spent = time.perf_counter() - start, time.process_time() - spent
     good = {i: outcome for i, outcome in enumerate(found) if isinstance(outcome, Calibration)}
     first = next(iter(good.values()))

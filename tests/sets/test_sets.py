@@ -13,7 +13,7 @@ from PIL.ExifTags import IFD, Base
 from geocalib.arrays import Array
 from geocalib.errors import ConfigError, CouplingError
 from geocalib.result.calibration import OUTLIER, Calibration, Failure
-from geocalib.sets import album
+from geocalib.sets import camera_group
 from oracle_network import GRAVITY_DEG, Oracle, check, knowing, picture, truth
 from views import gravity_error_deg
 
@@ -105,7 +105,7 @@ def test_unusable_fields_fail_alone() -> None:
 def test_many_are_pooled_more(monkeypatch: pytest.MonkeyPatch) -> None:
     truths = [taken((480, 360), 3 * i) for i in range(4)]
     sources: list[Any] = [picture(known.size, i) for i, known in enumerate(truths)]
-    monkeypatch.setattr(album, "MANY", 3)
+    monkeypatch.setattr(camera_group, "MANY", 3)
     for one, known in zip(knowing(*truths).calibrate_set(sources), truths, strict=True):
         assert isinstance(one, Calibration)
         assert one.fy == pytest.approx(F, rel=3e-3)

@@ -27,7 +27,7 @@ from geocalib.pipeline.runs.journal import Journal
 from geocalib.records import dataclass
 from geocalib.result.calibration import OUTLIER, Calibration, Failure, Outcome
 from geocalib.result.record import Frame
-from geocalib.sets.shelf import clear
+from geocalib.sets.resume_cache import clear
 
 Take = Callable[[Outcome], None]
 """What becomes of an answer."""

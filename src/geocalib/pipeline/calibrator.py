@@ -243,10 +243,10 @@ class Calibrator:
         from dataclasses import replace
 
         from geocalib.pipeline.predict import run_network
-        from geocalib.sets.album import Method
         from geocalib.sets.calibrate import fit_set
+        from geocalib.sets.camera_group import Method
         from geocalib.sets.grouping import group
-        from geocalib.sets.shelf import Shelf
+        from geocalib.sets.resume_cache import ResumeCache
 
         asked = Options.create(options, camera_model, keywords)
         asked.check_set()
@@ -266,8 +266,8 @@ class Calibrator:
         if resume_in is None or job.keep_fields:
             return fit_set(run(images), groups, job.given, job.enabled, method)
         seen_by = (self.card, job.model.name, job.lines, job.rotation, asked.crop)
-        resumed = Shelf(resume_in, repr(seen_by))
-        outputs = resumed.sights(images, run)
+        resumed = ResumeCache(resume_in, repr(seen_by))
+        outputs = resumed.images(images, run)
         return fit_set(outputs, groups, job.given, job.enabled, method, resumed)
 
     @property

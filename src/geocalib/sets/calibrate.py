@@ -25,86 +25,86 @@ from geocalib.priors.judge import (
     wrong_cameras,
 )
 from geocalib.result.calibration import Failure, Outcome
-from geocalib.sets.album import Album, Method, Sight
-from geocalib.sets.leaf import Leaf
+from geocalib.sets.camera_group import CameraGroup, Method, PredictedImage
+from geocalib.sets.image_record import ImageRecord
 from geocalib.sets.outliers import silent
-from geocalib.sets.shelf import Shelf
+from geocalib.sets.resume_cache import ResumeCache
 from geocalib.solver.known import Given
 
 
 def fit_set(
-    sights: Iterable[Sight | Leaf | Failure],
+    images: Iterable[PredictedImage | ImageRecord | Failure],
     cameras: Sequence[int],
     given: Given,
     enabled: EnabledPriors,
     method: Method,
-    shelf: Shelf | None = None,
+    cache: ResumeCache | None = None,
 ) -> Iterator[Outcome]:
     """The outcome of each picture, in order. A picture that does not show the camera of its group
     is a ``Failure`` with the status ``OUTLIER``.
 
-    cameras: an integer per picture, equal where the camera is. All sights are taken before the
-    first outcome is there; they are kept in a temporary folder, and as leaves on a shelf, which the
-    next run may take them from.
+    cameras: an integer per picture, equal where the camera is. All images are taken before the
+    first outcome is there; they are kept in a temporary folder, and as records in a cache, which
+    the next run may take them from.
     """
     counts = Counter(cameras)
     with TemporaryDirectory(prefix="geocalib-") as folder:
-        albums: dict[int, Album] = {}
+        groups: dict[int, CameraGroup] = {}
         outcomes: dict[int, Outcome] = {}
-        for index, sight in enumerate(sights):
-            if isinstance(sight, Failure):
-                outcomes[index] = sight
+        for index, image in enumerate(images):
+            if isinstance(image, Failure):
+                outcomes[index] = image
                 continue
-            camera, file = cameras[index], sight.file
+            camera, file = cameras[index], image.file
             if misfit := given.impossible_focal(index, method.model, file.size):
                 outcomes[index] = Failure(file.path, *file.size, f"{file.name}: {misfit}")
                 continue
-            if camera not in albums:
+            if camera not in groups:
                 store = Path(folder) / f"{camera}.observations"
-                albums[camera] = Album(store, counts[camera], method)
-            if isinstance(sight, Leaf):
-                albums[camera].bind(index, sight)
+                groups[camera] = CameraGroup(store, counts[camera], method)
+            if isinstance(image, ImageRecord):
+                groups[camera].bind(index, image)
                 continue
             centre = enabled[[index]].placed(given[[index]], [file]).principal_point
             assert isinstance(centre, np.ndarray)  # Nothing frees it.
-            leaf = albums[camera].add(index, sight, centre)
-            if isinstance(leaf, Failure):
-                outcomes[index] = leaf
-            elif shelf is not None:
-                shelf.keep(leaf)
-        mute = _silent(albums.values())
+            record = groups[camera].add(index, image, centre)
+            if isinstance(record, Failure):
+                outcomes[index] = record
+            elif cache is not None:
+                cache.keep(record)
+        mute = _silent(groups.values())
         for index, camera in enumerate(cameras):
             if index not in outcomes:
-                outcomes.update(_fitted(albums[camera], given, enabled, mute))
+                outcomes.update(_fitted(groups[camera], given, enabled, mute))
             yield outcomes.pop(index)
 
 
-def _silent(albums: Iterable[Album]) -> set[int]:
+def _silent(groups: Iterable[CameraGroup]) -> set[int]:
     """Indices of the pictures that the network is hardly confident of, compared with all others:
     screenshots have no EXIF data and a size of their own, so they are alone."""
-    pages = [page for album in albums for page in album.pages]
-    if not pages:
+    members = [member for group in groups for member in group.members]
+    if not members:
         return set()
-    mute = silent(np.array([page.confidence for page in pages]))
-    return {page.index for page, one in zip(pages, mute.tolist(), strict=True) if one}
+    mute = silent(np.array([member.confidence for member in members]))
+    return {member.index for member, one in zip(members, mute.tolist(), strict=True) if one}
 
 
 def _fitted(
-    album: Album, given: Given, enabled: EnabledPriors, mute: set[int]
+    group: CameraGroup, given: Given, enabled: EnabledPriors, mute: set[int]
 ) -> Iterator[tuple[int, Outcome]]:
-    """Index and outcome of each picture of an album, with its warnings.
+    """Index and outcome of each picture of a group, with its warnings.
 
-    mute: the indices of pictures that are silent among those of all albums.
+    mute: the indices of pictures that are silent among those of all groups.
     """
-    rows = [page.index for page in album.pages]
-    files = [page.file for page in album.pages]
+    rows = [member.index for member in group.members]
+    files = [member.file for member in group.members]
     enabled, given = enabled[rows], given[rows]
     given = enabled.placed(given, files)
-    start = [page.down for page in album.pages]
+    start = [member.down for member in group.members]
     cameras, readings = [0] * len(files), enabled.readings(given, files)
 
     def fitted(known: Given, lines: bool = True) -> dict[int, Outcome]:
-        return dict(enumerate(album.outcomes(with_starts(known, start), mute, lines)))
+        return dict(enumerate(group.outcomes(with_starts(known, start), mute, lines)))
 
     outcomes, checks = fitted(with_readings(given, readings, files, cameras)), {}
     if told_rows(readings, together=True):
@@ -120,8 +120,8 @@ def _fitted(
         held = held_against(given, fitted(unknown(given), lines=False))
         if any(worth_lines(held[row], outcomes[row]) for row in held):
             held = held_against(given, fitted(unknown(given)))
-    for index, (row, page) in enumerate(zip(rows, album.pages, strict=True)):
-        notes = (*album.method.warnings, *page.notes)
+    for index, (row, member) in enumerate(zip(rows, group.members, strict=True)):
+        notes = (*group.method.warnings, *member.notes)
         yield (
             row,
             annotated(
@@ -129,6 +129,6 @@ def _fitted(
                 (*held.get(index, ()), *checks.get(index, ())),
                 readings[index],
                 notes,
-                page.file.metadata.orientation,
+                member.file.metadata.orientation,
             ),
         )

@@ -1,8 +1,8 @@
 """What was seen of each picture of a set, kept on disk until all of them are done.
 
 The network takes hours for thousands of pictures, and their fit needs them all: so a run that was
-interrupted finds here what it has seen already. A leaf belongs to a file as it is (path, size, time
-of change) and to the way it was asked about.
+interrupted finds here what it has seen already. A record belongs to a file as it is (path, size,
+time of change) and to the way it was asked about.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ from typing import TypeVar
 
 from geocalib.errors import FormatError
 from geocalib.files import replacing
-from geocalib.sets.leaf import Leaf
+from geocalib.sets.image_record import ImageRecord
 
-LEAF = ".leaf"
-"""What the names of leaves end in."""
+SUFFIX = ".record"
+"""What the names of records end in."""
 
 S = TypeVar("S")
 T = TypeVar("T")
 
 
-class Shelf:
-    """A folder of leaves."""
+class ResumeCache:
+    """A folder of records."""
 
     def __init__(self, folder: Path, asked: str) -> None:
-        """asked: what else the leaves depend on, in any words."""
+        """asked: what else the records depend on, in any words."""
         self.folder = folder
         self._asked = asked
         folder.mkdir(parents=True, exist_ok=True)
 
-    def sights(
+    def images(
         self, images: Sequence[S], see: Callable[[Sequence[S]], Iterator[T]]
-    ) -> Iterator[T | Leaf]:
-        """Each picture as it is on the shelf, or else as it is seen now, a few at a time."""
+    ) -> Iterator[T | ImageRecord]:
+        """Each picture as its record in the cache, or else as it is seen now, a few at a time."""
         there = [self._exists(image) for image in images]
         fresh = see([image for image, known in zip(images, there, strict=True) if not known])
         for image, known in zip(images, there, strict=True):
@@ -47,11 +47,11 @@ class Shelf:
         place = self._place(image)
         return place is not None and place.exists()
 
-    def _read(self, image: object) -> Leaf:
+    def _read(self, image: object) -> ImageRecord:
         place = self._place(image)
         assert place is not None
         try:
-            return Leaf.from_bytes(place.read_bytes(), str(place))
+            return ImageRecord.from_bytes(place.read_bytes(), str(place))
         except OSError as error:
             raise self._useless(f"{place} cannot be read ({error.strerror})") from error
         except FormatError as error:
@@ -60,12 +60,12 @@ class Shelf:
     def _useless(self, why: str) -> FormatError:
         return FormatError(f"{why}; delete {self.folder} to start afresh")
 
-    def keep(self, leaf: Leaf) -> None:
-        """Put a leaf there; one of a picture that is no file is not kept."""
-        place = self._place(leaf.file.path)
+    def keep(self, record: ImageRecord) -> None:
+        """Put a record there; one of a picture that is no file is not kept."""
+        place = self._place(record.file.path)
         if place is not None:
             with replacing(place) as file:
-                file.write(leaf.to_bytes())
+                file.write(record.to_bytes())
 
     def _place(self, image: object) -> Path | None:
         if not isinstance(image, str | os.PathLike):
@@ -75,12 +75,12 @@ class Shelf:
         except OSError:
             return None
         key = (os.path.abspath(image), state.st_size, state.st_mtime_ns, self._asked)
-        return self.folder / f"{hashlib.sha256(repr(key).encode()).hexdigest()[:32]}{LEAF}"
+        return self.folder / f"{hashlib.sha256(repr(key).encode()).hexdigest()[:32]}{SUFFIX}"
 
 
 def clear(folder: Path) -> None:
-    """Remove the leaves of a folder, and the folder if nothing else is in it."""
-    for leaf in folder.glob(f"*{LEAF}"):
-        leaf.unlink(missing_ok=True)
+    """Remove the records of a folder, and the folder if nothing else is in it."""
+    for record in folder.glob(f"*{SUFFIX}"):
+        record.unlink(missing_ok=True)
     with suppress(OSError):
         folder.rmdir()

@@ -23,7 +23,7 @@ from geocalib.lines.refine import refine_outcomes
 from geocalib.priors.enabled import File
 from geocalib.records import dataclass
 from geocalib.result.calibration import OUTLIER, Calibration, Failure, Outcome
-from geocalib.sets.leaf import Leaf
+from geocalib.sets.image_record import ImageRecord
 from geocalib.sets.outliers import FEWEST, Verdict, judge, silent
 from geocalib.sets.store import Store
 from geocalib.solver.fit import clean_fields
@@ -44,7 +44,7 @@ MOST_WITH_LINES = 64
 together, at a cost that many would notice and an accuracy that many do not need."""
 
 
-class Sight(Protocol):
+class PredictedImage(Protocol):
     """A picture after the network."""
 
     @property
@@ -76,7 +76,7 @@ class Method:
 
 
 @dataclass(frozen=True)
-class Page:
+class GroupMember:
     """What stays in memory of a picture."""
 
     index: int
@@ -91,7 +91,7 @@ class Page:
     """Of the network, summed over the picture."""
 
 
-class Album:
+class CameraGroup:
     """Pictures of one camera."""
 
     def __init__(self, file: Path, expected: int, method: Method) -> None:
@@ -100,30 +100,32 @@ class Album:
         self._cells = CELLS if expected <= MANY else FEWER_CELLS
         # Wide models need double precision, as their parameters can nearly replace each other.
         self._store = Store(file, np.float64 if method.model.wide else np.float32)
-        self.pages: list[Page] = []
+        self.members: list[GroupMember] = []
         self._planes: list[Plane] = []
 
-    def add(self, index: int, sight: Sight, centre: Array) -> Leaf | Failure:
+    def add(self, index: int, image: PredictedImage, centre: Array) -> ImageRecord | Failure:
         """Add a picture with its principal point (1, 2); why not, if its fields are unusable."""
-        file = sight.file
-        (fields,), (fault,) = clean_fields([sight.fields.map(to_numpy)])
+        file = image.file
+        (fields,), (fault,) = clean_fields([image.fields.map(to_numpy)])
         if fault is not None:
             return Failure(file.path, *file.size, f"{file.name}: {fault}")
-        mapping = PixelMapping.create([sight.view], [sight.fields.size])
+        mapping = PixelMapping.create([image.view], [image.fields.size])
         plane = Plane.create(mapping, [file.size], centre)
         seen = plane.place(observe(fields.map(double), self._cells))
-        leaf = Leaf(file, plane, seen, sight.down, sight.notes, sight.lines)
-        self.bind(index, leaf, fields if self.method.keep_fields else None)
-        return leaf
+        record = ImageRecord(file, plane, seen, image.down, image.notes, image.lines)
+        self.bind(index, record, fields if self.method.keep_fields else None)
+        return record
 
-    def bind(self, index: int, leaf: Leaf, fields: Fields | None = None) -> None:
+    def bind(self, index: int, record: ImageRecord, fields: Fields | None = None) -> None:
         """Add a picture that was seen before."""
-        self._store.append(leaf.observations)
-        self._planes.append(leaf.plane)
-        seen = leaf.observations
+        self._store.append(record.observations)
+        self._planes.append(record.plane)
+        seen = record.observations
         heard = float(seen.up_weight.sum() + seen.latitude_weight.sum())
-        self.pages.append(
-            Page(index, leaf.file, leaf.down, leaf.notes, leaf.segments, fields, heard)
+        self.members.append(
+            GroupMember(
+                index, record.file, record.down, record.notes, record.segments, fields, heard
+            )
         )
 
     def outcomes(
@@ -142,7 +144,7 @@ class Album:
             self.method.model,
             FitOptions(cells=self._cells, confidence_scale=self.method.errors.confidence_scale),
         )
-        misshapen, usual = _misshapen([page.file.size for page in self.pages])
+        misshapen, usual = _misshapen([member.file.size for member in self.members])
         evidence.leave_out(misshapen)
         said = fit_each(evidence)
         verdict = judge(*_scaled(said, self.method.errors.sigma_scale, misshapen))
@@ -151,10 +153,10 @@ class Album:
         evidence.leave_out(odd)
         result = self._joint(evidence, said, verdict)
         camera = plane.originals(result.camera)
-        others = len(self.pages) - int(odd.sum())
+        others = len(self.members) - int(odd.sum())
         answers: list[Outcome] = []
-        for row, page in enumerate(self.pages):
-            file = page.file
+        for row, member in enumerate(self.members):
+            file = member.file
             if misshapen[row]:
                 why = f"is {_by(file.size)} pixels, but its camera takes pictures of {_by(usual)}"
                 answers.append(_outlier(file, why))
@@ -169,15 +171,15 @@ class Album:
             else:
                 own = known.restored(camera[row], row)
                 answers.append(
-                    Calibration.from_fit(result, row, own, file.path, fields=page.fields)
+                    Calibration.from_fit(result, row, own, file.path, fields=member.fields)
                 )
         return self._sharpened(answers, known.focal_information) if lines else answers
 
     def _mute(self, silent_ones: Collection[int]) -> Array:
         """(B,) who is silent beside the others of this camera, or of all where these are few."""
-        if len(self.pages) < FEWEST:
-            return np.array([page.index in silent_ones for page in self.pages])
-        return silent(np.array([page.confidence for page in self.pages]))
+        if len(self.members) < FEWEST:
+            return np.array([member.index in silent_ones for member in self.members])
+        return silent(np.array([member.confidence for member in self.members]))
 
     def _joint(self, evidence: Evidence, said: SingleFits, verdict: Verdict) -> FitResult:
         result = fit_from(evidence, said.gravity, verdict.consensus)
@@ -190,14 +192,14 @@ class Album:
         """With what straight lines say, where segments were asked for and the pictures are few
         and not resized. told: ``log_f_information`` of ``geocalib.lines.refine``."""
         calibrated = [
-            page.file.size
-            for page, answer in zip(self.pages, answers, strict=True)
-            if isinstance(answer, Calibration) and page.segments is not None
+            member.file.size
+            for member, answer in zip(self.members, answers, strict=True)
+            if isinstance(answer, Calibration) and member.segments is not None
         ]
         one_size = len({max(size, size[::-1]) for size in calibrated}) == 1
         if not one_size or len(calibrated) > MOST_WITH_LINES:
             return answers
-        segments = [page.segments for page in self.pages]
+        segments = [member.segments for member in self.members]
         return refine_outcomes(answers, segments, [0] * len(answers), log_f_information=told)
 
 

@@ -1,4 +1,4 @@
-"""A picture as the joint fit needs it, and as a file of its own."""
+"""A picture as the joint fit of a set needs it, in memory and as a file of its own."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from geocalib.solver.joint import Plane
 from geocalib.solver.known import Mapping as PixelMapping
 from geocalib.solver.observations import Observations
 
-HEADER = "leaf"
+HEADER = "record"
 """Name of what is no tensor, as JSON, in a file's metadata."""
 
 
 @dataclass(frozen=True)
-class Leaf:
-    """What was seen of one picture."""
+class ImageRecord:
+    """What the network, the detector of lines and the file tell of one picture."""
 
     file: File
     plane: Plane
@@ -72,7 +72,7 @@ class Leaf:
         return save(own, metadata={HEADER: json.dumps(header)})
 
     @classmethod
-    def from_bytes(cls, data: bytes, source: str) -> Leaf:
+    def from_bytes(cls, data: bytes, source: str) -> ImageRecord:
         """The inverse; errors name the source."""
         from safetensors import SafetensorError
         from safetensors.numpy import load
@@ -86,7 +86,7 @@ class Leaf:
             raise FormatError(f"{source} is damaged ({type(error).__name__})") from error
 
     @classmethod
-    def _gathered(cls, header: Mapping[str, Any], tensors: Mapping[str, Array]) -> Leaf:
+    def _gathered(cls, header: Mapping[str, Any], tensors: Mapping[str, Array]) -> ImageRecord:
         tags = {int(tag): value for tag, value in header["tags"].items()}
         xmp = None if header["xmp"] is None else header["xmp"].encode("latin-1")
         width, height = header["size"]

@@ -82,9 +82,9 @@ def test_a_damaged_leaf_is_named(
 ) -> None:
     folder = tmp_path / "seen"
     Watched(monkeypatch)(photos, folder)
-    leaf = next(folder.iterdir())
-    leaf.write_bytes(leaf.read_bytes()[:kept])
-    with pytest.raises(FormatError, match=r"\.leaf is damaged .*; delete .*seen to start afresh"):
+    record = next(folder.iterdir())
+    record.write_bytes(record.read_bytes()[:kept])
+    with pytest.raises(FormatError, match=r"\.record is damaged .*; delete .*seen to start afresh"):
         Watched(monkeypatch)(photos, folder)
 
 
@@ -95,7 +95,7 @@ def test_a_leaf_is_no_program(
     folder = tmp_path / "seen"
     Watched(monkeypatch)(photos, folder)
     next(folder.iterdir()).write_bytes(pickle.dumps(Trap(tmp_path / "ran")))
-    with pytest.raises(FormatError, match=r"\.leaf is damaged"):
+    with pytest.raises(FormatError, match=r"\.record is damaged"):
         Watched(monkeypatch)(photos, folder)
     assert not (tmp_path / "ran").exists()
 

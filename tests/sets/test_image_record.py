@@ -17,7 +17,7 @@ from geocalib.geometry.segments import Curves, Segments
 from geocalib.imaging.metadata import Metadata
 from geocalib.priors.enabled import File
 from geocalib.priors.exif import focal_reading
-from geocalib.sets.leaf import Leaf
+from geocalib.sets.image_record import ImageRecord
 from geocalib.solver.joint import Plane
 from geocalib.solver.known import Mapping
 from geocalib.solver.observations import Observations
@@ -28,7 +28,7 @@ def numbers(*shape: int, dtype: npt.DTypeLike = np.float64) -> Array:
     return generator.random(shape).astype(dtype)
 
 
-def leaf() -> Leaf:
+def record() -> ImageRecord:
     tags = {
         Base.Model: "Pixel 7",
         Base.FocalLength: IFDRational(415, 100),
@@ -36,7 +36,7 @@ def leaf() -> Leaf:
         Base.DigitalZoomRatio: IFDRational(0, 0),
     }
     shared = numbers(1, 12)
-    return Leaf(
+    return ImageRecord(
         File("photos/é.jpg", "é.jpg", (640, 480), Metadata(6, tags, b"<x:xmpmeta/>\xff\0")),
         Plane(Mapping(numbers(1, 2), numbers(1, 2)), numbers(1, 2), numbers(1, 2)),
         # Views of one tensor, one of them not contiguous.
@@ -62,8 +62,8 @@ def same(one: object, other: object) -> None:
 
 
 def test_it_comes_back() -> None:
-    before = leaf()
-    after = Leaf.from_bytes(before.to_bytes(), "a.leaf")
+    before = record()
+    after = ImageRecord.from_bytes(before.to_bytes(), "a.record")
     same(before, after)
     was, now = before.file.metadata.tags, after.file.metadata.tags
     assert now.keys() == was.keys()
@@ -74,14 +74,14 @@ def test_it_comes_back() -> None:
 
 
 def test_what_was_not_seen_stays_unseen() -> None:
-    bare = replace(leaf(), down=None, segments=None, notes=())
+    bare = replace(record(), down=None, segments=None, notes=())
     bare = replace(bare, file=File(None, "image", (64, 48), Metadata()))
-    same(bare, Leaf.from_bytes(bare.to_bytes(), "a.leaf"))
+    same(bare, ImageRecord.from_bytes(bare.to_bytes(), "a.record"))
 
 
 def test_another_safetensors_file_is_none() -> None:
     from safetensors.numpy import save
 
-    for data in (save({"a": np.zeros(1)}), save({"a": np.zeros(1)}, {"leaf": "{}"})):
-        with pytest.raises(FormatError, match=r"a\.leaf is damaged \(KeyError\)"):
-            Leaf.from_bytes(data, "a.leaf")
+    for data in (save({"a": np.zeros(1)}), save({"a": np.zeros(1)}, {"record": "{}"})):
+        with pytest.raises(FormatError, match=r"a\.record is damaged \(KeyError\)"):
+            ImageRecord.from_bytes(data, "a.record")
