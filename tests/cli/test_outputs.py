@@ -57,7 +57,7 @@ FOREIGN = "exists and is not from geocalib; choose another name or add --overwri
         (("calibrate", "photos", "--format", "colmap", "-o", "photos/2.png"), "photos/2.png"),
         (("calibrate", "photos", "--format", "nerfstudio", "-o", "photos/2.png"), "photos/2.png"),
         (("calibrate", "photos", "--shared", "--cameras", "who.csv", "-o", "who.csv"), "who.csv"),
-        (("calibrate", "photos", "--sensors", "-o", "photos/1.json"), "photos/1.json"),
+        (("calibrate", "photos", "-o", "photos/1.json"), "photos/1.json"),
         (("show", "photos/1.png", "-o", "photos/1.png"), "photos/1.png"),
         (("show", "photos/1.png", "-o", "linked.png"), "linked.png"),
         (("upright", "photos", "-o", "photos"), "photos/1.png"),

@@ -149,7 +149,7 @@ def test_a_file_that_is_not_ours_is_left_alone(run: Run, photos: list[str]) -> N
         (("--lines", "off"), "--lines auto there, --lines off here"),
         (("--roll", "3", "--pitch", "4"), "no --roll there, --roll 3.0 here"),
         (("--exif", "off"), "--exif there, no --exif here"),
-        (("--sensors",), "no --sensors there, --sensors here"),
+        (("--sensors", "off"), "--sensors there, no --sensors here"),
         (("--camera-model", "radial"), "--camera-model pinhole there, --camera-model radial here"),
         (("--crop", "0,0,64,48,128,96"), "no --crop there, --crop [0.0, 0.0, 64.0, 48.0, 128.0, "),
         (("--shared",), "no --shared there, --shared here"),

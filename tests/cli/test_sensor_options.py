@@ -39,7 +39,9 @@ def told(calibrator: FakeCalibrator, monkeypatch: pytest.MonkeyPatch) -> FakeCal
     ("words", "keywords"),
     [
         ([], {}),
-        (["--sensors"], {"sensors": True}),
+        (["--sensors"], {}),
+        (["--sensors", "on"], {}),
+        (["--sensors", "off"], {"sensors": False}),
         (["--any-rotation", "auto"], {}),
         (["--any-rotation", "on"], {"any_rotation": "on"}),
         (["--any-rotation", "off"], {"any_rotation": "off"}),
@@ -89,7 +91,7 @@ def test_photos_are_decoded_by_the_calibrator_alone(
 
 
 def test_show_takes_them_too(run: Run, calibrator: FakeCalibrator, photos: list[str]) -> None:
-    flags = ("--sensors", "--any-rotation", "on", "--free-principal-point")
+    flags = ("--sensors", "off", "--any-rotation", "on", "--free-principal-point")
     assert run("show", photos[0], *flags, "--crop", "0,0,64,48,128,96").exit_code == 0
     ((_, known),) = calibrator.calls
     assert known.keys() >= OPTIONS
@@ -133,7 +135,7 @@ def test_silent_sensors(run: Run, calibrator: FakeCalibrator, photos: list[str])
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["--prior-report", "--exif", "off"], "drop --exif off"),
+        (["--prior-report", "--exif", "off", "--sensors", "off"], "drop --exif off"),
         (["--crop", "1,2,3"], "--crop takes six numbers"),
         (["--crop", "a,b,c,d,e,f"], "--crop takes six numbers"),
         (["--lines", "only", "--any-rotation", "on"], "asks lines alone; drop any_rotation"),

@@ -33,7 +33,7 @@ def _image(data: bytes, folder: Path) -> None:
     photo = read_photo(file)
     prepare(photo)
     is_blank(photo.pixels)
-    read_gravity(str(file), photo.metadata)
+    read_gravity(str(file), photo.metadata, photo.size)
     read_header(file)
 
 

@@ -51,23 +51,21 @@ class TestSensors:
         said = down(20, 10)
         photo = save(tmp_path, gravity=said, frame="camera", sigma_deg=2)
         calibrator = knowing(truth(SIZE), confidence_scale=NOTHING)
-        found = calibrator.calibrate(photo, sensors=True)
+        found = calibrator.calibrate(photo)
         assert found.gravity.tolist() == pytest.approx(said, abs=1e-4)
         assert found.sigma.gravity_deg == pytest.approx(2, rel=1e-3)
 
     def test_what_is_given_wins(self, tmp_path: Path) -> None:
         photo = save(tmp_path, millimetres=50, gravity=down(20, 10), frame="camera")
         known = truth(SIZE)
-        found = knowing(known).calibrate(
-            photo, sensors=True, focal=known.camera.f, gravity=known.gravity[0]
-        )
+        found = knowing(known).calibrate(photo, focal=known.camera.f, gravity=known.gravity[0])
         check(found, known)
         assert {prior.source for prior in found.priors} == {"given"}
 
-    def test_without_the_word_nothing_is_read(self, tmp_path: Path) -> None:
+    def test_where_it_is_off_nothing_is_read(self, tmp_path: Path) -> None:
         photo = save(tmp_path, millimetres=50, gravity=down(40, 10), frame="camera")
         known = truth(SIZE)
-        found = knowing(known).calibrate(photo, exif=False)
+        found = knowing(known).calibrate(photo, exif=False, sensors=False)
         check(found, known)
         assert found.priors == ()
 
@@ -75,7 +73,7 @@ class TestSensors:
         truths = [truth(SIZE, roll_deg=5), truth(SIZE, roll_deg=-5)]
         first = save(tmp_path, "a", 0, gravity=down(5, -11), frame="camera", sigma_deg=0.01)
         second = save(tmp_path, "b", 1)
-        found = knowing(*truths).calibrate([first, "missing.png", second], sensors=True)
+        found = knowing(*truths).calibrate([first, "missing.png", second])
         assert isinstance(found[1], Failure)
         for outcome, known in zip((found[0], found[2]), truths, strict=True):
             assert isinstance(outcome, Calibration)
@@ -84,7 +82,7 @@ class TestSensors:
 
     def test_a_bad_file_is_a_warning(self, tmp_path: Path) -> None:
         photo = save(tmp_path, gravity=[0, 1], frame="camera")
-        found = knowing(truth(SIZE)).calibrate(photo, sensors=True)
+        found = knowing(truth(SIZE)).calibrate(photo)
         (warning,) = found.warnings
         assert "IMG.json: gravity must be 3 numbers" in warning
 
@@ -115,7 +113,7 @@ class TestTension:
         calibrator = knowing(truth(SIZE, roll_deg=7, pitch_deg=-11), confidence_scale=0.03)
         for said, agrees in ((down(7.5, -11), True), (down(27, -11), False)):
             photo = save(tmp_path, gravity=said, frame="camera")
-            (prior,) = calibrator.calibrate(photo, sensors=True).priors
+            (prior,) = calibrator.calibrate(photo).priors
             assert prior.contradicts is not agrees
 
 

@@ -28,7 +28,7 @@ def jpeg(xmp: bytes, orientation: int = 1, camera: str = "FC6310") -> bytes:
 def test_a_gimbal_out_of_a_file() -> None:
     photo = read_photo(jpeg(packet(pitch="+0.00")))
     assert photo.metadata.tags[Base.Model] == "FC6310"
-    readings = read_gravity(None, photo.metadata)
+    readings = read_gravity(None, photo.metadata, photo.size)
     assert readings.gravity is not None
     assert readings.gravity.gravity == pytest.approx((0, 1, 0))
     assert readings.gravity.sigma_deg == 1.0
@@ -38,7 +38,7 @@ def test_a_gimbal_out_of_a_file() -> None:
 def test_a_gimbal_turned_to_portrait() -> None:
     # The camera is rolled by 90 degrees, and the picture turned back.
     photo = read_photo(jpeg(packet(roll="+90.00", pitch="+0.00"), orientation=6))
-    readings = read_gravity(None, photo.metadata)
+    readings = read_gravity(None, photo.metadata, photo.size)
     assert readings.gravity is not None
     assert readings.gravity.gravity == pytest.approx((0, 1, 0))
 
@@ -47,7 +47,7 @@ def both(folder: Path, gravity: list[float], sigma_deg: float) -> Readings:
     """Of a level gimbal, one degree sure, and of a file beside the photo."""
     values = {"gravity": gravity, "frame": "camera", "sigma_deg": sigma_deg}
     (folder / "drone.json").write_text(json.dumps(values))
-    return read_gravity(str(folder / "drone.jpg"), Metadata(xmp=packet(pitch="+0.00")))
+    return read_gravity(str(folder / "drone.jpg"), Metadata(xmp=packet(pitch="+0.00")), (64, 48))
 
 
 def test_two_that_agree_are_weighed_by_their_information(tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_of_two_that_contradict_the_surer_counts(
 
 def test_what_cannot_be_used_becomes_a_note(tmp_path: Path) -> None:
     (tmp_path / "IMG.json").write_text("{")
-    readings = read_gravity(str(tmp_path / "IMG.jpg"), Metadata(xmp=b"<"))
+    readings = read_gravity(str(tmp_path / "IMG.jpg"), Metadata(xmp=b"<"), (64, 48))
     assert readings.gravity is None
     xmp, sidecar = readings.notes
     assert "XMP packet is damaged" in xmp
@@ -84,4 +84,4 @@ def test_what_cannot_be_used_becomes_a_note(tmp_path: Path) -> None:
 
 
 def test_nothing_to_read() -> None:
-    assert read_gravity(None, Metadata()).gravity is None
+    assert read_gravity(None, Metadata(), (64, 48)).gravity is None

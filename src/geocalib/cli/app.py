@@ -189,7 +189,7 @@ def calibrate(
     ] = None,
     recursive: Recursive = False,
     lines: LinesOption = Lines.AUTO,
-    sensors: Sensors = False,
+    sensors: Sensors = Switch.ON,
     prior_report: PriorReport = False,
     any_rotation: AnyRotation = Rotation.AUTO,
     free_principal_point: FreePrincipalPoint = False,
@@ -220,7 +220,7 @@ def calibrate(
         pitch_deg=pitch,
         shared_intrinsics=shared and (cameras == ALL_IMAGES or cameras or BY_EXIF),
         lines=lines.value,
-        sensors=sensors,
+        sensors=sensors is Switch.ON,
         any_rotation=any_rotation.value,
         free_principal_point=POINT_SHARE if free_principal_point else None,
         crop=window(crop),
@@ -229,8 +229,10 @@ def calibrate(
     )
     if shared:
         options.check_set()
-    if prior_report and not (options.exif or sensors or options.knows):
-        raise ConfigError("--prior-report needs priors to report on: drop --exif off")
+    if prior_report and not (options.exif or options.sensors or options.knows):
+        raise ConfigError(
+            "--prior-report needs priors to report on: drop --exif off or --sensors off"
+        )
     chosen = chosen_format(json, csv, format, output)
     found = _find(paths, recursive)
     network = EngineSpec(weights, device, engine.value)
@@ -239,10 +241,10 @@ def calibrate(
     from geocalib.cli.inputs import DRAWING
     from geocalib.cli.pictures import folder_places
     from geocalib.files import Guard
-    from geocalib.priors.sidecar import sidecar_path
+    from geocalib.priors.sidecar import sidecar_of
 
     drawings = {} if overlay is None else folder_places(found.images, overlay, DRAWING)
-    sidecars = map(sidecar_path, found.images) if sensors else ()
+    sidecars = map(sidecar_of, found.images) if options.sensors else ()
     read = (*found.images, *sidecars, *_lists(paths), options.table, network.file)
     guard = Guard(read, overwrite)
     job = command.Job(
@@ -275,7 +277,7 @@ def show(
     roll: Roll = None,
     pitch: Pitch = None,
     lines: LinesOption = Lines.AUTO,
-    sensors: Sensors = False,
+    sensors: Sensors = Switch.ON,
     any_rotation: AnyRotation = Rotation.AUTO,
     free_principal_point: FreePrincipalPoint = False,
     crop: Window = None,
@@ -297,7 +299,7 @@ def show(
         roll_deg=roll,
         pitch_deg=pitch,
         lines=lines.value,
-        sensors=sensors,
+        sensors=sensors is Switch.ON,
         any_rotation=any_rotation.value,
         free_principal_point=POINT_SHARE if free_principal_point else None,
         crop=window(crop),
@@ -334,6 +336,7 @@ def _add_warp(warp: Warp, default_model: CameraModelName, help: str) -> None:
         roll: Roll = None,
         pitch: Pitch = None,
         recursive: Recursive = False,
+        sensors: Sensors = Switch.ON,
         weights: Weights = "auto",
         device: Device = "auto",
         overwrite: Overwrite = False,
@@ -347,6 +350,7 @@ def _add_warp(warp: Warp, default_model: CameraModelName, help: str) -> None:
             exif=exif is Switch.ON,
             roll_deg=roll,
             pitch_deg=pitch,
+            sensors=sensors is Switch.ON,
         )
         found = _find(paths, recursive)
         from geocalib.cli import warps

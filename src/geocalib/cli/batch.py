@@ -41,7 +41,7 @@ def command(
     camera_model: Model = CameraModelName.PINHOLE,
     lines: LinesOption = Lines.AUTO,
     exif: Exif = Switch.ON,
-    sensors: Sensors = False,
+    sensors: Sensors = Switch.ON,
     weights: Weights = "auto",
     device: Device = "auto",
     workers: Workers = None,
@@ -55,7 +55,10 @@ def command(
     from geocalib.cli.network import load
 
     options = Options(
-        camera_model.value, lines=lines.value, exif=exif is Switch.ON, sensors=sensors
+        camera_model.value,
+        lines=lines.value,
+        exif=exif is Switch.ON,
+        sensors=sensors is Switch.ON,
     )
     network = EngineSpec(weights, device)
     batch = Batch(source, output, options, network, engine.value, workers)

@@ -66,7 +66,7 @@ def _facts(image: str, photo: Photo) -> Iterator[tuple[str, str]]:
             yield name, f"{_text(metadata.tags, tag)} {unit}".strip()
     hint, notes = focal_reading(metadata.tags, photo.size)
     yield from _focal(hint, height)
-    told = read_gravity(image, metadata)
+    told = read_gravity(image, metadata, photo.size)
     yield "gravity", "not told" if told.gravity is None else _gravity(told.gravity)
     content = examine(photo.pixels, photo.size)
     if content.warning is not None:

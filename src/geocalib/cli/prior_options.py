@@ -23,14 +23,14 @@ class Switch(StrEnum):
     OFF = "off"
 
 
-EXIF = "--exif"
+EXIF, SENSORS = "--exif", "--sensors"
 Exif = Annotated[
     Switch, typer.Option(EXIF, help="Take the focal length in the EXIF data as a hint.")
 ]
 Sensors = Annotated[
-    bool,
+    Switch,
     typer.Option(
-        "--sensors", help="Take gravity from a drone's gimbal, and from files beside the photos."
+        SENSORS, help="Take gravity as a hint: by the phone, the drone, or a file beside the photo."
     ),
 ]
 PriorReport = Annotated[
@@ -55,10 +55,11 @@ Window = Annotated[
 
 
 def spelt_out(words: Sequence[str]) -> list[str]:
-    """The words of a command line with "on" for an --exif that stands alone, as it once did."""
+    """The words of a command line with "on" for an --exif or --sensors that stands alone, as they
+    once did."""
     following = [*words, ""][1:]
     return [
-        f"{EXIF}={Switch.ON}" if word == EXIF and after not in tuple(Switch) else word
+        f"{word}={Switch.ON}" if word in (EXIF, SENSORS) and after not in tuple(Switch) else word
         for word, after in zip(words, following, strict=True)
     ]
 

@@ -13,7 +13,7 @@ import typer
 
 from geocalib.cli.exits import SOME_FAILED
 from geocalib.cli.options import Device, Overwrite, Weights, chosen_format
-from geocalib.cli.prior_options import Exif, Switch
+from geocalib.cli.prior_options import Exif, Sensors, Switch
 from geocalib.errors import ConfigError
 from geocalib.pipeline.engines.load import EngineSpec
 from geocalib.pipeline.options import CameraModelName, Format, Lines
@@ -58,6 +58,7 @@ def command(
         CameraModelName, typer.Option(help="What kind of lenses.")
     ] = CameraModelName.PINHOLE,
     exif: Exif = Switch.ON,
+    sensors: Sensors = Switch.ON,
     lines: Annotated[Lines, typer.Option(help="Sharpen with straight lines, or not.")] = Lines.AUTO,
     weights: Weights = "auto",
     device: Device = "auto",
@@ -97,6 +98,7 @@ def command(
         rig=shots.rig,
         shared_intrinsics=shots.intrinsics,
         exif=exif is Switch.ON,
+        sensors=sensors is Switch.ON,
         lines="auto" if lines is Lines.AUTO else "off",
     )
     failures = [outcome for outcome in outcomes if isinstance(outcome, Failure)]

@@ -9,9 +9,10 @@ from typing import Any
 from PIL import Image
 from PIL.ExifTags import IFD, Base
 
+from geocalib.imaging.makernotes import Numbers, held
 from geocalib.records import dataclass
 
-LENS_TAGS = frozenset(
+CAMERA_TAGS = frozenset(
     {
         Base.Make,
         Base.Model,
@@ -23,9 +24,12 @@ LENS_TAGS = frozenset(
         Base.DigitalZoomRatio,
         Base.ExifImageWidth,
         Base.ExifImageHeight,
+        Base.Software,
+        Base.CameraElevationAngle,
     }
 )
-"""What tells which lens it is, and how long (``geocalib.priors.exif``)."""
+"""What tells which camera and lens it is, how long (``geocalib.priors.exif``) and how it was held
+(``geocalib.priors.held``), and what has edited the picture since."""
 
 
 @dataclass(frozen=True)
@@ -35,18 +39,31 @@ class Metadata:
     orientation: int = 1
     """By EXIF, 1 to 8: how the stored picture is turned to be upright."""
     tags: Mapping[int, Any] = field(default_factory=dict)
-    """EXIF tags about the lens."""
+    """EXIF tags about the camera."""
     xmp: bytes | None = None
     """The XMP packet."""
+    held: Mapping[str, Numbers] = field(default_factory=dict)
+    """What the maker noted of how the camera was held (``imaging.makernotes``)."""
+    taken: int = 1
+    """The orientation in which the sensor took the picture, 1 to 8 as in EXIF. It is not that of
+    the stored picture where a decoder has turned that upright, as those of HEIC do."""
+    damage: tuple[str, ...] = ()
+    """Notes on what of it could not be read."""
 
     @classmethod
-    def create(cls, orientation: int, tags: Mapping[int, Any], xmp: object) -> Metadata:
-        """Of all tags of a file, and of what an image has as its packet."""
+    def create(cls, orientation: int, tags: Mapping[int, Any], info: Mapping[Any, Any]) -> Metadata:
+        """Of all tags of a file, and of what Pillow tells of its image."""
+        xmp = info.get("xmp")
         packet = xmp.encode() if isinstance(xmp, str) else xmp
+        noted, damage = held(tags)
+        taken: Any = info.get("original_orientation")
         return cls(
             orientation,
-            {tag: value for tag, value in tags.items() if tag in LENS_TAGS},
+            {tag: value for tag, value in tags.items() if tag in CAMERA_TAGS},
             packet if isinstance(packet, bytes) else None,
+            noted,
+            int(taken) if taken in range(2, 9) else orientation,
+            damage,
         )
 
 

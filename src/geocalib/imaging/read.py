@@ -325,7 +325,7 @@ def _photo(
     """
     size, shown = size or image.size, shown or image.size
     orientation, tags, exif_notes = read_tags(image)
-    metadata = Metadata.create(orientation, tags, image.info.get("xmp"))
+    metadata = Metadata.create(orientation, tags, image.info)
     try:
         image, colour_notes = _eight_bit_rgb(image)
     except ValueError as cause:

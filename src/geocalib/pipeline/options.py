@@ -188,8 +188,9 @@ class Options:
     # What may be known beside the pixels.
     exif: bool = True
     """Whether the focal length that a file tells of is a soft prior where none is given."""
-    sensors: bool = False
-    """Whether gravity is taken from a drone's gimbal and from files beside the images."""
+    sensors: bool = True
+    """Whether gravity, as a phone's accelerometer, a camera's level gauge, a drone's gimbal or a
+    file beside the image tells it, is a soft prior where none is given."""
     prior: UsualPrior = "none"
     """"photos" expects focal lengths as people use them where nobody tells one."""
     crop: CropLike = None
@@ -266,7 +267,7 @@ class Options:
 
     def _beside_lines(self) -> list[str]:
         """What was given that straight lines alone make nothing of."""
-        heeded = {"camera_model", "lines", "exif", "keep_fields", "any_rotation"}
+        heeded = {"camera_model", "lines", "exif", "sensors", "keep_fields", "any_rotation"}
         named = [name for name in self.given() if name not in heeded]
         return named + (["any_rotation"] if self.any_rotation in (True, "on") else [])
 

@@ -112,7 +112,7 @@ class EnabledPriors:
     def _reading(self, given: Given, file: File, crop: Crop | None) -> Readings:
         told = Readings()
         if self.sensors and given.gravity is None:
-            told = read_gravity(file.path, file.metadata)
+            told = read_gravity(file.path, file.metadata, crop.full_size if crop else file.size)
         hint, notes = focal_reading(file.metadata.tags, crop.full_size if crop else file.size)
         if self.exif and given.focal is None:
             if hint is not None and crop is not None:

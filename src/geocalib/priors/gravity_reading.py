@@ -21,6 +21,8 @@ class GravityReading:
     """One sigma in each direction."""
     source: str
     """The instrument, and where its reading was found."""
+    edited: bool = False
+    """Whether a program may have turned the picture since."""
 
 
 def combined(
@@ -46,7 +48,10 @@ def combined(
         for values in zip(*(reading.gravity for reading in kept), strict=True)
     )
     source = " and ".join(reading.source for reading in kept)
-    return GravityReading(unit((x, y, z), source), sum(weights) ** -0.5, source), tuple(notes)
+    edited = any(reading.edited for reading in kept)
+    return GravityReading(unit((x, y, z), source), sum(weights) ** -0.5, source, edited), tuple(
+        notes
+    )
 
 
 def _sigmas_apart(one: GravityReading, other: GravityReading) -> float:

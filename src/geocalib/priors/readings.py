@@ -7,6 +7,7 @@ from geocalib.geometry.orientation import upright
 from geocalib.imaging.metadata import Metadata
 from geocalib.priors.exif import FocalReading
 from geocalib.priors.gravity_reading import GravityReading, combined
+from geocalib.priors.held import held_gravity
 from geocalib.priors.sidecar import read_sidecar, sidecar_path
 from geocalib.priors.xmp import gimbal_gravity
 from geocalib.records import dataclass
@@ -26,10 +27,12 @@ class Readings:
     """What could not be used, and why."""
 
 
-def read_gravity(path: str | None, metadata: Metadata) -> Readings:
-    """Gravity by the file beside an image of that path, if it has one, and by its metadata."""
-    found: list[GravityReading] = []
-    notes: list[str] = []
+def read_gravity(path: str | None, metadata: Metadata, size: tuple[int, int]) -> Readings:
+    """Gravity by the file beside an image of that path, if it has one, and by its metadata. size:
+    (width, height) of the upright picture."""
+    held, noted = held_gravity(metadata, size)
+    found = [] if held is None else [held]
+    notes = list(noted)
     if metadata.xmp is not None:
         try:
             angles = gimbal_gravity(metadata.xmp)
@@ -37,11 +40,11 @@ def read_gravity(path: str | None, metadata: Metadata) -> Readings:
             notes.append(f"{error}; it was ignored")
         else:
             if angles is not None:
-                turned = upright(angles, metadata.orientation)
+                turned = upright(angles, metadata.taken)
                 found.append(GravityReading(turned, GIMBAL_SIGMA_DEG, "gimbal in XMP"))
     if path is not None:
         try:
-            beside = read_sidecar(sidecar_path(path), metadata.orientation)
+            beside = read_sidecar(sidecar_path(path), metadata.taken)
         except FormatError as error:
             notes.append(f"{error}; it was ignored")
         else:

@@ -45,6 +45,18 @@ def sidecar_path(image: str) -> str:
     return os.path.splitext(image)[0] + ".json"
 
 
+def sidecar_of(image: str) -> str | None:
+    """The sidecar of an image; None where no file lies, or one with answers of this program."""
+    path = sidecar_path(image)
+    try:
+        if not os.path.getsize(path) or not os.path.isfile(path):
+            return None
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return None if file.read(len(OWN_RECORDS)) == OWN_RECORDS else path
+    except OSError:
+        return None
+
+
 def read_sidecar(path: str, orientation: int) -> GravityReading | None:
     """The reading of a file; None if there is none, or if it is about something else.
 

@@ -86,6 +86,7 @@ class OptionsBody(Strict):
     distortion: KnownNumbers = Field(None, description="in the order of the camera model")
     principal_point: KnownNumbers = Field(None, description="cx and cy, pixels")
     exif: bool = Field(True, description="whether the file's focal length is a hint")
+    sensors: bool = Field(True, description="whether gravity in the file is a hint")
     prior: Usual = Usual.NONE
     shared: bool = Field(False, description="whether one camera took all images")
     lines: Lines = Lines.AUTO
@@ -108,6 +109,7 @@ class OptionsBody(Strict):
             distortion=_known(self.distortion),
             principal_point=_known(self.principal_point),
             exif=self.exif,
+            sensors=self.sensors,
             prior=self.prior.value,
             shared_intrinsics=self.shared,
             lines=self.lines.value,

@@ -64,6 +64,9 @@ class ImageRecord:
             "orientation": metadata.orientation,
             "tags": {str(tag): _plain(value) for tag, value in metadata.tags.items()},
             "xmp": None if metadata.xmp is None else metadata.xmp.decode("latin-1"),
+            "held": metadata.held,
+            "taken": metadata.taken,
+            "damage": metadata.damage,
             "notes": self.notes,
             "noise": None if segments is None else segments.noise,
         }
@@ -90,7 +93,9 @@ class ImageRecord:
         tags = {int(tag): value for tag, value in header["tags"].items()}
         xmp = None if header["xmp"] is None else header["xmp"].encode("latin-1")
         width, height = header["size"]
-        metadata = Metadata(header["orientation"], tags, xmp)
+        held = {name: tuple(numbers) for name, numbers in header["held"].items()}
+        taken, damage = header["taken"], tuple(header["damage"])
+        metadata = Metadata(header["orientation"], tags, xmp, held, taken, damage)
         mapping = PixelMapping(tensors["plane.scale"], tensors["plane.corner"])
         segments = None
         if header["noise"] is not None:

@@ -97,4 +97,6 @@ def _fit(
     )
     images: list[ImageSource] = [samples[i].image for i in part]
     shared = [words.index(lenses[i]) for i in part]
-    return calibrator.calibrate(images, model, rig=rig, shared_intrinsics=shared, exif=False)
+    return calibrator.calibrate(
+        images, model, rig=rig, shared_intrinsics=shared, exif=False, sensors=False
+    )

@@ -153,7 +153,7 @@ def _ask(
     images: list[ImageSource] = [sample.image for sample in samples]
     if setting.blur is not None:
         images = [_blurred_or_broken(sample.image, setting.blur) for sample in samples]
-    options = Keywords(lines=setting.lines, exif=False)
+    options = Keywords(lines=setting.lines, exif=False, sensors=False)
     if setting.prior != "none":
         options["prior"] = setting.prior
     if setting.told in ("gravity", "both"):

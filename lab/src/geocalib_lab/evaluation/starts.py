@@ -101,7 +101,9 @@ def _study(
     steps: dict[str, list[int]] = {label: [] for label in labels}
     for first in range(0, len(samples), CHUNK):
         paths = [sample.image for sample in samples[first : first + CHUNK]]
-        for outcome in calibrator.calibrate(paths, model, exif=False, keep_fields=True):
+        for outcome in calibrator.calibrate(
+            paths, model, exif=False, sensors=False, keep_fields=True
+        ):
             answers: Mapping[str, Outcome] = dict.fromkeys(labels, outcome)
             if isinstance(outcome, Calibration):
                 answers, taken = again(outcome)

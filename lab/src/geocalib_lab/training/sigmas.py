@@ -157,7 +157,7 @@ def _read(path: Path, engine: AnyEngine) -> dict[str, Record]:
 
 def _asked(engine: AnyEngine, samples: Sequence[Sample]) -> Iterator[Record]:
     """A record for each picture; of one that the network fails on, without numbers."""
-    options = Options("pinhole", exif=False, lines="off", any_rotation="off")
+    options = Options("pinhole", exif=False, sensors=False, lines="off", any_rotation="off")
     job = Job.create(options, engine.card, 1)
     job = replace(job, errors=replace(job.errors, learnt=None))
     for start in range(0, len(samples), engine.batch):

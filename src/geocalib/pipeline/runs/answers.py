@@ -25,7 +25,7 @@ from geocalib.pipeline.options import Format, Options
 from geocalib.pipeline.parallel.stream import interleaved
 from geocalib.pipeline.runs.journal import Journal, Record, check_record, request_of
 from geocalib.priors.crop import Crop, crops_of
-from geocalib.priors.sidecar import sidecar_path
+from geocalib.priors.sidecar import sidecar_of
 from geocalib.records import dataclass
 from geocalib.result.calibration import Failure, Outcome, read_outcome
 from geocalib.result.record import Frame
@@ -115,7 +115,8 @@ def question(options: Options, spec: EngineSpec, frame: Frame | None = None) -> 
 
 def photo_files(options: Options, image: str) -> Sequence[str]:
     """The files that the answer for an image depends on."""
-    return (image, sidecar_path(image)) if options.sensors else (image,)
+    beside = sidecar_of(image) if options.sensors else None
+    return (image,) if beside is None else (image, beside)
 
 
 @dataclass(frozen=True)

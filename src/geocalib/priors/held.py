@@ -1,0 +1,125 @@
+"""Gravity by what a phone or a camera noted of how it was held, as its picture was taken.
+
+Phones write the acceleration that they felt, in g: at rest it points along gravity and has
+length 1. Of one in motion it tells less, the further its length is from 1. Cameras with a level
+gauge write the angles that they showed. All of it is about the picture as the sensor took it, and
+is turned as that was turned to be upright.
+
+What has been done to a picture since, the file does not say, but it leaves traces: the name of an
+editor, or the shape of a picture that stands although phones store all of them lying. Such a
+picture was turned by a program, and the quarter turn is taken from gravity itself.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from PIL.ExifTags import Base
+
+from geocalib.geometry.orientation import UNDOES, Vector, upright
+from geocalib.imaging.metadata import Metadata
+from geocalib.priors.frames import from_device, from_gimbal, unit
+from geocalib.priors.gravity_reading import GravityReading
+from geocalib.records import dataclass
+
+PHONE_SIGMA_DEG = 0.9
+"""Of a phone at rest: 0.5 degrees of roll, 1.2 of pitch, most of it the bias of each phone."""
+MOTION_DEG_PER_G = 60.0
+"""More of it for each g by which the length of the acceleration is off: as much again across
+gravity as along it."""
+MOST_MOTION_G = 0.2
+"""Beyond it, nothing is told."""
+GAUGE_SIGMA_DEG = 1.5
+"""Of the level gauges of cameras, which nobody has measured here: they show half degrees to whole
+ones."""
+STEEP = 0.35
+"""Of gravity across the view, in g, below which a picture's quarter turns cannot be told by it."""
+OF_PHONES = re.compile(r"\d+(\.\d+)*")
+"""What phones name as their software: the version of their system."""
+
+
+@dataclass(frozen=True)
+class Noted:
+    """A direction as the sensor took the picture, in the frame of the stored picture."""
+
+    down: Vector
+    sigma_deg: float
+    source: str
+
+
+def held_gravity(
+    metadata: Metadata, size: tuple[int, int]
+) -> tuple[GravityReading | None, tuple[str, ...]]:
+    """Gravity in a picture of upright (width, height) by what was noted of how its camera was held;
+    and notes on what could not be used."""
+    if not metadata.held:
+        return None, metadata.damage
+    if "front" in str(metadata.tags.get(Base.LensModel, "")):
+        # Their pictures may or may not be mirrored, and nothing tells.
+        return None, ()
+    noted = _phone(metadata.held) or _gauge(metadata.held, metadata.taken)
+    if noted is None:
+        return None, ("how the camera was held makes no sense in the file and was ignored",)
+    down = upright(noted.down, metadata.taken)
+    edited = is_edited(metadata.tags)
+    width, height = size
+    if metadata.taken == 1 and height > width:
+        if math.hypot(down[0], down[1]) < STEEP:
+            return None, (
+                "was turned since it was taken, and gravity does not tell which way: "
+                f"that by {noted.source} was ignored",
+            )
+        down = max((upright(down, turn) for turn in (6, 8)), key=lambda turned: turned[1])
+    return GravityReading(down, noted.sigma_deg, noted.source, edited), ()
+
+
+def is_edited(tags: Mapping[int, Any]) -> bool:
+    """Whether a program other than a phone's own system has written the file."""
+    software = str(tags.get(Base.Software, "")).strip("\0 ")
+    return bool(software) and OF_PHONES.fullmatch(software) is None
+
+
+def _phone(held: Mapping[str, tuple[float, ...]]) -> Noted | None:
+    """By an accelerometer."""
+    acceleration = held.get("apple_acceleration")
+    if acceleration is None or len(acceleration) != 3:
+        return None
+    x, y, z = acceleration
+    motion = abs(math.hypot(x, y, z) - 1)
+    if not motion <= MOST_MOTION_G:
+        return None
+    source = "accelerometer in EXIF"
+    sigma = math.hypot(PHONE_SIGMA_DEG, MOTION_DEG_PER_G * motion)
+    return Noted(unit(from_device((x, y, z)), source), sigma, source)
+
+
+def _gauge(held: Mapping[str, tuple[float, ...]], taken: int) -> Noted | None:
+    """By a level gauge: roll clockwise as seen from behind, pitch upwards."""
+    roll, pitch = _panasonic(held) or _olympus(held) or (math.nan, math.nan)
+    if not (abs(roll) <= 180 and abs(pitch) <= 90):
+        return None
+    down = from_gimbal(roll, pitch)
+    if taken > 4 and abs(roll) <= 45:
+        # It counts from the side that the camera stood on, so that the picture is upright already.
+        down = upright(down, UNDOES.get(taken, taken))
+    return Noted(down, GAUGE_SIGMA_DEG, "level gauge in EXIF")
+
+
+def _panasonic(held: Mapping[str, tuple[float, ...]]) -> tuple[float, float] | None:
+    """Tenths of degrees in two bytes with a sign; both 0 where there is no gauge."""
+    values = held.get("panasonic_roll", ()) + held.get("panasonic_pitch", ())
+    if len(values) != 2 or values == (0, 0):
+        return None
+    roll, pitch = (value - 0x10000 if value >= 0x8000 else value for value in values)
+    return roll / 10, -pitch / 10
+
+
+def _olympus(held: Mapping[str, tuple[float, ...]]) -> tuple[float, float] | None:
+    """Tenths of degrees, each beside a 1 if the gauge is on."""
+    values = held.get("olympus_roll", ()) + held.get("olympus_pitch", ())
+    if len(values) != 4 or values[1::2] != (1, 1):
+        return None
+    return -values[0] / 10, values[2] / 10

@@ -1,0 +1,151 @@
+"""Gravity by what cameras noted of how they were held."""
+
+from __future__ import annotations
+
+import math
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL.ExifTags import Base
+
+from geocalib.geometry.gravity import to_roll_pitch
+from geocalib.geometry.orientation import upright
+from geocalib.imaging import read_photo
+from geocalib.priors.gravity_reading import GravityReading
+from geocalib.priors.held import PHONE_SIGMA_DEG, held_gravity, is_edited
+from maker_notes import OM_SYSTEM, apple, olympus, panasonic, photo
+from oracle_network import knowing, picture, truth
+
+UP = {1: (-1.0, 0.0, 0.0), 3: (1.0, 0.0, 0.0), 6: (0.0, -1.0, 0.0), 8: (0.0, 1.0, 0.0)}
+"""What the accelerometer of a phone feels as it is held level so that its picture, of that
+orientation, is upright: x to the right and y to the top of the upright phone."""
+
+
+MARK = int(picture((2, 2), 0)[0, 0, 0])
+"""The grey that the network which knows the truth looks for."""
+
+
+def reading(data: bytes) -> GravityReading:
+    read = read_photo(data)
+    gravity, notes = held_gravity(read.metadata, read.size)
+    assert notes == ()
+    assert gravity is not None
+    return gravity
+
+
+def angles(gravity: GravityReading) -> tuple[float, float]:
+    """Roll and pitch, degrees."""
+    roll, pitch = np.rad2deg(to_roll_pitch(np.array(gravity.gravity))).tolist()
+    return roll, pitch
+
+
+def refused(data: bytes) -> tuple[str, ...]:
+    read = read_photo(data)
+    gravity, notes = held_gravity(read.metadata, read.size)
+    assert gravity is None
+    return notes
+
+
+class TestPhone:
+    @pytest.mark.parametrize("orientation", UP)
+    @pytest.mark.parametrize("kind", ["JPEG", "HEIF"])
+    def test_a_level_phone(self, orientation: int, kind: str) -> None:
+        # Large enough for the codec to keep the size.
+        said = reading(photo(apple(UP[orientation]), orientation, (128, 96), kind=kind))
+        assert said.gravity == pytest.approx((0, 1, 0), abs=1e-6)
+        assert said.sigma_deg == pytest.approx(PHONE_SIGMA_DEG)
+
+    def test_a_table_from_above(self) -> None:
+        # Screen up: at rest the accelerometer feels -1 g along z.
+        tilt = math.radians(60)
+        felt = (0.0, -math.cos(tilt), -math.sin(tilt))
+        _, pitch = angles(reading(photo(apple(felt), 6)))
+        assert pitch == pytest.approx(-60, abs=1e-3)
+
+    @pytest.mark.parametrize("orientation", [1, 3, 6, 8, 2, 4, 5, 7])
+    def test_orientation_turns_it_as_it_turns_the_pixels(self, orientation: int) -> None:
+        felt = (-0.8, -0.5, -math.sqrt(1 - 0.89))
+        said = reading(photo(apple(felt), orientation))
+        plain = reading(photo(apple(felt), 1))
+        assert said.gravity == pytest.approx(upright(plain.gravity, orientation))
+
+    def test_one_in_motion_is_less_sure(self) -> None:
+        sigmas = [reading(photo(apple((-g, 0, 0)))).sigma_deg for g in (1.0, 1.02, 0.96, 1.1)]
+        assert sigmas == sorted(sigmas)
+        assert sigmas[-1] > 3 * sigmas[0]
+
+    @pytest.mark.parametrize(
+        "felt", [(-10.0, 0.0, 0.0), (0.0, 0.0, 0.0), [(0, 0)] * 3, [(-1, 1), (0, 0), (0, 1)]]
+    )
+    def test_absurd_ones_are_one_note(self, felt: list[float]) -> None:
+        (note,) = refused(photo(apple(felt)))
+        assert note == "how the camera was held makes no sense in the file and was ignored"
+
+    def test_front_cameras_are_left_alone(self) -> None:
+        lens = {Base.LensModel: "iPhone 13 front camera 2.71mm f/2.2"}
+        assert refused(photo(apple(UP[1]), tags=lens)) == ()
+
+    @pytest.mark.parametrize("held", [6, 8])
+    def test_one_that_a_program_has_set_upright(self, held: int) -> None:
+        # It stands, which no sensor does, and its orientation is lost.
+        said = reading(photo(apple(UP[held]), 1, (48, 64)))
+        assert said.gravity == pytest.approx((0, 1, 0), abs=1e-6)
+
+    def test_one_that_was_set_upright_and_looks_straight_down(self) -> None:
+        (note,) = refused(photo(apple((0.1, -0.2, -0.97)), 1, (48, 64)))
+        assert "gravity does not tell which way" in note
+
+
+class TestGauge:
+    @pytest.mark.parametrize(
+        "note",
+        [panasonic(52, 118), olympus(-52, -118), olympus(-52, -118, signature=OM_SYSTEM)],
+    )
+    def test_roll_and_pitch(self, note: bytes) -> None:
+        assert angles(reading(photo(note))) == pytest.approx((5.2, -11.8))
+
+    @pytest.mark.parametrize("roll", [30, 930])
+    def test_a_standing_camera_counts_from_either_side(self, roll: int) -> None:
+        found, pitch = angles(reading(photo(panasonic(roll, -40), 6)))
+        assert found == pytest.approx(3)
+        assert pitch == pytest.approx(4)
+
+    @pytest.mark.parametrize("note", [panasonic(0, 0), olympus(10, 10, on=0), panasonic(0, 950)])
+    def test_those_that_are_off_tell_nothing(self, note: bytes) -> None:
+        refused(photo(note))
+
+
+@pytest.mark.parametrize(
+    ("software", "edited"),
+    [("17.5.1", False), ("26.0", False), ("", False), ("Photos 3.0", True), ("GIMP 2.10", True)],
+)
+def test_editors_leave_their_names(software: str, edited: bool) -> None:
+    assert is_edited({Base.Software: software}) is edited
+
+
+class TestCalibration:
+    def test_it_is_used_by_default(self, tmp_path: Path) -> None:
+        file = tmp_path / "phone.jpg"
+        file.write_bytes(photo(apple((-1.0, 0.0, 0.0)), size=(480, 360), grey=MARK))
+        calibrator = knowing(truth((480, 360)), confidence_scale=1e12)
+        found = calibrator.calibrate(file)
+        assert found.gravity.tolist() == pytest.approx([0, 1, 0], abs=1e-3)
+        (check,) = found.priors
+        assert (check.quantity, check.source) == ("gravity", "accelerometer in EXIF")
+        assert calibrator.calibrate(file, sensors=False).priors == ()
+
+    def test_damage_is_one_warning(self, tmp_path: Path) -> None:
+        file = tmp_path / "phone.jpg"
+        file.write_bytes(photo(apple((-1.0, 0.0, 0.0))[:-5], size=(480, 360), grey=MARK))
+        warnings = knowing(truth((480, 360))).calibrate(file).warnings
+        assert sum("maker's note in the EXIF data is damaged" in each for each in warnings) == 1
+
+
+def test_it_costs_next_to_nothing() -> None:
+    data = read_photo(photo(apple(UP[1])))
+    start = time.perf_counter()
+    for _ in range(100):
+        held_gravity(data.metadata, data.size)
+    assert (time.perf_counter() - start) / 100 < 3e-3
