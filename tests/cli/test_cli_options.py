@@ -56,7 +56,7 @@ def test_the_fields_are_the_keywords() -> None:
 def test_a_zero_is_a_value() -> None:
     assert Options(roll_deg=0, pitch_deg=0.0).given() == ["roll_deg", "pitch_deg"]
     assert Options(roll_deg=0, pitch_deg=0.0).to_request()["roll"] == 0
-    assert Options(exif=True, sensors=False).given() == []
+    assert Options(exif=True, sensors=True).given() == []
     with pytest.raises(ConfigError, match="drop roll_deg, pitch_deg"):
         Options(lines="only", roll_deg=0.0, pitch_deg=0.0)
 
