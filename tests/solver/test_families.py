@@ -15,11 +15,13 @@ from geocalib.geometry.fields import Fields
 from geocalib.geometry.gravity import from_roll_pitch
 from geocalib.solver.families import FAMILIES, Candidate, candidates, probabilities
 from geocalib.solver.known import Given
+from geocalib.solver.sigma_calibration import FieldErrors
 from views import see
 
 SIZE = (96, 72)
 GRAVITY = from_roll_pitch(torch.tensor([0.1]), torch.tensor([-0.15])).double()
 NOTHING = Given(None, None, None, None)
+ERRORS = FieldErrors(0.015)
 NAMES = [family.model.name for family in FAMILIES]
 
 
@@ -31,7 +33,7 @@ def seen(camera: Camera, noise: float = 0.03) -> Fields:
 
 
 def looked_at(camera: Camera) -> list[Candidate]:
-    (found,) = candidates(seen(camera), NOTHING, 1.0, 0.015)
+    (found,) = candidates(seen(camera), NOTHING, 1.0, ERRORS)
     return found
 
 
@@ -71,7 +73,7 @@ def test_odds_of_a_file_move_the_choice() -> None:
 def test_what_is_known_holds_for_every_family() -> None:
     gravity = to_numpy(GRAVITY)
     known = Given(np.array([[80.0]]), gravity, None, None)
-    (found,) = candidates(seen(PINHOLE), known, 1.0, 0.015)
+    (found,) = candidates(seen(PINHOLE), known, 1.0, ERRORS)
     for each in found:
         assert each.camera.f.item() == pytest.approx(80.0)
         assert each.gravity == pytest.approx(gravity[0])
@@ -81,5 +83,5 @@ def test_fields_without_confidence_fall_back_to_a_pinhole() -> None:
     fields = seen(PINHOLE)
     nothing = 0 * fields.up_confidence
     blind = replace(fields, up_confidence=nothing, latitude_confidence=nothing)
-    (found,) = candidates(blind, NOTHING, 1.0, 0.015)
+    (found,) = candidates(blind, NOTHING, 1.0, ERRORS)
     assert probabilities([found])[0] == 1

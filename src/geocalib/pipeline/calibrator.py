@@ -163,7 +163,7 @@ class Calibrator:
         if count == 0:
             return []
         if options.lines == "only":
-            return list(map(lines_of_image, sources, models_of(options.camera_model, count)))
+            return list(map(lines_of_image, sources, models_of(options, count)))
         # What is wrong with the call is said before the network has seen the images.
         job = self._job(options, count)
         rows, batches = zip(*job.batches(sources, batch_size(self._engine)), strict=True)

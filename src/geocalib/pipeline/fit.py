@@ -4,9 +4,9 @@ Within it: ``_fit_fields`` fits cameras and gravity to the network's fields, ``_
 them with lines, and ``_judged`` holds what files and sensors said against the pictures
 (``geocalib.priors.judge``). Each returns data, and none knows of the next.
 
-Where more belongs: a choice between families of camera models takes the fields of one camera in
-``_fit_seen``, before anything is fitted, and returns the job with the chosen ``models``; what
-sensors tell of gravity are soft priors in ``EnabledPriors.readings``.
+Where nobody names a camera model, the pictures choose one before anything is fitted
+(``geocalib.pipeline.lens``). What sensors tell of gravity are soft priors in
+``EnabledPriors.readings``.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from geocalib.lines.detect import SHORT_SIDE, detect
 from geocalib.lines.refine import refine_outcomes
 from geocalib.lines.vanishing import TOO_FEW, calibrate_by_lines
 from geocalib.pipeline.job import Job
+from geocalib.pipeline.lens import Choice, choose, usual_distortion, within_circle
 from geocalib.pipeline.options import KeepFields
 from geocalib.pipeline.predict import NetworkOutput
 from geocalib.pipeline.prepare import path_of
@@ -79,9 +80,30 @@ def _fit_seen(job: Job, outputs: Sequence[NetworkOutput]) -> list[Outcome]:
     files = [output.file for output in outputs]
     given = job.enabled.placed(job.given, files)
     _check_sizes(files, job.camera.tolist(), given, job.rig is not None)
+    if not job.unnamed[0]:
+        return _fit_named(job, outputs, given)
+    outputs = [within_circle(output) for output in outputs]
+    choices, outcomes = choose(job, outputs, given), dict[int, Outcome]()
+    for model in dict.fromkeys(choice.model for choice in choices):
+        rows = [row for row, choice in enumerate(choices) if choice.model == model]
+        few = [choices[row] for row in rows]
+        chosen = job[rows].with_lens(model, usual_distortion(few))
+        answers = _fit_named(chosen, [outputs[row] for row in rows], given[rows], few)
+        outcomes.update(zip(rows, answers, strict=True))
+    return [outcomes[row] for row in range(len(outputs))]
+
+
+def _fit_named(
+    job: Job, outputs: Sequence[NetworkOutput], given: Given, choices: Sequence[Choice] = ()
+) -> list[Outcome]:
+    """The outcomes of images whose camera model is known. choices: where they chose it."""
+    files = [output.file for output in outputs]
     readings = job.enabled.readings(given, files)
     outcomes, checks = _judged(job, outputs, given, readings)
     held = _held_against_given(job, outputs, given, outcomes)
+    if choices:
+        pairs = zip(choices, outcomes, strict=True)
+        outcomes = [choice.applied(outcome) for choice, outcome in pairs]
     return [
         annotated(
             outcome,
@@ -248,6 +270,8 @@ def _fit_batch(job: Job, outputs: Sequence[NetworkOutput], given: Given) -> FitR
     mapping = Mapping.create([output.view for output in outputs], [part.size for part in fields])
     model = job.errors.model_to_fit(job.model)
     options = FitOptions(confidence_scale=job.errors.confidence_scale)
+    if given.distortion is None:
+        given = replace(given, distortion=job.usual_distortion)
     given = job.errors.before_correction(given)
     if _some_turned(sizes, job.camera.tolist()):
         assert isinstance(given.principal_point, np.ndarray)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 import numpy as np
 
-from geocalib.arrays import Array, is_tensor
+from geocalib.arrays import Array, is_tensor, to_numpy
 from geocalib.cameras.base import CameraModel
 from geocalib.cameras.registry import get_model
 from geocalib.errors import ConfigError, CouplingError, ImageError
@@ -19,18 +19,21 @@ from geocalib.files.image_files import content_of
 from geocalib.imaging import ImageSource
 from geocalib.nets.card import WeightCard
 from geocalib.pipeline.engines.sigmas import find_sigmas
-from geocalib.pipeline.options import KeepFields, LinesMode, Options, RotationMode
+from geocalib.pipeline.options import AUTO, KeepFields, LinesMode, Options, RotationMode
 from geocalib.priors.enabled import EnabledPriors
 from geocalib.records import dataclass
 from geocalib.result.calibration import Calibration, Failure, Outcome
 from geocalib.result.trust import UNTRAINED
 from geocalib.solver import Rig
 from geocalib.solver.coupling import Coupling, couple
-from geocalib.solver.known import Given
+from geocalib.solver.known import Given, Prior, Rows, select_rows
 from geocalib.solver.sigma_calibration import FieldErrors
 
 if TYPE_CHECKING:
     from geocalib.pipeline.options import CameraModels
+
+IMPLIED = {1: "simple_radial", 2: "radial"}
+"""The camera model by how many numbers of distortion are known."""
 
 Image = TypeVar("Image")
 """What stands for an image: a source, or what a stage made of it."""
@@ -43,6 +46,8 @@ class Job:
 
     models: tuple[CameraModel, ...]
     """One per image."""
+    unnamed: tuple[bool, ...]
+    """Of each image, whether it tells its kind of lens itself; its model is then a pinhole's."""
     given: Given
     """What the caller knows."""
     camera: Array
@@ -56,11 +61,13 @@ class Job:
     lines: LinesMode
     rotation: RotationMode
     keep_fields: KeepFields
+    usual_distortion: Rows = None
+    """(B, D) of the lenses that pictures chose themselves, before they are fitted."""
 
     @classmethod
     def create(cls, options: Options, card: WeightCard, count: int) -> Job:
         """About so many images, for the network with this card."""
-        models = models_of(options.camera_model, count)
+        models = models_of(options, count)
         groups = options.groups(range(count))
         coupling = couple(count, groups, options.rig)
         _check_models(models, coupling, options.distortion is not None)
@@ -74,6 +81,7 @@ class Job:
         )
         return cls(
             tuple(models),
+            unnamed_of(options, count),
             given_of(options, models, coupling),
             coupling.camera,
             options.rig,
@@ -103,10 +111,19 @@ class Job:
         return replace(
             self,
             models=tuple(self.models[row] for row in rows),
+            unnamed=tuple(self.unnamed[row] for row in rows),
             given=self.given[rows],
             camera=self.camera[rows],
             rig=None if self.rig is None else self.rig[rows],
             enabled=self.enabled[rows],
+            usual_distortion=select_rows(self.usual_distortion, rows),
+        )
+
+    def with_lens(self, model: CameraModel, distortion: Rows) -> Job:
+        """About images that chose this model, with what is usual of its distortion (B, D)."""
+        count = len(self.models)
+        return replace(
+            self, models=(model,) * count, unnamed=(False,) * count, usual_distortion=distortion
         )
 
     def repeated(self, count: int) -> Job:
@@ -120,8 +137,9 @@ class Job:
         unknowns; with their rows in the list."""
         size = len(sources) if self.coupled else size
         found = []
-        for model in dict.fromkeys(self.models):
-            every = [row for row, other in enumerate(self.models) if other == model]
+        kinds = list(zip(self.models, self.unnamed, strict=True))
+        for kind in dict.fromkeys(kinds):
+            every = [row for row, other in enumerate(kinds) if other == kind]
             for start in range(0, len(every), size):
                 rows = every[start : start + size]
                 found.append((rows, Batch([sources[row] for row in rows], self[rows])))
@@ -173,15 +191,45 @@ def given_of(options: Options, models: Sequence[CameraModel], coupling: Coupling
     )
 
 
-def models_of(camera_model: CameraModels, count: int) -> list[CameraModel]:
-    """The camera model of each image."""
-    if isinstance(camera_model, Sequence) and not isinstance(camera_model, str):
-        if len(camera_model) != count:
-            raise ConfigError(
-                f"camera_model holds {len(camera_model)} names for {count} images; give one each"
-            )
-        return [get_model(name) for name in camera_model]
-    return [get_model(camera_model)] * count
+def models_of(options: Options, count: int) -> list[CameraModel]:
+    """The camera model of each image: a pinhole's, where nobody names one, or what a distortion
+    that is known stands for."""
+    names = _names_of(options.camera_model, count)
+    unnamed = _implied(options)
+    return [unnamed if name == AUTO else get_model(name) for name in names]
+
+
+def unnamed_of(options: Options, count: int) -> tuple[bool, ...]:
+    """Of each image, whether it tells its kind of lens itself: where nobody names a camera model,
+    and nothing that is known stands for one."""
+    told = options.distortion is not None or options.vfov_deg is not None
+    return tuple(name == AUTO and not told for name in _names_of(options.camera_model, count))
+
+
+def _names_of(camera_model: CameraModels, count: int) -> Sequence[str | CameraModel]:
+    """One name for each image."""
+    if not isinstance(camera_model, Sequence) or isinstance(camera_model, str):
+        return [camera_model] * count
+    if len(camera_model) != count:
+        raise ConfigError(
+            f"camera_model holds {len(camera_model)} names for {count} images; give one each"
+        )
+    return camera_model
+
+
+def _implied(options: Options) -> CameraModel:
+    """The model that stands for what is known of a lens that nobody names."""
+    known = options.distortion
+    if known is None:
+        return get_model("pinhole")
+    value = np.atleast_1d(to_numpy(known.value if isinstance(known, Prior) else known))
+    count = int(value.shape[-1])
+    if count not in IMPLIED:
+        raise ConfigError(
+            f"distortion holds {count} numbers, which may be those of several lenses; name the "
+            "camera_model as well"
+        )
+    return get_model(IMPLIED[count])
 
 
 def _check_models(models: Sequence[CameraModel], coupling: Coupling, distortion: bool) -> None:

@@ -44,10 +44,15 @@ POINT_SHARE = 0.1
 """One sigma of a free principal point, of the longer side: of photos that may have been cropped."""
 
 
-class CameraModelName(StrEnum):
-    """The names of ``geocalib.cameras``, written out so that the command line shows them without
-    importing NumPy."""
+AUTO = "auto"
+"""In place of a camera model: the picture tells which kind of lens took it (``pipeline.lens``)."""
 
+
+class CameraModelName(StrEnum):
+    """ "auto", and the names of ``geocalib.cameras``: written out, so that the command line shows
+    them without importing NumPy."""
+
+    AUTO = "auto"
     PINHOLE = "pinhole"
     SIMPLE_RADIAL = "simple_radial"
     RADIAL = "radial"

@@ -17,6 +17,7 @@ from geocalib.geometry.fields import Fields
 from geocalib.geometry.segments import Segments
 from geocalib.geometry.view import View
 from geocalib.imaging import ImageSource, InputSpec
+from geocalib.imaging.content import Circle
 from geocalib.lines.detect import detect
 from geocalib.pipeline.options import RotationMode
 from geocalib.pipeline.orientation import (
@@ -92,6 +93,8 @@ class NetworkOutput:
     """Straight ones at full resolution, where they were asked for; they may still be segments."""
     opinion: Opinion | None = None
     """On the focal length, in pixels of the original."""
+    circle: Circle | None = None
+    """The circle with black around it that the picture fills, as fisheyes make them."""
 
     @property
     def lines(self) -> Segments | None:
@@ -178,6 +181,7 @@ def predict(
                 (*image.notes, *((BLANK,) if image.blank else found.notes[row])),
                 image.segments,
                 opinions[row],
+                image.circle,
             )
     return [outcomes[index] for index in range(len(images))]
 

@@ -24,6 +24,7 @@ from geocalib.solver.fit import fit
 from geocalib.solver.known import Given, Known, Prior
 from geocalib.solver.result import FitResult
 from geocalib.solver.schedule import FitOptions
+from geocalib.solver.sigma_calibration import FieldErrors
 
 INFORMATION = 30.0
 """Independent residuals that a field is worth. Chosen on rendered views and photographs of the
@@ -76,14 +77,14 @@ class Candidate:
 
 
 def candidates(
-    fields: Fields, known: Given, aspect: Known, confidence_scale: float | None
+    fields: Fields, known: Given, aspect: Known, errors: FieldErrors
 ) -> list[list[Candidate]]:
     """The families fitted to each of B fields of one size, in the order of ``FAMILIES``.
 
     known: in pixels of the fields; what is known of focal lengths and gravity holds for every
-    family. aspect: fx / fy of each.
+    family. aspect: fx / fy of each. errors: of the network that saw the fields.
     """
-    options = FitOptions(confidence_scale=confidence_scale, cells=CELLS)
+    options = FitOptions(confidence_scale=errors.confidence_scale, cells=CELLS)
     found: list[list[Candidate]] = [[] for _ in range(len(fields))]
     focal: list[float] = []
     for family in FAMILIES:
@@ -95,7 +96,7 @@ def candidates(
             priors = [*own]
         result = fit(
             fields,
-            family.model,
+            errors.model_to_fit(family.model),
             known.focal,
             known.gravity,
             distortion,

@@ -398,20 +398,8 @@ class Given:
 
     def __getitem__(self, index: Sequence[int]) -> Given:
         """Return what is known of some of the images."""
-
-        def chosen(known: Rows) -> Rows:
-            if isinstance(known, Prior):
-                return Prior(known.value[list(index)], known.sigma[list(index)])
-            return None if known is None else known[list(index)]
-
-        return Given(
-            chosen(self.focal),
-            chosen(self.gravity),
-            chosen(self.distortion),
-            chosen(self.principal_point),
-            chosen(self.aspect),
-            chosen(self.view),
-        )
+        known = self.focal, self.gravity, self.distortion, self.principal_point, self.aspect
+        return Given(*(select_rows(each, index) for each in (*known, self.view)))
 
     def sized(self, sizes: Sequence[tuple[int, int]]) -> Given:
         """With the focal lengths that the fields of view give images of these (width, height)."""
@@ -470,6 +458,13 @@ class Given:
         if point is not None and not isinstance(point, Prior):
             camera = replace(camera, c=as_array(point[row, None], camera.c))
         return camera
+
+
+def select_rows(known: Rows, index: Sequence[int]) -> Rows:
+    """What is known of some of the images."""
+    if isinstance(known, Prior):
+        return Prior(known.value[list(index)], known.sigma[list(index)])
+    return None if known is None else known[list(index)]
 
 
 def _rows(known: Known, images: Array, width: int, sigma_width: int | None = None) -> Rows:
