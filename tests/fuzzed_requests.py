@@ -142,7 +142,7 @@ def malformed_json(random: Random) -> Sent:
         [
             (PATHS[0], {"images": [{"name": "a", "data": image}], "vfov_deg": 50}),
             (PATHS[1], {"id": "a", "roll_deg": {"value": 1, "sigma": 2}, "pitch_deg": 0}),
-            (PATHS[3], {"records": [{"schema": "geocalib/3", "width": 3}], "format": "csv"}),
+            (PATHS[3], {"records": [{"schema": "geocalib/4", "width": 3}], "format": "csv"}),
         ]
     )
     text = json.dumps(value).encode()

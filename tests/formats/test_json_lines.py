@@ -92,11 +92,11 @@ def test_blank_lines_are_passed_over(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ('{"schema": "geocalib/3", "ima', r"line 2: this is not JSON"),
+        ('{"schema": "geocalib/4", "ima', r"line 2: this is not JSON"),
         ("[1, 2]", r"line 2: a record is a JSON object, got \[1, 2\]"),
-        ('{"schema": "geocalib/4"}', r"line 2: unknown schema 'geocalib/4'; .* reads 'geocalib/1'"),
+        ('{"schema": "geocalib/9"}', r"line 2: unknown schema 'geocalib/9'; .* reads 'geocalib/1'"),
         ('{"image": "a.jpg"}', r"line 2: unknown schema None"),
-        ('{"schema": "geocalib/3", "fx": NaN}', r"line 2: this is not JSON: NaN is not a JSON num"),
+        ('{"schema": "geocalib/4", "fx": NaN}', r"line 2: this is not JSON: NaN is not a JSON num"),
     ],
 )
 def test_malformed_lines_are_named(tmp_path: Path, line: str, message: str) -> None:

@@ -74,14 +74,14 @@ def test_nothing_is_added_to_them(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
     shutil.copy(OLDER / "journal.jsonl", path)
     before = path.read_bytes()
-    refusal = r"journal\.jsonl holds records of geocalib/1, not geocalib/3; choose another name or"
+    refusal = r"journal\.jsonl holds records of geocalib/1, not geocalib/4; choose another name or"
     with pytest.raises(OutputError, match=refusal):
         Journal(path, request).done(["photo.jpg"])
     with pytest.raises(OutputError, match=refusal):
         json_lines.Writer(path)
     assert path.read_bytes() == before
     (row,) = csv_table.read_records(OLDER / "journal.csv")
-    with pytest.raises(OutputError, match="holds records of geocalib/1, not geocalib/3"):
+    with pytest.raises(OutputError, match="holds records of geocalib/1, not geocalib/4"):
         check_record(row, request, OLDER / "journal.csv")
     assert json_lines.is_ours(path)
     assert csv_table.is_ours(OLDER / "journal.csv")

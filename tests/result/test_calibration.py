@@ -187,7 +187,7 @@ def test_record_by_hand() -> None:
     c = replace(one("pinhole", c=(320, 240), roll_deg=0, pitch_deg=0), warnings=("so so",))
     record = c.to_dict()
     assert tuple(record) == RECORD.keys
-    assert record["schema"] == "geocalib/3"
+    assert record["schema"] == "geocalib/4"
     assert record["image"] == "photo.jpg"
     assert record["distortion"] == []
     assert record["gravity"] == [0.0, 1.0, 0.0]
@@ -217,9 +217,9 @@ def test_failure_record() -> None:
     failure = Failure("a.jpg", 640, 480, "failed: no pixel has a positive confidence")
     record = failure.to_dict()
     assert tuple(record) == RECORD.keys
-    known = {"schema": "geocalib/3", "image": "a.jpg", "width": 640, "height": 480}
+    known = {"schema": "geocalib/4", "image": "a.jpg", "width": 640, "height": 480}
     known |= {"error": failure.error}
-    lists = ("distortion", "parameters", "covariance", "warnings", "priors")
+    lists = ("distortion", "parameters", "covariance", "warnings", "priors", "lens")
     assert record == dict.fromkeys(RECORD.keys) | known | {key: [] for key in lists}
     assert Failure.from_dict(json.loads(failure.to_json())) == failure
     with pytest.raises(FormatError, match="x: holds no calibration: failed: no pixel"):
@@ -239,7 +239,7 @@ def test_what_others_add_to_a_record_is_passed_over() -> None:
     [
         (
             {"schema": "geocalib/9"},
-            "unknown schema 'geocalib/9'; .* reads 'geocalib/1', 'geocalib/2' and",
+            "unknown schema 'geocalib/9'; .* reads 'geocalib/1', 'geocalib/2', 'geocalib/3' and",
         ),
         ({"camera_model": "fish"}, "unknown camera model 'fish'; known: pinhole, "),
         ({"camera_model": None}, "camera_model must be text, got None"),

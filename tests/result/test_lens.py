@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from geocalib.cameras import Camera
+from geocalib.errors import FormatError
 from geocalib.geometry.fields import ALONG_PITCH, ALONG_ROLL, LOG_F
+from geocalib.geometry.gravity import from_roll_pitch
 from geocalib.result.calibration import Calibration
 from geocalib.result.lens import Lens, LensFamily
 from geocalib.result.uncertainty import Uncertainty
@@ -67,3 +69,45 @@ def test_families_are_said_in_a_sentence() -> None:
     assert str(LENS) == "lens: simple_radial 70%, pinhole 30%"
     assert LENS.camera_model == "simple_radial"
     assert [each.camera_model for each in LENS.rivals] == ["pinhole"]
+
+
+def test_families_survive_the_record() -> None:
+    unnamed = calibration(-0.2).with_lens(LENS, calibration(-0.2).covariance)
+    again = Calibration.from_json(unnamed.to_json())
+    assert again == unnamed
+    assert again.lens == LENS
+    assert again.vfov_deg == unnamed.vfov_deg
+    assert Calibration.from_json(calibration(-0.2).to_json()).lens is None
+
+
+def test_a_record_of_impossible_families_is_refused() -> None:
+    record = calibration(-0.2).with_lens(LENS, calibration(-0.2).covariance).to_dict()
+    record["lens"][1]["probability"] = 1.5
+    with pytest.raises(FormatError, match=r"^x: lens\[1\]\.probability must be between 0 and 1"):
+        Calibration.from_dict(record, "x")
+
+
+def test_older_records_named_their_lenses() -> None:
+    record = calibration(-0.2).to_dict() | {"schema": "geocalib/3"}
+    del record["lens"]
+    again = Calibration.from_dict(record)
+    assert again == calibration(-0.2)
+    assert again.frame == "upright"
+
+
+@pytest.mark.parametrize("orientation", [3, 6])
+def test_families_turn_with_the_picture(orientation: int) -> None:
+    unnamed = calibration(-0.2).with_lens(LENS, calibration(-0.2).covariance)
+    upright = replace(unnamed, orientation=orientation)
+    stored = upright.in_frame("stored")
+    assert stored.lens is not None
+    first = stored.lens.families[0]
+    wide, high = (75.0, 60.0) if orientation == 3 else (60.0, 75.0)
+    assert (first.hfov_deg, first.vfov_deg) == (wide, high)
+    # What one family answers turns as the answer itself does.
+    down = from_roll_pitch(*np.deg2rad([1.0, 2.0]))
+    same = replace(upright, gravity=down).in_frame("stored")
+    assert (first.roll_deg, first.pitch_deg) == pytest.approx((same.roll_deg, same.pitch_deg))
+    back = stored.in_frame("upright").lens
+    assert back is not None
+    assert back.families[0].pitch_deg == pytest.approx(LENS.families[0].pitch_deg)

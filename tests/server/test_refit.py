@@ -171,7 +171,7 @@ class TestRender:
         for data, request in (
             (taller, {"record": record, "kind": "upright"}),
             (b"none", {"record": record}),
-            (taller, {"record": {"schema": "geocalib/3"}}),
+            (taller, {"record": {"schema": "geocalib/4"}}),
             (taller, {"record": record, "kind": "sideways"}),
             (taller, {}),
         ):

@@ -60,11 +60,13 @@ TEXTS = {name for name, _, text in _EVERY if text}
 """Columns of text; all others hold JSON, which for numbers is the number."""
 
 _ADDED = ("sigma_aspect", "priors", "request", *(name for name in COLUMNS if "photo_" in name))
-_SECOND = [name for name in COLUMNS if name not in ("frame", "orientation")]
+_THIRD = [name for name in COLUMNS if name != "lens"]
+_SECOND = [name for name in _THIRD if name not in ("frame", "orientation")]
 _FIRST = [name for name in _SECOND if name not in _ADDED]
 
 HEADERS = {
     tuple(COLUMNS): SCHEMA,
+    tuple(_THIRD): OLDER[2],
     tuple(_SECOND): OLDER[1],
     (*_FIRST, "request", "photo"): OLDER[0],
     tuple(_FIRST): OLDER[0],

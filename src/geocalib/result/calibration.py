@@ -321,6 +321,7 @@ class Calibration:
             parameters=new.parameters,
             fields=None,
             lines=new.lines,
+            lens=new.lens,
             priors=new.priors,
             frame=frame,
         )
@@ -368,6 +369,7 @@ class Calibration:
             status=values["status"],
             warnings=values["warnings"],
             lines=values.lines(),
+            lens=values.lens(),
             priors=values.priors(),
             frame=values.frame(),
             orientation=values.orientation(),

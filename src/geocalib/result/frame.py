@@ -20,6 +20,7 @@ from geocalib.geometry import gravity as sphere
 from geocalib.geometry.fields import ALONG_PITCH, ALONG_ROLL, CX, CY, LOG_ASPECT, LOG_F
 from geocalib.geometry.orientation import upright
 from geocalib.records import dataclass
+from geocalib.result.lens import Lens, LensFamily
 from geocalib.result.lines import Angles, Lines
 from geocalib.result.prior_check import PriorCheck
 
@@ -33,6 +34,7 @@ class Turned:
     covariance: Array
     parameters: tuple[str, ...]
     lines: Lines | None
+    lens: Lens | None
     priors: tuple[PriorCheck, ...]
 
 
@@ -50,6 +52,8 @@ class Answer(Angles, Protocol):
     @property
     def lines(self) -> Lines | None: ...
     @property
+    def lens(self) -> Lens | None: ...
+    @property
     def priors(self) -> tuple[PriorCheck, ...]: ...
 
 
@@ -65,6 +69,7 @@ def turned(old: Answer, turn: int) -> Turned:
         jacobian @ old.covariance @ jacobian.T,
         names,
         None if old.lines is None else _lines(old.lines, old, camera, gravity, axes),
+        None if old.lens is None else Lens(tuple(_family(each, axes) for each in old.lens)),
         tuple(_prior(prior, turn, old.camera.aspect.item()) for prior in old.priors),
     )
 
@@ -112,6 +117,15 @@ def _lines(old: Lines, before: Angles, camera: Camera, gravity: Array, axes: Arr
     return replace(
         old, roll_deg=(roll + 180) % 360 - 180, pitch_deg=pitch, vfov_deg=vfov, traces=None
     )
+
+
+def _family(old: LensFamily, axes: Array) -> LensFamily:
+    """What a family of lenses answers, of the turned picture."""
+    angles = np.radians([old.roll_deg, old.pitch_deg])
+    gravity = axes @ sphere.from_roll_pitch(angles[0], angles[1])
+    roll, pitch = np.degrees(np.array(sphere.to_roll_pitch(gravity))).tolist()
+    fields = (old.hfov_deg, old.vfov_deg) if axes[0, 1] else (old.vfov_deg, old.hfov_deg)
+    return LensFamily(old.camera_model, old.probability, *fields, roll, pitch)
 
 
 def _prior(old: PriorCheck, turn: int, aspect: float) -> PriorCheck:

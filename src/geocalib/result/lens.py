@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from geocalib.records import dataclass
 
 
@@ -25,6 +27,9 @@ class Lens:
     """The families that were compared, the most probable one first."""
 
     families: tuple[LensFamily, ...]
+
+    def __iter__(self) -> Iterator[LensFamily]:
+        return iter(self.families)
 
     @property
     def camera_model(self) -> str:

@@ -1,7 +1,7 @@
 """Records of earlier versions, in the layout of today.
 
 Those of ``geocalib/1`` had some keys only sometimes. Until ``geocalib/2`` all were of upright
-pictures, and none said how the pixels lie in the file.
+pictures, and none said how the pixels lie in the file. Until ``geocalib/3`` all lenses were named.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from geocalib.geometry.fields import LOG_ASPECT
 from geocalib.result.layout import Many, Null
 from geocalib.result.schema import OLDER, RECORD, SCHEMA
 
-FIRST = OLDER[0]
+FIRST, SECOND = OLDER[:2]
 
 _NOT_ALWAYS: dict[str, Any] = {"lines": None, "priors": []}
 """What records lack whose writers did not know of it."""
@@ -29,8 +29,10 @@ _EMPTY: dict[str, Any] = {
 def upgraded(record: Mapping[str, Any]) -> dict[str, Any]:
     """The same answer as a record of today; what is damaged in it stays for the reader to find."""
     new = _second(record) if record["schema"] == FIRST else dict(record)
-    frame = "upright" if new.get("error") is None else None
-    return {**new, "schema": SCHEMA, "frame": frame, "orientation": None}
+    if record["schema"] in (FIRST, SECOND):
+        frame = "upright" if new.get("error") is None else None
+        new |= {"frame": frame, "orientation": None}
+    return {**new, "schema": SCHEMA, "lens": []}
 
 
 def _second(record: Mapping[str, Any]) -> dict[str, Any]:

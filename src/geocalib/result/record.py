@@ -13,6 +13,7 @@ from geocalib.cameras.exchange import LONGEST_SIDE
 from geocalib.errors import CameraError, FormatError
 from geocalib.records import dataclass
 from geocalib.result.layout import Place, read
+from geocalib.result.lens import Lens, LensFamily
 from geocalib.result.lines import Lines, Verdict
 from geocalib.result.older import upgraded
 from geocalib.result.prior_check import PriorCheck
@@ -165,6 +166,15 @@ class Values:
         except ValueError:
             wanted = f"one of {', '.join(map(repr, map(str, Verdict)))}"
             self.place.key("lines.verdict").fail(wanted, self["lines"]["verdict"])
+
+    def lens(self) -> Lens | None:
+        """The families of lenses that were compared; None where the camera model was named."""
+        families = tuple(LensFamily(**family) for family in self["lens"])
+        for index, family in enumerate(families):
+            if not 0 <= family.probability <= 1:
+                place = self.place.key("lens").item(index).key("probability")
+                place.fail("between 0 and 1", family.probability)
+        return Lens(families) if families else None
 
     def priors(self) -> tuple[PriorCheck, ...]:
         """What sensors said."""

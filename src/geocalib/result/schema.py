@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from geocalib.result.layout import Field, Many, Null, Scalar, Struct
 
-SCHEMA = "geocalib/3"
+SCHEMA = "geocalib/4"
 """The version of the layout. Any change of it takes another number."""
 
-OLDER = ("geocalib/1", "geocalib/2")
+OLDER = ("geocalib/1", "geocalib/2", "geocalib/3")
 """The versions that are read still (``geocalib.result.older``)."""
 
 TEXT, WHOLE, COUNT, NUMBER = Scalar.TEXT, Scalar.WHOLE, Scalar.COUNT, Scalar.NUMBER
@@ -65,6 +65,17 @@ PRIOR = Struct(
     )
 )
 
+LENS_FAMILY = Struct(
+    (
+        Field("camera_model", TEXT, NEVER, "which stands for the family"),
+        Field("probability", NUMBER, NEVER, "of the family", "1"),
+        Field("vfov_deg", NUMBER, POSSIBLE, "by the network alone, between borders", "degrees"),
+        Field("hfov_deg", NUMBER, POSSIBLE, "likewise", "degrees"),
+        Field("roll_deg", NUMBER, POSSIBLE, "likewise", "degrees"),
+        Field("pitch_deg", NUMBER, POSSIBLE, "likewise", "degrees"),
+    )
+)
+
 PHOTO = Struct(
     (
         Field("bytes", COUNT, POSSIBLE, "its size", "bytes"),
@@ -109,6 +120,12 @@ RECORD = Struct(
             "covariance", Many(Many(NUMBER, gaps=True)), NEVER, "of these, by rows", "of the two"
         ),
         Field("status", TEXT, FAILED, "how the fit ended; `converged` is the good one"),
+        Field(
+            "lens",
+            Many(LENS_FAMILY),
+            NEVER,
+            "families compared, the likeliest first; none if named",
+        ),
         Field("lines", LINES, POSSIBLE, "straight lines; null if they were not looked for"),
         Field("warnings", Many(TEXT), NEVER, "reasons to doubt the answer"),
         Field("priors", Many(PRIOR), NEVER, "what was known, against the picture alone"),

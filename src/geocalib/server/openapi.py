@@ -26,7 +26,7 @@ REFUSALS = {
 }
 
 RECORD = {
-    "schema": "geocalib/3",
+    "schema": "geocalib/4",
     "image": "photo.jpg",
     "width": 960,
     "height": 640,
