@@ -16,7 +16,8 @@ from geocalib.pipeline.options import CameraModelName, Format, Keywords, Options
 
 
 def test_the_names_are_those_of_the_package() -> None:
-    assert list(CameraModelName) == list(MODELS)
+    assert [name for name in CameraModelName if name.named] == list(MODELS)
+    assert [name for name in CameraModelName if not name.named] == ["auto"]
     assert {m for m in CameraModelName if m.wide} == {n for n, m in MODELS.items() if m.wide}
     assert list(Format) == list(FORMATS)
 

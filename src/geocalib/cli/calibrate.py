@@ -21,7 +21,7 @@ from geocalib.formats import FORMATS, json_lines
 from geocalib.lines.edges import opencv
 from geocalib.pipeline.calibrator import Calibrator
 from geocalib.pipeline.engines.load import EngineSpec
-from geocalib.pipeline.options import CameraModelName, Format, Options
+from geocalib.pipeline.options import AUTO, CameraModelName, Format, Options
 from geocalib.pipeline.runs.answers import OutputFile, calibrated, write_as
 from geocalib.pipeline.runs.journal import Journal
 from geocalib.records import dataclass
@@ -250,7 +250,7 @@ def _draw(image: str, calibration: Calibration, path: Path) -> None:
 def _check_format(format: Format, camera_model: str) -> None:
     """Before a long run, see that its answers can be written."""
     lens = FORMATS[format].lens
-    if lens is None:
+    if lens is None or camera_model == AUTO:
         return
     try:
         lens(Camera.create(camera_model, f=500.0, size=(640, 480)))

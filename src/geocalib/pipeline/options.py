@@ -66,6 +66,11 @@ class CameraModelName(StrEnum):
     DOUBLE_SPHERE = "double_sphere"
 
     @property
+    def named(self) -> bool:
+        """Whether it is a model's, and not left to the picture."""
+        return self is not self.AUTO
+
+    @property
     def wide(self) -> bool:
         """Whether the field of view depends on more than the focal length."""
         return self in (self.KANNALA_BRANDT, self.UCM, self.EUCM, self.DOUBLE_SPHERE)

@@ -123,7 +123,7 @@ def create_app(
             "camera_models": [
                 {
                     "name": name.value,
-                    "parameters": list(get_model(name.value).parameters),
+                    "parameters": list(get_model(name.value).parameters) if name.named else [],
                     "wide": name.wide,
                 }
                 for name in CameraModelName
