@@ -22,7 +22,7 @@ SINGLE = {
 
 ONE_EACH = ("opencv", "ros")
 
-TESTED_BY_THEIR_PROGRAMS = ("blender", "fspy", "hugin")
+TESTED_BY_THEIR_PROGRAMS = ("blender", "fspy", "hugin", "exif", "xmp", "realityscan")
 """Formats with tests of their own."""
 
 

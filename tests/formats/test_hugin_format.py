@@ -136,7 +136,7 @@ def test_the_polynomial_says_the_lens_or_refuses(model: str) -> None:
     for distortion in PARAMETERS[model]:
         camera = Camera.create(model, f=f, size=(640, 480), distortion=distortion, c=(310, 250))
         try:
-            lens = to_ptlens(camera)
+            (lens,) = to_ptlens(camera)
         except CameraError:
             continue
         said += 1

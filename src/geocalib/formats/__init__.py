@@ -27,13 +27,16 @@ from geocalib.formats import (
     colmap,
     colmap_database,
     csv_table,
+    exif,
     fspy,
     hugin,
     json_lines,
     nerfstudio,
     opencv,
+    realityscan,
     ros,
     scenes,
+    xmp,
 )
 from geocalib.formats.outputs import destination, one_each
 from geocalib.formats.ptlens import to_ptlens
@@ -109,6 +112,15 @@ FORMATS: dict[str, FileFormat] = {
     ),
     "fspy": FileFormat(fspy.write, fspy.SUFFIX, scenes.FRAME, one_each=True),
     "hugin": FileFormat(hugin.write, hugin.SUFFIX, hugin.FRAME, each=hugin.dumps, lens=to_ptlens),
+    "exif": FileFormat(exif.write, exif.SUFFIX, exif.FRAME, one_each=True),
+    "xmp": FileFormat(xmp.write, xmp.SUFFIX, xmp.FRAME, each=xmp.dumps),
+    "realityscan": FileFormat(
+        realityscan.write,
+        realityscan.SUFFIX,
+        realityscan.FRAME,
+        each=realityscan.dumps,
+        lens=realityscan.to_realityscan,
+    ),
 }
 """The formats by the names that users give them."""
 

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import numpy as np
 
-from geocalib.errors import CameraError, FormatError, ImageError
+from geocalib.errors import FormatError, ImageError
 from geocalib.files import write_text
-from geocalib.formats.outputs import SAID, files_of_each
+from geocalib.formats.outputs import SAID, STRAIGHTEN, convert, files_of_each
 from geocalib.formats.ptlens import IDEALS, to_ptlens
 from geocalib.geometry.gravity import to_roll_pitch
 from geocalib.imaging import warp
@@ -61,13 +61,7 @@ def _project(calibration: Calibration, photo: str, frame: Frame) -> str:
         raise FormatError(
             f"{photo!r}: Hugin has no place for such a name; call the photo otherwise"
         )
-    try:
-        lens = to_ptlens(calibration.camera)
-    except CameraError as error:
-        raise FormatError(
-            f"{calibration.image}: {error}; make a straight picture with geocalib undistort, and "
-            "calibrate that as a pinhole"
-        ) from None
+    lens = convert(to_ptlens, calibration, STRAIGHTEN)
     roll, pitch = (math.degrees(angle) for angle in to_roll_pitch(calibration.gravity))
     camera, width, height = calibration.camera, calibration.width, calibration.height
     (a, b, c), (d, e) = lens.abc, (camera.c[0] - 0.5 * camera.size[0]).tolist()

@@ -46,20 +46,29 @@ def calibrated(outcomes: Iterable[Outcome], frame: Frame) -> list[Calibration]:
     return found
 
 
-def convert(to: Callable[[Camera], list[Converted]], calibration: Calibration) -> Converted:
-    """The camera in the words of another system."""
+STRAIGHTEN = "make a straight picture with geocalib undistort, and calibrate that as a pinhole"
+"""How the picture of any lens gets into a program."""
+
+
+def convert(
+    to: Callable[[Camera], list[Converted]], calibration: Calibration, mend: str | None = None
+) -> Converted:
+    """The camera in the words of another system; mend: what to do where it has none for it."""
     try:
         return to(calibration.camera)[0]
     except CameraError as error:
-        mend = "kannala_brandt" if calibration.camera.model.wide else "radial"
-        raise FormatError(
-            f"{calibration.image}: {error}; calibrate with camera_model={mend!r}"
-        ) from None
+        model = "kannala_brandt" if calibration.camera.model.wide else "radial"
+        mend = mend or f"calibrate with camera_model={model!r}"
+        raise FormatError(f"{calibration.image}: {error}; {mend}") from None
 
 
 def image_names(outcomes: Sequence[Outcome]) -> list[str]:
     """The images as they were given; those without a path by their number."""
     return [outcome.image or f"image_{i}" for i, outcome in enumerate(outcomes, 1)]
+
+
+INSTEAD = (".xmp",)
+"""Suffixes that stand in the place of the image's own."""
 
 
 def one_each(images: Sequence[str], path: str | Path, suffix: str) -> list[Path]:
@@ -70,7 +79,10 @@ def one_each(images: Sequence[str], path: str | Path, suffix: str) -> list[Path]
     """
     paths = [os.path.abspath(image) for image in images]
     shared = os.path.commonpath([os.path.dirname(path) for path in paths])
-    return [destination(path, os.path.relpath(image, shared) + suffix) for image in paths]
+    names = [os.path.relpath(image, shared) for image in paths]
+    if suffix in INSTEAD:
+        names = [os.path.splitext(name)[0] for name in names]
+    return [destination(path, name + suffix) for name in names]
 
 
 def files_of_each(

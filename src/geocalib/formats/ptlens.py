@@ -75,11 +75,15 @@ class Ptlens:
         return 2 * IDEALS[self.ideal].angle(0.5 * width / self.focal)
 
 
-def to_ptlens(camera: Camera) -> Ptlens:
-    """The polynomial of a camera (a batch of 1), a ``CameraError`` where there is none.
+def to_ptlens(camera: Camera) -> list[Ptlens]:
+    """The polynomial of each camera of the batch, a ``CameraError`` where there is none.
 
     Where the rectilinear lens will do it is that; wide models and others have the best fisheye.
     """
+    return [_to_ptlens(camera[index]) for index in range(len(camera))]
+
+
+def _to_ptlens(camera: Camera) -> Ptlens:
     if abs(float(camera.aspect[0]) - 1) > SQUARE:
         raise CameraError("its pixels are not square, which Hugin and Lensfun do not know")
     theta, radii = _profile(camera)

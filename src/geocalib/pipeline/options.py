@@ -105,6 +105,9 @@ class Format(StrEnum):
     BLENDER = "blender"
     FSPY = "fspy"
     HUGIN = "hugin"
+    EXIF = "exif"
+    XMP = "xmp"
+    REALITYSCAN = "realityscan"
 
 
 class Frame(StrEnum):
