@@ -233,8 +233,8 @@ def time_engines(photo: Path, repeat: int) -> dict[str, Spent]:
         for name in ENGINES:
             with clock.timed(f"{name} network"):
                 engines[name].look(image)
-            with clock.timed(f"{name} standing"):
-                engines[name].standing(image)
+            with clock.timed(f"{name} orientation"):
+                engines[name].orientation(image)
             with clock.timed(f"{name} calibrate"):
                 calibrators[name].calibrate(photo, lines="off")
     return clock.spent()
@@ -294,7 +294,7 @@ def engine_table(photo: Path, threads: list[int], repeat: int) -> None:
     for count in threads:
         spent = _alone(count, time_engines, photo, repeat)
         steps = {
-            name: [spent[f"{name} {step}"] for step in ("network", "standing", "calibrate")]
+            name: [spent[f"{name} {step}"] for step in ("network", "orientation", "calibrate")]
             for name in ENGINES
         }
         for name in ENGINES:

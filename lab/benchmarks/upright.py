@@ -15,8 +15,8 @@ import numpy as np
 
 from geocalib.cli.inputs import find_images
 from geocalib.imaging import prepare, read_photo
-from geocalib.nets.standing import TURNS
 from geocalib.pipeline.engines.onnx import OnnxEngine
+from geocalib.pipeline.orientation import TURNS
 from geocalib.pipeline.orientation import _orientations as judge
 
 
@@ -52,7 +52,7 @@ def measure(photos: tuple[str, ...]) -> Counter[str]:
     found: Counter[str] = Counter()
     for photo in photos:
         image = prepare(read_photo(photo, engine.spec.short_side), engine.spec).image[None]
-        told = [engine.standing(np.rot90(image, turns, (-2, -1))) for turns in TURNS]
+        told = [engine.orientation(np.rot90(image, turns, (-2, -1))) for turns in TURNS]
         for turns in TURNS:
             first, *more = told[turns:] + told[:turns]
             others = iter(more)

@@ -11,9 +11,9 @@ import torch
 
 from geocalib.errors import WeightsError
 from geocalib.nets.lean import LeanConfig, LeanNetwork
-from geocalib.nets.standing import Floats, seen_all_ways
 from geocalib.nets.upright import Upright, features, find_upright, read_upright
 from geocalib.nets.weights import load_network
+from geocalib.pipeline.orientation import Pictures, combined_over_turns
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def test_one_run_tells_all(network: LeanNetwork) -> None:
     upright = Upright(network, torch.randn(4, seen.shape[1]), torch.zeros(4))
     fields, chance = upright(images)
     torch.testing.assert_close(fields, network(images), rtol=0, atol=0)
-    torch.testing.assert_close(upright.standing(images), chance, rtol=0, atol=0)
+    torch.testing.assert_close(upright.orientation(images), chance, rtol=0, atol=0)
     assert chance.shape == (2, 4)
     torch.testing.assert_close(chance.exp().sum(1), torch.ones(2))
     # Upright and lying give as many features.
@@ -44,7 +44,7 @@ def test_all_looks_say_the_same(turns: int) -> None:
     upright[..., :4, :4] = 1
     wrong = iter((True, False, False, False))
 
-    def standing(images: Floats) -> Floats:
+    def orientation(images: Pictures) -> Pictures:
         corners = images[0, 0, [0, 7, 7, 0], [0, 0, 7, 7]]  # Counter-clockwise.
         chance = np.full((1, 4), 0.1, np.float32)
         # One of four looks is misled.
@@ -52,7 +52,7 @@ def test_all_looks_say_the_same(turns: int) -> None:
         return np.log(chance)
 
     image = np.rot90(upright, turns, (-2, -1))
-    chance = seen_all_ways(image, standing(image), standing)
+    chance = combined_over_turns(image, orientation(image), orientation)
     assert chance.argmax().item() == turns
     assert np.exp(chance).sum().item() == pytest.approx(1)
 

@@ -374,7 +374,7 @@ def test_weights_in_another_package(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert load_network("large").card.name == "mine"
     alone = catalogue.identify("large")
     assert alone.startswith("large ")
-    # A second opinion makes other answers.
+    # A second network makes other answers.
     (tmp_path / "there" / "weights" / "opinion.safetensors").write_bytes(b"another network")
     assert catalogue.identify("large").startswith(f"{alone} ")
 

@@ -112,17 +112,17 @@ def test_a_look_sees_the_same_fields(engine: OnnxEngine, in_torch: TorchEngine) 
 def test_opinions_agree() -> None:
     large = OnnxEngine("large")
     in_torch = TorchEngine(load_network("large"), torch.device("cpu"), compile=False)
-    assert large.has_opinion
-    assert in_torch.has_opinion
+    assert large.has_focal_head
+    assert in_torch.has_focal_head
     images = towns(320, 240)[:1]
-    found, expected = large.opinion(images), in_torch.opinion(images)
+    found, expected = large.focal_estimate(images), in_torch.focal_estimate(images)
     assert found.shape == (1, 2)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-4)
 
 
 def test_lean_has_no_second_opinion(engine: OnnxEngine, in_torch: TorchEngine) -> None:
-    assert not engine.has_opinion
-    assert not in_torch.has_opinion
+    assert not engine.has_focal_head
+    assert not in_torch.has_focal_head
 
 
 def test_calibrations_agree() -> None:
@@ -232,7 +232,7 @@ class TestDevices:
 def test_what_a_file_is_read_with_needs_no_torch() -> None:
     script = (
         "import sys\n"
-        "from geocalib.nets import card, catalogue, onnx_names, standing\n"
+        "from geocalib.nets import card, catalogue, focal_head, onnx_names\n"
         "print(*{'torch'} & set(sys.modules))"
     )
     done = subprocess.run(

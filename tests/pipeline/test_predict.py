@@ -134,18 +134,18 @@ def test_a_second_opinion_is_on_the_original_as_it_stands(
 ) -> None:
     shapes = []
 
-    def opinion(_: TorchEngine, images: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+    def focal_estimate(_: TorchEngine, images: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
         shapes.append(images.shape[-2:])
         return np.tile([math.log(0.7), 0.2], (len(images), 1))
 
-    monkeypatch.setattr(TorchEngine, "has_opinion", True)
-    monkeypatch.setattr(TorchEngine, "opinion", opinion)
-    (output,) = run_network(engine, photos[2:], False, "off", with_opinions=True)
+    monkeypatch.setattr(TorchEngine, "has_focal_head", True)
+    monkeypatch.setattr(TorchEngine, "focal_estimate", focal_estimate)
+    (output,) = run_network(engine, photos[2:], False, "off", with_focal_estimates=True)
     assert isinstance(output, NetworkOutput)
-    assert output.opinion is not None
+    assert output.focal_estimate is not None
     diagonal = math.hypot(output.view.width, output.view.height)
-    assert math.exp(output.opinion.log_f) == pytest.approx(0.7 * diagonal)
-    assert output.opinion.sigma == 0.2
+    assert math.exp(output.focal_estimate.log_f) == pytest.approx(0.7 * diagonal)
+    assert output.focal_estimate.sigma == 0.2
     # One that lies on a side is asked about as it stands.
     assert isinstance(photos[2], Path)
     lying = np.rot90(np.asarray(Image.open(photos[2])))
@@ -156,11 +156,11 @@ def test_a_second_opinion_is_on_the_original_as_it_stands(
         lambda self, images: (self.predict(images), np.zeros((1, 4))),
     )
     monkeypatch.setattr(orientation, "_orientations", lambda *_: ([1], [()]))
-    (again,) = run_network(engine, [lying], False, "auto", with_opinions=True)
+    (again,) = run_network(engine, [lying], False, "auto", with_focal_estimates=True)
     assert isinstance(again, NetworkOutput)
     assert shapes[1] == shapes[0]
     # And nobody is asked for nothing.
     (unasked,) = run_network(engine, photos[2:], False, "off")
     assert isinstance(unasked, NetworkOutput)
-    assert unasked.opinion is None
+    assert unasked.focal_estimate is None
     assert len(shapes) == 2

@@ -291,7 +291,7 @@ def test_batches_are_filled_up(calibrator: Calibrator) -> None:
     class Noting:
         batch = 16
         spec, confidence_scale, has_orientation = calibrator._engine.spec, None, True
-        on_processor, has_opinion = False, True
+        on_processor, has_focal_head = False, True
 
         def predict(self, images: Array) -> Any:
             means = self.orientation(images)[:, None, None]
@@ -306,15 +306,15 @@ def test_batches_are_filled_up(calibrator: Calibrator) -> None:
             sizes.append(len(images))
             return images.sum((1, 2, 3))
 
-        opinion = orientation
+        focal_estimate = orientation
 
     images = np.arange(6.0).reshape(2, 3, 1, 1)
     full = FullBatches(Noting())  # type: ignore[arg-type]
     assert full.predict(images).up_confidence[:, 0, 0].tolist() == [3.0, 12.0]
     fields, stands = full.predict_oriented(images)
     assert fields.up_confidence[:, 0, 0].tolist() == stands.tolist() == [3.0, 12.0]
-    assert full.has_opinion
-    assert full.opinion(images).tolist() == [3.0, 12.0]
+    assert full.has_focal_head
+    assert full.focal_estimate(images).tolist() == [3.0, 12.0]
     assert sizes == [16, 16, 16]
     # Which side is up is asked of few.
     sizes.clear()

@@ -21,7 +21,7 @@ from geocalib.priors.photos import (
     POWER,
     TOO_LONG,
     WIDER,
-    Opinion,
+    FocalEstimate,
     Part,
     as_people_take_them,
     combined,
@@ -114,8 +114,8 @@ def test_what_depends_on_the_focal_length_moves_along() -> None:
     assert np.allclose(left, again, atol=1e-12)
 
 
-def by_opinion(before: Calibration, opinion: Opinion) -> Calibration:
-    (after,) = as_people_take_them([before], [0], None, [opinion])
+def by_focal_estimate(before: Calibration, focal_estimate: FocalEstimate) -> Calibration:
+    (after,) = as_people_take_them([before], [0], None, [focal_estimate])
     assert isinstance(after, Calibration)
     return after
 
@@ -131,16 +131,16 @@ def test_a_fit_and_an_opinion_are_weighed(monkeypatch: pytest.MonkeyPatch) -> No
     before, sigma = unsure(0.2), 0.15
     own = FACTOR * 0.2**POWER
     assert own > 0.2
-    after = by_opinion(before, Opinion(math.log(2 * before.fy) + TOO_LONG, sigma))
+    after = by_focal_estimate(before, FocalEstimate(math.log(2 * before.fy) + TOO_LONG, sigma))
     share = sigma**-2 / (sigma**-2 + own**-2)
     assert math.log(after.fy / before.fy) == pytest.approx(share * math.log(2))
     both = WIDER * (sigma**-2 + own**-2) ** -0.5
     assert after.sigma.focal / after.fy == pytest.approx(both)
     # Who is sure is not made less so.
     sure = unsure(0.01)
-    assert by_opinion(sure, Opinion(math.log(sure.fy), 1e3)).sigma.focal / sure.fy == pytest.approx(
-        0.01, rel=1e-3
-    )
+    assert by_focal_estimate(
+        sure, FocalEstimate(math.log(sure.fy), 1e3)
+    ).sigma.focal / sure.fy == pytest.approx(0.01, rel=1e-3)
 
 
 @pytest.mark.parametrize("part", [Part(1.0, 28.0, 0.2), Part(1.0, 60.0, 0.4)])
@@ -149,18 +149,20 @@ def test_an_opinion_and_what_is_usual_are_weighed(
 ) -> None:
     only(part, monkeypatch)
     before, sigma = unsure(10.0), 0.1
-    opinion = Opinion(math.log(2000.0), sigma)
+    focal_estimate = FocalEstimate(math.log(2000.0), sigma)
     diagonal = math.hypot(before.width, before.height)
     usual = math.log(part.millimetres / FULL_FRAME_DIAGONAL * diagonal)
     shares = sigma**-2, part.sigma**-2
-    expected = np.average([opinion.log_f - TOO_LONG, usual], weights=shares)
-    assert math.log(by_opinion(before, opinion).fy) == pytest.approx(expected, abs=2e-3)
+    expected = np.average([focal_estimate.log_f - TOO_LONG, usual], weights=shares)
+    assert math.log(by_focal_estimate(before, focal_estimate).fy) == pytest.approx(
+        expected, abs=2e-3
+    )
 
 
 def test_pictures_of_one_camera_keep_one_focal_length() -> None:
     before = unsure(0.5)
-    opinions = [Opinion(math.log(400), 0.1), Opinion(math.log(900), 0.1)]
-    shared = as_people_take_them([before, before], [0, 0], None, opinions)
+    focal_estimates = [FocalEstimate(math.log(400), 0.1), FocalEstimate(math.log(900), 0.1)]
+    shared = as_people_take_them([before, before], [0, 0], None, focal_estimates)
     assert shared == as_people_take_them([before, before], [0, 0], None)
 
 

@@ -60,7 +60,7 @@ def test_from_photographs_to_a_file(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert isinstance(loaded.network, LeanNetwork)
     fresh = torch.linspace(0.9, 0.1, 64)[:, None].expand(1, 3, 64, 64)
     with torch.no_grad():
-        chance = Upright(loaded.network, weight, bias).standing(fresh)
+        chance = Upright(loaded.network, weight, bias).orientation(fresh)
     assert chance.argmax().item() == 0
 
 

@@ -45,8 +45,8 @@ PUBLISHED = {
 PACKAGES = {"lean": "geocalib", "large": "geocalib_large"}
 """The weights that come in a package, and in which one: in its folder "weights"."""
 
-OPINION = "opinion"
-"""Names the files, beside packaged weights, of a second network (``nets.opinion``)."""
+FOCAL_HEAD = "opinion"
+"""Names the files, beside packaged weights, of a second network (``nets.focal_head``)."""
 
 SIGMAS = "sigmas.json"
 """The file, beside packaged weights, of what was learnt of their errors (``pipeline.sigmas``)."""
@@ -84,7 +84,7 @@ def identify(weights: str | Path) -> str:
         short = sha256_of(path)[:16]
     if not named:
         return short
-    for beside in (f"{OPINION}.safetensors", SIGMAS):
+    for beside in (f"{FOCAL_HEAD}.safetensors", SIGMAS):
         resource = packaged(str(weights), beside)
         if resource.is_file():
             with as_file(resource) as path:

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from geocalib.nets.encoders import Encoder
+from geocalib.nets.focal_head import BINS, HIGH, LOW, PARAMETERS
 from geocalib.nets.lean import Context, LeanConfig, LeanNetwork, cell_coordinates
-from geocalib.nets.opinion import BINS, HIGH, LOW, PARAMETERS
 from geocalib.nets.prediction import Prediction
 
 LEVEL = (0.0, 0.0, 1.0, 0.0)

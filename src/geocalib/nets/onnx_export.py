@@ -61,7 +61,7 @@ Array = npt.NDArray[Any]
 
 def export_onnx(weights: str | Path, output: str | Path, refer: bool = False) -> None:
     """Write the lean network of a name or a file, and its classifier of which side is up; or, of a
-    file, a network that answers cameras, for a second opinion.
+    file, a network that answers cameras, for a second estimate.
 
     The file takes any number of images of any size at once. refer: leave the numbers in the file of
     the weights, which is in the same folder and has to stay there.

@@ -40,12 +40,12 @@ class Upright(nn.Module):
         self.register_buffer("bias", bias)
 
     def forward(self, image: Tensor) -> tuple[Prediction, Tensor]:
-        """What the network makes of inputs (B, 3, H, W), and how they stand, as ``standing``."""
+        """What the network makes of inputs (B, 3, H, W), and how they stand, as ``orientation``."""
         levels = self.network.encoder(image)
         context = self.network.context(levels)
         return self.network.decode(levels, context), self._judge(_summary(levels, context))
 
-    def standing(self, image: Tensor) -> Tensor:
+    def orientation(self, image: Tensor) -> Tensor:
         """(B, 4) log-probabilities that inputs (B, 3, H, W) stand turned by 0 to 3 quarters.
         Without fields, so it takes less than all of the network."""
         return self._judge(features(self.network, image))

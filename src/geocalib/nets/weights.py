@@ -21,7 +21,7 @@ from geocalib.errors import ConfigError, WeightsError
 from geocalib.files import replacing, sha256_of
 from geocalib.nets.card import CARD_KEY, Architecture, WeightCard
 from geocalib.nets.catalogue import (
-    OPINION,
+    FOCAL_HEAD,
     PACKAGES,
     PUBLISHED,
     WEIGHT_NAMES,
@@ -124,11 +124,11 @@ def is_direct(path: Path) -> bool:
 
 
 def find_opinion(card: WeightCard) -> tuple[DeepCalib, WeightCard] | None:
-    """The network whose opinion goes with packaged weights, ready to use, and its card; None if
+    """The network whose focal lengths go with packaged weights, ready to use, and its card; None if
     there is none."""
     if card.name not in filter(is_here, PACKAGES):
         return None
-    resource = packaged(card.name, f"{OPINION}.safetensors")
+    resource = packaged(card.name, f"{FOCAL_HEAD}.safetensors")
     if not resource.is_file():
         return None
     with as_file(resource) as path:

@@ -296,7 +296,7 @@ class Calibrator:
         outputs: list[NetworkOutput | Failure] = []
         for start in range(0, len(images), self.batch):
             some = images[start : start + self.batch]
-            outputs += predict(self._engine, some, mode, with_opinions=True)
+            outputs += predict(self._engine, some, mode, with_focal_estimates=True)
         return outputs
 
     def fit(

@@ -180,8 +180,8 @@ def _refined(
     if own_sigmas:
         before = _with_covariances(by_card, outcomes)
     else:
-        opinions = [output.opinion for output in outputs]
-        before = job.enabled.expected(outcomes, cameras, told, opinions)
+        focal_estimates = [output.focal_estimate for output in outputs]
+        before = job.enabled.expected(outcomes, cameras, told, focal_estimates)
     # Here they are needed, and waited for.
     segments = [output.lines for output in outputs]
     refined = refine_outcomes(before, segments, cameras, job.rig, told)

@@ -18,13 +18,17 @@ import numpy.typing as npt
 from geocalib.arrays import Array, double, namespace, unstack
 from geocalib.geometry import gravity as sphere
 from geocalib.geometry.fields import Fields
-from geocalib.nets.standing import TURNS, seen_all_ways
 from geocalib.priors.enabled import LEVEL
 from geocalib.records import dataclass
 from geocalib.solver import FitOptions, fit
 
 Pictures = npt.NDArray[np.float32]
 
+TURNS = (0, 1, 2, 3)
+"""Quarter turns counter-clockwise, as ``numpy.rot90``."""
+DEPENDENCE = 2.0
+"""The four turns of one picture are not independent: the sum of their log-probabilities is divided
+by this."""
 SUSPECT = 0.9
 """Probability, by the first look, that another side is up, from which on the other turns are looked
 at. Of pictures that four looks find to lie on a side, the first one doubts 49 of 50 so much
@@ -108,11 +112,26 @@ def _orientations(
     if certain:
         rows = rows[np.exp(chance[:, 1:]).sum(1) >= SUSPECT]
     if len(rows):
-        chance[rows] = seen_all_ways(images[rows], chance[rows], orientation)
+        chance[rows] = combined_over_turns(images[rows], chance[rows], orientation)
     probability, best = np.exp(chance.max(1)), chance.argmax(1)
     stands = best if not certain else np.where(probability >= CLEAR, best, 0)
     verdicts = zip(stands.tolist(), best.tolist(), probability.tolist(), strict=True)
     return stands.tolist(), [_notes(*verdict, certain) for verdict in verdicts]
+
+
+def combined_over_turns(
+    images: Pictures, first: Pictures, orientation: Callable[[Pictures], Pictures]
+) -> Pictures:
+    """(B, 4) log-probabilities that inputs (B, 3, H, W) stand turned by 0 to 3 quarters, from those
+    of the inputs as they are and of their other turns: a picture that stands turned by k shows,
+    turned by j more, one that is turned by k + j.
+
+    first: (B, 4) of the inputs as they are. orientation: gives those of other inputs.
+    """
+    others = (orientation(np.rot90(images, turns, (-2, -1))) for turns in TURNS[1:])
+    each = [first, *others]
+    total = np.stack([sum(each[j][:, (k + j) % 4] for j in TURNS) for k in TURNS], 1) / DEPENDENCE
+    return np.asarray(total - np.logaddexp.reduce(total, axis=1, keepdims=True))
 
 
 def _notes(stands: int, best: int, probability: float, certain: bool) -> tuple[str, ...]:

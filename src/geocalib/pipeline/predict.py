@@ -29,7 +29,7 @@ from geocalib.pipeline.orientation import (
 from geocalib.pipeline.parallel.threads import threads
 from geocalib.pipeline.prepare import Prepared, prepare, prepared, read
 from geocalib.priors.enabled import File
-from geocalib.priors.photos import Opinion
+from geocalib.priors.photos import FocalEstimate
 from geocalib.records import dataclass
 from geocalib.result.calibration import Failure
 from geocalib.result.trust import BLANK
@@ -60,7 +60,7 @@ class Engine(Protocol):
         """Whether it can tell how pictures stand."""
 
     @property
-    def has_opinion(self) -> bool:
+    def has_focal_head(self) -> bool:
         """Whether a second network tells the focal length."""
 
     def predict(self, images: Pictures) -> Fields:
@@ -74,7 +74,7 @@ class Engine(Protocol):
         """(B, 4) log-probabilities that (B, 3, H, W) images stand turned by 0 to 3 quarters
         counter-clockwise; cheaper than fields. If it knows upright."""
 
-    def opinion(self, images: Pictures) -> npt.NDArray[np.float64]:
+    def focal_estimate(self, images: Pictures) -> npt.NDArray[np.float64]:
         """(B, 2) the logarithm of the focal length by the diagonal, and its sigma."""
 
 
@@ -91,8 +91,8 @@ class NetworkOutput:
     notes: tuple[str, ...]
     segments: Segments | Future[Segments] | None
     """Straight ones at full resolution, where they were asked for; they may still be segments."""
-    opinion: Opinion | None = None
-    """On the focal length, in pixels of the original."""
+    focal_estimate: FocalEstimate | None = None
+    """By the second network, in pixels of the original."""
     circle: Circle | None = None
     """The circle with black around it that the picture fills, as fisheyes make them."""
 
@@ -107,24 +107,27 @@ def run_network(
     sources: Sequence[ImageSource],
     with_lines: bool,
     rotation: RotationMode,
-    with_opinions: bool = False,
+    with_focal_estimates: bool = False,
 ) -> Iterator[NetworkOutput | Failure]:
     """Each image through the network, or why not; a few at a time."""
     for start in range(0, len(sources), engine.batch):
         few = sources[start : start + engine.batch]
         if with_lines and threads() > 1:
-            yield from _with_lines_meanwhile(engine, few, rotation, with_opinions)
+            yield from _with_lines_meanwhile(engine, few, rotation, with_focal_estimates)
             continue
         yield from predict(
             engine,
             [prepare(source, engine.spec, with_lines) for source in few],
             rotation,
-            with_opinions,
+            with_focal_estimates,
         )
 
 
 def _with_lines_meanwhile(
-    engine: Engine, sources: Sequence[ImageSource], rotation: RotationMode, with_opinions: bool
+    engine: Engine,
+    sources: Sequence[ImageSource],
+    rotation: RotationMode,
+    with_focal_estimates: bool,
 ) -> list[NetworkOutput | Failure]:
     """A few images through the network, while another thread looks for their lines: most of both
     leaves Python alone, and neither keeps all cores busy all the time. It may go on meanwhile with
@@ -142,7 +145,7 @@ def _with_lines_meanwhile(
             images.append(prepared(source, photo, engine.spec))
     finally:
         pool.shutdown(wait=False)
-    outputs = predict(engine, images, rotation, with_opinions)
+    outputs = predict(engine, images, rotation, with_focal_estimates)
     segments = iter(lines)
     return [
         replace(output, segments=next(segments)) if isinstance(output, NetworkOutput) else output
@@ -154,11 +157,11 @@ def predict(
     engine: Engine,
     images: Sequence[Prepared | Failure],
     rotation: RotationMode,
-    with_opinions: bool = False,
+    with_focal_estimates: bool = False,
 ) -> list[NetworkOutput | Failure]:
     """What the network sees in a few images; those that failed are handed on.
 
-    with_opinions: ask the second network as well, if the engine has one.
+    with_focal_estimates: ask the second network as well, if the engine has one.
     """
     outcomes: dict[int, NetworkOutput | Failure] = {}
     same_size: dict[tuple[int, int], dict[int, Prepared]] = defaultdict(dict)
@@ -169,9 +172,9 @@ def predict(
             same_size[image.size][index] = image
     for batch in same_size.values():
         found = _oriented_fields(engine, list(batch.values()), rotation)
-        opinions: list[Opinion | None] = [None] * len(batch)
-        if with_opinions and engine.has_opinion:
-            opinions = _opinions(engine, list(batch.values()), found.turns)
+        focal_estimates: list[FocalEstimate | None] = [None] * len(batch)
+        if with_focal_estimates and engine.has_focal_head:
+            focal_estimates = _focal_estimates(engine, list(batch.values()), found.turns)
         for row, (index, image) in enumerate(batch.items()):
             outcomes[index] = NetworkOutput(
                 image.file,
@@ -180,7 +183,7 @@ def predict(
                 found.down[row],
                 (*image.notes, *((BLANK,) if image.blank else found.notes[row])),
                 image.segments,
-                opinions[row],
+                focal_estimates[row],
                 image.circle,
             )
     return [outcomes[index] for index in range(len(images))]
@@ -202,16 +205,16 @@ def _oriented_fields(
     return OrientedFields(engine.predict(images), [0] * count, [None] * count, [()] * count)
 
 
-def _opinions(
+def _focal_estimates(
     engine: Engine, inputs: Sequence[Prepared], turns: Sequence[int]
-) -> list[Opinion | None]:
+) -> list[FocalEstimate | None]:
     """On the focal length of inputs of one size, each seen as it stands."""
-    found: list[Opinion | None] = [None] * len(inputs)
+    found: list[FocalEstimate | None] = [None] * len(inputs)
     for turn in set(turns):
         rows = [row for row, stands in enumerate(turns) if stands == turn]
         images = np.stack([inputs[row].image for row in rows])
-        told = engine.opinion(np.rot90(images, -turn, (-2, -1)))
+        told = engine.focal_estimate(np.rot90(images, -turn, (-2, -1)))
         for row, (log_f, sigma) in zip(rows, told.tolist(), strict=True):
             view = inputs[row].view
-            found[row] = Opinion(log_f + math.log(math.hypot(view.width, view.height)), sigma)
+            found[row] = FocalEstimate(log_f + math.log(math.hypot(view.width, view.height)), sigma)
     return found

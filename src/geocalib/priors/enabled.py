@@ -12,7 +12,7 @@ from geocalib.arrays import Array
 from geocalib.imaging.metadata import Metadata
 from geocalib.priors.crop import Crop, CropLike, crops_of
 from geocalib.priors.exif import focal_prior, focal_reading
-from geocalib.priors.photos import Opinion, as_people_take_them
+from geocalib.priors.photos import FocalEstimate, as_people_take_them
 from geocalib.priors.readings import Readings, read_gravity
 from geocalib.records import dataclass
 from geocalib.result.calibration import Outcome
@@ -96,12 +96,12 @@ class EnabledPriors:
         outcomes: list[Outcome],
         cameras: Sequence[int],
         told: Sequence[float] | None,
-        opinions: Sequence[Opinion | None],
+        focal_estimates: Sequence[FocalEstimate | None],
     ) -> list[Outcome]:
         """The network's answers with what is usual of photographs, where that is expected."""
         if not self.expects_photos:
             return outcomes
-        return as_people_take_them(outcomes, cameras, told, opinions)
+        return as_people_take_them(outcomes, cameras, told, focal_estimates)
 
     def readings(self, given: Given, files: Sequence[File]) -> list[Readings]:
         """What the sensors say of each image that nothing is given for."""

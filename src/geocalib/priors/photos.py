@@ -1,6 +1,6 @@
 """How people take photographs: a prior of focal lengths, for photos of which nobody tells one.
 
-A second network that has looked at the photo (``nets.opinion``) is asked as well, where there is
+A second network that has looked at the photo (``nets.focal_head``) is asked as well, where there is
 one.
 
 35 mm equivalents of 1,519 photographs of 108 people, each of whom counts alike; a wide third part
@@ -25,17 +25,18 @@ from geocalib.result.calibration import Calibration, Outcome
 
 FACTOR = 3.6
 POWER = 1.42
-"""Beside an opinion, a fit whose sigma of log f is s counts with FACTOR s^POWER where that is more:
-both networks saw the same photo and learnt from the same panoramas, so they err together, and the
-less sure a fit is, the more. By photographs that nobody trained on (docs/model-card.md)."""
+"""Beside the estimate of a second network, a fit whose sigma of log f is s counts with
+FACTOR s^POWER where that is more: both networks saw the same photo and learnt from the same
+panoramas, so they err together, and the less sure a fit is, the more. By photographs that nobody
+trained on (docs/model-card.md)."""
 
 TOO_LONG = 0.05
-"""By how much opinions on log f are too large: a network that is unsure leans to what it saw most.
-By the same photographs."""
+"""By how much the second network's estimates of log f are too large: a network that is unsure leans
+to what it saw most. By the same photographs."""
 
 WIDER = 1.35
-"""The sigma of log f that a fit, an opinion and the habits of people leave is up to this many times
-too small: networks have learnt some of these habits. By the same photographs."""
+"""The sigma of log f that a fit, the second network and the habits of people leave is up to this
+many times too small: networks have learnt some of these habits. By the same photographs."""
 
 SILENT = 1.0
 """Inverse variance of log f below which nobody has told anything."""
@@ -52,8 +53,8 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Opinion:
-    """Of a second network: the logarithm of a focal length in pixels, and its sigma."""
+class FocalEstimate:
+    """What a second network says: the logarithm of a focal length in pixels, and its sigma."""
 
     log_f: float
     sigma: float
@@ -125,14 +126,14 @@ def as_people_take_them(
     outcomes: Sequence[Outcome],
     cameras: Sequence[int],
     told: Sequence[float] | None,
-    opinions: Sequence[Opinion | None] | None = None,
+    focal_estimates: Sequence[FocalEstimate | None] | None = None,
 ) -> list[Outcome]:
     """The network's answers with what is known of photographs, where nobody else told the focal
     length.
 
     cameras: equal integers for images of one camera; their shape, and whether it was held upright,
     are asked of the first of them. told: inverse variances of log f by others, as
-    ``Given.focal_information``. opinions: of a second network, on each; those on a camera of
+    ``Given.focal_information``. focal_estimates: of a second network, of each; those of a camera of
     several pictures are not asked.
     """
     count = Counter(cameras)
@@ -143,8 +144,10 @@ def as_people_take_them(
         if isinstance(outcome, Calibration) and silent and _applies(outcome):
             held = first.setdefault(camera, outcome)
             parts = usual(held.width, held.height)
-            opinion = opinions[row] if opinions is not None and count[camera] == 1 else None
-            outcome = _weighed(outcome, opinion, parts)
+            focal_estimate = (
+                focal_estimates[row] if focal_estimates is not None and count[camera] == 1 else None
+            )
+            outcome = _weighed(outcome, focal_estimate, parts)
         answers.append(outcome)
     return answers
 
@@ -155,19 +158,19 @@ def _applies(calibration: Calibration) -> bool:
 
 
 def _weighed(
-    calibration: Calibration, opinion: Opinion | None, parts: Sequence[Part]
+    calibration: Calibration, focal_estimate: FocalEstimate | None, parts: Sequence[Part]
 ) -> Calibration:
-    """With log f as it is by the fit, by an opinion, if any, and by how photographs are taken."""
+    """With log f by the fit, by a second network, if any, and by how photographs are taken."""
     at = calibration.parameters.index(LOG_F)
     variance = float(calibration.covariance[at, at])
     if not 0 < variance < math.inf:
         return calibration
     # 1 where the fit is sure: whatever the others say, it stays so.
     doubt = max(1.0, FACTOR * variance ** ((POWER - 1) / 2))
-    if opinion is not None:
+    if focal_estimate is not None:
         diagonal = math.hypot(calibration.width, calibration.height)
-        millimetres = math.exp(opinion.log_f - TOO_LONG) / diagonal * FULL_FRAME_DIAGONAL
-        told = Part(1.0, millimetres, opinion.sigma)
+        millimetres = math.exp(focal_estimate.log_f - TOO_LONG) / diagonal * FULL_FRAME_DIAGONAL
+        told = Part(1.0, millimetres, focal_estimate.sigma)
         calibration = _pulled(_stretched(calibration, doubt), [told])
     return _stretched(_pulled(calibration, parts), min(doubt, WIDER))
 

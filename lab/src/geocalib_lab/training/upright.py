@@ -20,10 +20,10 @@ from geocalib.errors import ConfigError, GeoCalibError
 from geocalib.files import replacing
 from geocalib.imaging import InputSpec, prepare, read_photo
 from geocalib.nets.lean import LeanNetwork
-from geocalib.nets.standing import TURNS
 from geocalib.nets.upright import WEIGHTS_KEY, features
 from geocalib.nets.weights import LoadedNetwork, load_network
 from geocalib.pipeline.engines.torch import find_device
+from geocalib.pipeline.orientation import TURNS
 
 PENALTY = 0.15
 """On half the squared weights of standardised features."""

@@ -19,7 +19,7 @@ import onnxruntime
 
 from geocalib.errors import ConfigError, WeightsError
 from geocalib.nets.card import CARD_KEY, WeightCard
-from geocalib.nets.catalogue import OPINION, PACKAGES, PUBLISHED, existing_file, packaged
+from geocalib.nets.catalogue import FOCAL_HEAD, PACKAGES, PUBLISHED, existing_file, packaged
 from geocalib.nets.onnx_names import (
     FIELDS,
     IMAGE,
@@ -75,7 +75,7 @@ class OnnxEngine:
         return STANDING in outputs(self._session)
 
     @property
-    def has_opinion(self) -> bool:
+    def has_focal_head(self) -> bool:
         """Whether a second network tells the focal length."""
         return self._second is not None
 
@@ -93,13 +93,15 @@ class OnnxEngine:
         given = {IMAGE: _single(images), WANTED: np.array(False)}
         return self._run((STANDING,), given)[0]
 
-    def opinion(self, images: Floats) -> npt.NDArray[np.float64]:
+    def focal_estimate(self, images: Floats) -> npt.NDArray[np.float64]:
         """(B, 2) the logarithm of the focal length by the diagonal, and its sigma."""
         assert self._second is not None
-        from geocalib.nets.opinion import as_it_sees, focal_of
+        from geocalib.nets.focal_head import focal_of, network_input
 
         card = self._second.card
-        logits: Floats = self._second.session.run((LOGITS,), {IMAGE: as_it_sees(images, card)})[0]
+        logits: Floats = self._second.session.run((LOGITS,), {IMAGE: network_input(images, card)})[
+            0
+        ]
         return focal_of(logits, images.shape, card)
 
     def _run(self, names: Sequence[str], given: dict[str, npt.NDArray[Any]]) -> list[Floats]:
@@ -140,7 +142,7 @@ def open_networks(weights: str | Path, device: str) -> tuple[Opened, Opened | No
     with _file(weights) as path:
         first = _open(path, device, FIELDS)
     if isinstance(weights, str) and weights in PACKAGES:
-        resource = packaged(weights, OPINION + SUFFIX)
+        resource = packaged(weights, FOCAL_HEAD + SUFFIX)
         if resource.is_file():
             with as_file(resource) as path:
                 return first, _open(path, device, (LOGITS,))

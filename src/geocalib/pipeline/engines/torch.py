@@ -17,7 +17,7 @@ from geocalib.geometry.fields import Fields
 from geocalib.imaging import InputSpec
 from geocalib.imaging.quiet import quiet
 from geocalib.nets.direct import Binned
-from geocalib.nets.opinion import as_it_sees, focal_of
+from geocalib.nets.focal_head import focal_of, network_input
 from geocalib.nets.prediction import Prediction
 from geocalib.nets.upright import find_upright
 from geocalib.nets.weights import LoadedNetwork, find_opinion
@@ -55,7 +55,7 @@ class TorchEngine:
         return self._upright is not None
 
     @property
-    def has_opinion(self) -> bool:
+    def has_focal_head(self) -> bool:
         """Whether a second network tells the focal length."""
         return self._opinion is not None
 
@@ -76,15 +76,15 @@ class TorchEngine:
         """(B, 4) log-probabilities that (B, 3, H, W) images stand turned by 0 to 3 quarters."""
         assert self._upright is not None
         with self._running():
-            stands = self._upright.standing(self._moved(images))
+            stands = self._upright.orientation(self._moved(images))
         return np.asarray(to_numpy(stands))
 
-    def opinion(self, images: Floats) -> npt.NDArray[np.float64]:
+    def focal_estimate(self, images: Floats) -> npt.NDArray[np.float64]:
         """(B, 2) the logarithm of the focal length by the diagonal, and its sigma."""
         assert self._opinion is not None
         network, card = self._opinion
         with self._running():
-            answer: Binned = network(self._moved(as_it_sees(images, card)))
+            answer: Binned = network(self._moved(network_input(images, card)))
         return focal_of(to_numpy(answer.logits.float()), images.shape, card)
 
     def _fields(self, seen: Prediction) -> Fields:

@@ -294,9 +294,9 @@ class FullBatches:
         return self._engine.has_orientation
 
     @property
-    def has_opinion(self) -> bool:
+    def has_focal_head(self) -> bool:
         """Whether a second network tells the focal length."""
-        return self._engine.has_opinion
+        return self._engine.has_focal_head
 
     def predict(self, images: Pictures) -> Fields:
         """The fields of (B, 3, H, W) images, in the memory of this process: moved there at once,
@@ -322,9 +322,9 @@ class FullBatches:
             ]
         )
 
-    def opinion(self, images: Pictures) -> npt.NDArray[np.float64]:
+    def focal_estimate(self, images: Pictures) -> npt.NDArray[np.float64]:
         """(B, 2) the logarithm of the focal length by the diagonal, and its sigma."""
-        return self._engine.opinion(_filled_up(images, self.batch))[: len(images)]
+        return self._engine.focal_estimate(_filled_up(images, self.batch))[: len(images)]
 
 
 def _filled_up(images: Pictures, count: int) -> Pictures:

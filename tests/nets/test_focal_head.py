@@ -1,4 +1,4 @@
-"""A second opinion: from bins to a focal length, and pictures as its network wants them."""
+"""The second network: from bins to a focal length, and pictures as its network wants them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from geocalib.nets.card import WeightCard
-from geocalib.nets.opinion import BINS, HIGH, LOW, PARAMETERS, as_it_sees, focal_of
+from geocalib.nets.focal_head import BINS, HIGH, LOW, PARAMETERS, focal_of, network_input
 
 VFOV = PARAMETERS.index("vfov")
 
@@ -57,11 +57,11 @@ def test_two_views_are_uncertain_by_half_of_what_is_between() -> None:
 def test_pictures_are_shrunk_to_what_it_can_see() -> None:
     columns = np.arange(120) % 2
     stripes = np.broadcast_to(columns, (2, 3, 80, 120)).astype(np.float32)
-    seen = as_it_sees(stripes, card())
+    seen = network_input(stripes, card())
     assert seen.shape == (2, 3, 64, 96)
     # Stripes of one pixel are finer than it may see, and their mean is left.
     inner = seen[..., 8:-8]
     assert abs(inner.mean() - 0.5) < 0.01
     assert inner.std() < 0.25
-    plain = as_it_sees(np.full((1, 3, 80, 80), 0.3, np.float32), card())
+    plain = network_input(np.full((1, 3, 80, 80), 0.3, np.float32), card())
     np.testing.assert_allclose(plain, 0.3, atol=1e-5)

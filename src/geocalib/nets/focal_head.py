@@ -1,4 +1,4 @@
-"""A second opinion on the focal length, of a network that answers it at once, without fields
+"""The focal length by a second network, which answers it directly, without fields
 (``nets.direct.DeepCalib``). It has an encoder of its own, so that it errs in its own way.
 
 Nothing here needs torch.
@@ -31,7 +31,7 @@ MULTIPLE = 32
 """Inputs are whole multiples of this."""
 
 
-def as_it_sees(images: Floats, card: WeightCard) -> Floats:
+def network_input(images: Floats, card: WeightCard) -> Floats:
     """Pictures (B, 3, H, W) as sharp and as large as the network of a card wants them."""
     rows, columns = images.shape[-2:]
     shorter = min(rows, columns)
