@@ -91,6 +91,21 @@ def test_without_the_laboratory_its_commands_say_how_to_get_it(
     )
 
 
+def test_help_of_calibrate_is_in_groups(run: Run) -> None:
+    text = run("calibrate", "--help").stdout
+    headings = re.findall(r"^(\S.*):$", text, re.MULTILINE)
+    groups = ["Input", "What you know", "Lens", "Output", "Speed"]
+    assert headings == ["Arguments", *groups, "Other"]
+    assert text.index("What you know:") < text.index("--focal") < text.index("Lens:")
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in ("export", "info")])
+def test_every_option_is_in_a_group(name: str, run: Run) -> None:
+    other = run(name, "--help").stdout.partition("\nOther:\n")[2]
+    loose = set(re.findall(r"^  (?:-\w, )?(--[a-z-]+)", other, re.MULTILINE))
+    assert loose <= {"--help", "--threshold", "--seed"}
+
+
 def test_nothing_heavy_is_imported_for_help() -> None:
     script = (
         "import sys, geocalib.cli.app; "

@@ -22,6 +22,7 @@ from geocalib.cli import (
     video,
 )
 from geocalib.cli.exits import SOME_FAILED, UNUSABLE
+from geocalib.cli.groups import LENS, OUTPUT, SPEED, Grouped
 from geocalib.cli.network import begin
 from geocalib.cli.options import (
     Borders,
@@ -157,17 +158,28 @@ def _app(
     pass
 
 
-@app.command()
+@app.command(cls=Grouped)
 def calibrate(
     paths: Photos,
-    json: Annotated[bool, typer.Option("--json", help="One JSON object per line.")] = False,
-    csv: Annotated[bool, typer.Option("--csv", help="A table for spreadsheets.")] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="One JSON object per line.", rich_help_panel=OUTPUT)
+    ] = False,
+    csv: Annotated[
+        bool, typer.Option("--csv", help="A table for spreadsheets.", rich_help_panel=OUTPUT)
+    ] = False,
     format: Annotated[
-        Format | None, typer.Option(help="Files for other programs.", show_default=False)
+        Format | None,
+        typer.Option(help="Files for other programs.", show_default=False, rich_help_panel=OUTPUT),
     ] = None,
     output: Annotated[
         str | None,
-        typer.Option("--output", "-o", metavar="PATH", help="Write there. Run it again to resume."),
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="PATH",
+            help="Write there. Run it again to resume.",
+            rich_help_panel=OUTPUT,
+        ),
     ] = None,
     camera_model: Model = CameraModelName.PINHOLE,
     focal: Focal = None,
@@ -176,16 +188,26 @@ def calibrate(
     roll: Roll = None,
     pitch: Pitch = None,
     shared: Annotated[
-        bool, typer.Option("--shared", help="Photos of one camera, by EXIF and size, share it.")
+        bool,
+        typer.Option(
+            "--shared",
+            help="Photos of one camera, by EXIF and size, share it.",
+            rich_help_panel=LENS,
+        ),
     ] = False,
     cameras: Annotated[
         str | None,
         typer.Option(
-            metavar="all|CSV", help="With --shared: one for all, or columns image and camera."
+            metavar="all|CSV",
+            help="With --shared: one for all, or columns image and camera.",
+            rich_help_panel=LENS,
         ),
     ] = None,
     overlay: Annotated[
-        str | None, typer.Option(metavar="DIR", help="Draw what was seen in each photo there.")
+        str | None,
+        typer.Option(
+            metavar="DIR", help="Draw what was seen in each photo there.", rich_help_panel=OUTPUT
+        ),
     ] = None,
     recursive: Recursive = False,
     lines: LinesOption = Lines.AUTO,
@@ -199,7 +221,7 @@ def calibrate(
     weights: Weights = "auto",
     device: Device = "auto",
     engine: Annotated[
-        EngineChoice, typer.Option(help="What runs the network.")
+        EngineChoice, typer.Option(help="What runs the network.", rich_help_panel=SPEED)
     ] = EngineChoice.AUTO,
     workers: Workers = None,
     overwrite: Overwrite = False,
@@ -263,12 +285,18 @@ def calibrate(
     _finish(complete and not found.problems)
 
 
-@app.command()
+@app.command(cls=Grouped)
 def show(
     photo: Photo,
     output: Annotated[
         str | None,
-        typer.Option("--output", "-o", metavar="PNG", help="Default: PHOTO.geocalib.png, here."),
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="PNG",
+            help="Default: PHOTO.geocalib.png, here.",
+            rich_help_panel=OUTPUT,
+        ),
     ] = None,
     camera_model: Model = CameraModelName.PINHOLE,
     focal: Focal = None,
@@ -323,7 +351,7 @@ def show(
 def _add_warp(warp: Warp, default_model: CameraModelName, help: str) -> None:
     """The command for one kind of new picture."""
 
-    @app.command(warp, help=help)
+    @app.command(warp, cls=Grouped, help=help)
     def command(
         paths: Photos,
         output: Output,
@@ -381,7 +409,7 @@ _add_warp(
 )
 
 
-@app.command()
+@app.command(cls=Grouped)
 def info(
     paths: Annotated[
         list[str] | None,
@@ -405,9 +433,9 @@ def info(
 
 
 app.add_typer(export.app, name="export")
-app.command("video")(video.command)
-app.command("localize")(localize.command)
-app.command("level")(level.command)
-app.command("rig")(rig.command)
-app.command("batch")(batch.command)
-app.command("serve")(serve.command)
+app.command("video", cls=Grouped)(video.command)
+app.command("localize", cls=Grouped)(localize.command)
+app.command("level", cls=Grouped)(level.command)
+app.command("rig", cls=Grouped)(rig.command)
+app.command("batch", cls=Grouped)(batch.command)
+app.command("serve", cls=Grouped)(serve.command)

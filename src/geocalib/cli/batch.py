@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from geocalib.cli.exits import SOME_FAILED
+from geocalib.cli.groups import SPEED
 from geocalib.cli.options import Device, LinesOption, Model, Weights, Workers
 from geocalib.cli.prior_options import Exif, Sensors, Switch
 from geocalib.pipeline.engines.load import EngineSpec
@@ -37,7 +38,9 @@ def command(
             metavar="OUTPUT", help="Folder of tables. Run it again to resume.", show_default=False
         ),
     ],
-    engine: Annotated[Where, typer.Option(help="This machine, or a cluster.")] = Where.LOCAL,
+    engine: Annotated[
+        Where, typer.Option(help="This machine, or a cluster.", rich_help_panel=SPEED)
+    ] = Where.LOCAL,
     camera_model: Model = CameraModelName.PINHOLE,
     lines: LinesOption = Lines.AUTO,
     exif: Exif = Switch.ON,

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from geocalib.cli.groups import OUTPUT, Grouped
 from geocalib.cli.options import Overwrite, Weights
 from geocalib.pipeline.engines.load import EngineSpec
 
@@ -20,14 +21,27 @@ def _app() -> None:
     """A group, though it has one member as yet."""
 
 
-@app.command()
+@app.command(cls=Grouped)
 def onnx(
     output: Annotated[
-        str, typer.Option("--output", "-o", metavar="FILE", help="Write there.", show_default=False)
+        str,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Write there.",
+            show_default=False,
+            rich_help_panel=OUTPUT,
+        ),
     ],
     weights: Weights = "lean",
     refer: Annotated[
-        bool, typer.Option("--refer", help="Leave the numbers in the weights' file, beside it.")
+        bool,
+        typer.Option(
+            "--refer",
+            help="Leave the numbers in the weights' file, beside it.",
+            rich_help_panel=OUTPUT,
+        ),
     ] = False,
     overwrite: Overwrite = False,
 ) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from geocalib.cli.exits import SOME_FAILED
+from geocalib.cli.groups import INPUT, LENS, OUTPUT
 from geocalib.cli.options import Device, Overwrite, Weights
 from geocalib.errors import ConfigError
 from geocalib.pipeline.engines.load import EngineSpec
@@ -49,26 +50,50 @@ def command(
     output: Annotated[
         str,
         typer.Option(
-            "--output", "-o", metavar="PATH", help="File or folder to write.", show_default=False
+            "--output",
+            "-o",
+            metavar="PATH",
+            help="File or folder to write.",
+            show_default=False,
+            rich_help_panel=OUTPUT,
         ),
     ],
     images: Annotated[
-        str | None, typer.Option(metavar="DIR", help="The folder of its photos, to look at.")
+        str | None,
+        typer.Option(
+            metavar="DIR", help="The folder of its photos, to look at.", rich_help_panel=INPUT
+        ),
     ] = None,
     calibration: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Or what was found already: calibrate --json -o FILE."),
+        typer.Option(
+            metavar="FILE",
+            help="Or what was found already: calibrate --json -o FILE.",
+            rich_help_panel=INPUT,
+        ),
     ] = None,
     ply: Annotated[
         list[str] | None,
-        typer.Option(metavar="FILE", help="Points or Gaussian splats of its world, to turn along."),
+        typer.Option(
+            metavar="FILE",
+            help="Points or Gaussian splats of its world, to turn along.",
+            rich_help_panel=INPUT,
+        ),
     ] = None,
-    up: Annotated[Up, typer.Option(help="The axis that points up then.")] = Up.Z,
+    up: Annotated[
+        Up, typer.Option(help="The axis that points up then.", rich_help_panel=OUTPUT)
+    ] = Up.Z,
     heading: Annotated[
-        bool, typer.Option("--heading", help="Turn the dominant walls along the axes, too.")
+        bool,
+        typer.Option(
+            "--heading", help="Turn the dominant walls along the axes, too.", rich_help_panel=OUTPUT
+        ),
     ] = False,
     camera_model: Annotated[
-        CameraModelName, typer.Option("--camera-model", help="What kind of lens, with --images.")
+        CameraModelName,
+        typer.Option(
+            "--camera-model", help="What kind of lens, with --images.", rich_help_panel=LENS
+        ),
     ] = CameraModelName.PINHOLE,
     weights: Weights = "auto",
     device: Device = "auto",

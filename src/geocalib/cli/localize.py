@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from geocalib.cli.exits import SOME_FAILED
+from geocalib.cli.groups import INPUT, KNOWN, OUTPUT
 from geocalib.cli.options import Overwrite
 from geocalib.cli.poses import PoseFormat, Sources
 
@@ -31,24 +32,41 @@ def command(
             metavar="FILE",
             help="Lines NAME X Y POINT3D_ID (.txt), or the matches of hloc (.h5).",
             show_default=False,
+            rich_help_panel=INPUT,
         ),
     ],
     output: Annotated[
         str,
         typer.Option(
-            "--output", "-o", metavar="PATH", help="File or folder to write.", show_default=False
+            "--output",
+            "-o",
+            metavar="PATH",
+            help="File or folder to write.",
+            show_default=False,
+            rich_help_panel=OUTPUT,
         ),
     ],
     features: Annotated[
-        str | None, typer.Option(metavar="H5", help="The features of hloc, for its matches.")
+        str | None,
+        typer.Option(
+            metavar="H5", help="The features of hloc, for its matches.", rich_help_panel=INPUT
+        ),
     ] = None,
     pairs: Annotated[
         str | None,
-        typer.Option(metavar="TXT", help="Lines QUERY DATABASE_IMAGE, for the matches of hloc."),
+        typer.Option(
+            metavar="TXT",
+            help="Lines QUERY DATABASE_IMAGE, for the matches of hloc.",
+            rich_help_panel=INPUT,
+        ),
     ] = None,
     calibration: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Gravity and cameras: calibrate --json -o FILE."),
+        typer.Option(
+            metavar="FILE",
+            help="Gravity and cameras: calibrate --json -o FILE.",
+            rich_help_panel=INPUT,
+        ),
     ] = None,
     world_gravity: Annotated[
         tuple[float, float, float] | None,
@@ -56,10 +74,14 @@ def command(
             metavar="X Y Z",
             help="Down in the model. Default: what its own photos in --calibration say.",
             show_default=False,
+            rich_help_panel=KNOWN,
         ),
     ] = None,
     format: Annotated[
-        PoseFormat, typer.Option(help="Lines NAME QW QX QY QZ TX TY TZ, or a model's folder.")
+        PoseFormat,
+        typer.Option(
+            help="Lines NAME QW QX QY QZ TX TY TZ, or a model's folder.", rich_help_panel=OUTPUT
+        ),
     ] = PoseFormat.HLOC,
     threshold: Annotated[float, typer.Option(metavar="PX", help="Largest error of inliers.")] = 12,
     seed: Annotated[int, typer.Option(help="The same seed gives the same poses.")] = 0,

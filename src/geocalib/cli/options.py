@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from geocalib.cli.groups import INPUT, KNOWN, LENS, OUTPUT, SPEED
 from geocalib.errors import ConfigError
 from geocalib.pipeline.options import CameraModelName, Format, Frame, Lines
 
@@ -18,47 +19,89 @@ Photos = Annotated[
         show_default=False,
     ),
 ]
-Recursive = Annotated[bool, typer.Option("--recursive", "-r", help="Look into folders of folders.")]
-Model = Annotated[CameraModelName, typer.Option("--camera-model", help="What kind of lens.")]
+Recursive = Annotated[
+    bool,
+    typer.Option("--recursive", "-r", help="Look into folders of folders.", rich_help_panel=INPUT),
+]
+Model = Annotated[
+    CameraModelName, typer.Option("--camera-model", help="What kind of lens.", rich_help_panel=LENS)
+]
 Focal = Annotated[
-    float | None, typer.Option(metavar="PX", help="Known focal length, in pixels of the photo.")
+    float | None,
+    typer.Option(
+        metavar="PX", help="Known focal length, in pixels of the photo.", rich_help_panel=KNOWN
+    ),
 ]
 Fov = Annotated[
     float | None,
-    typer.Option("--fov", "--vfov", metavar="DEG", help="Known vertical field of view."),
+    typer.Option(
+        "--fov",
+        "--vfov",
+        metavar="DEG",
+        help="Known vertical field of view.",
+        rich_help_panel=KNOWN,
+    ),
 ]
 Roll = Annotated[
-    float | None, typer.Option(metavar="DEG", help="Known roll of the camera, with --pitch.")
+    float | None,
+    typer.Option(
+        metavar="DEG", help="Known roll of the camera, with --pitch.", rich_help_panel=KNOWN
+    ),
 ]
 Pitch = Annotated[
-    float | None, typer.Option(metavar="DEG", help="Known pitch of the camera, with --roll.")
+    float | None,
+    typer.Option(
+        metavar="DEG", help="Known pitch of the camera, with --roll.", rich_help_panel=KNOWN
+    ),
 ]
 LinesOption = Annotated[
     Lines,
-    typer.Option("--lines", help="Sharpen with straight lines, or not, or ask them alone."),
+    typer.Option(
+        "--lines",
+        help="Sharpen with straight lines, or not, or ask them alone.",
+        rich_help_panel=SPEED,
+    ),
 ]
 Photo = Annotated[str, typer.Argument(metavar="PHOTO", show_default=False)]
 Output = Annotated[
     str,
     typer.Option(
-        "--output", "-o", metavar="PATH", help="File or folder to write.", show_default=False
+        "--output",
+        "-o",
+        metavar="PATH",
+        help="File or folder to write.",
+        show_default=False,
+        rich_help_panel=OUTPUT,
     ),
 ]
-Borders = Annotated[bool, typer.Option("--crop", help="Cut off the black borders.")]
+Borders = Annotated[
+    bool, typer.Option("--crop", help="Cut off the black borders.", rich_help_panel=OUTPUT)
+]
 Saved = Annotated[
     str | None,
-    typer.Option(metavar="FILE", help="Use these answers of calibrate --json -o FILE."),
+    typer.Option(
+        metavar="FILE", help="Use these answers of calibrate --json -o FILE.", rich_help_panel=INPUT
+    ),
 ]
 Weights = Annotated[
-    str, typer.Option(metavar="NAME|PATH", help="The network's weights; see geocalib info.")
+    str,
+    typer.Option(
+        metavar="NAME|PATH", help="The network's weights; see geocalib info.", rich_help_panel=SPEED
+    ),
 ]
 Workers = Annotated[
     int | None,
     typer.Option(
-        metavar="N", min=1, help="Processes; default: one for each core.", show_default=False
+        metavar="N",
+        min=1,
+        help="Processes; default: one for each core.",
+        show_default=False,
+        rich_help_panel=SPEED,
     ),
 ]
-Device = Annotated[str, typer.Option(metavar="NAME", help="auto, cpu, cuda, cuda:1, mps.")]
+Device = Annotated[
+    str, typer.Option(metavar="NAME", help="auto, cpu, cuda, cuda:1, mps.", rich_help_panel=SPEED)
+]
 
 FrameOption = Annotated[
     Frame | None,
@@ -67,10 +110,16 @@ FrameOption = Annotated[
         help="Of records and exports: the picture as it is seen, or its pixels as they are stored; "
         "default: as the program that reads them does.",
         show_default=False,
+        rich_help_panel=OUTPUT,
     ),
 ]
 Overwrite = Annotated[
-    bool, typer.Option("--overwrite", help="Replace files that exist, but never what is read.")
+    bool,
+    typer.Option(
+        "--overwrite",
+        help="Replace files that exist, but never what is read.",
+        rich_help_panel=OUTPUT,
+    ),
 ]
 
 SUFFIXES = {".json": Format.JSON, ".jsonl": Format.JSON, ".csv": Format.CSV}

@@ -8,11 +8,15 @@ from typing import Annotated
 
 import typer
 
+from geocalib.cli.groups import KNOWN, LENS, OUTPUT
 from geocalib.errors import ConfigError
 from geocalib.pipeline.options import Rotation, Usual
 
 UsualPrior = Annotated[
-    Usual, typer.Option("--prior", help="Expect focal lengths as people use them, or any.")
+    Usual,
+    typer.Option(
+        "--prior", help="Expect focal lengths as people use them, or any.", rich_help_panel=KNOWN
+    ),
 ]
 
 
@@ -25,24 +29,41 @@ class Switch(StrEnum):
 
 EXIF, SENSORS = "--exif", "--sensors"
 Exif = Annotated[
-    Switch, typer.Option(EXIF, help="Take the focal length in the EXIF data as a hint.")
+    Switch,
+    typer.Option(
+        EXIF, help="Take the focal length in the EXIF data as a hint.", rich_help_panel=KNOWN
+    ),
 ]
 Sensors = Annotated[
     Switch,
     typer.Option(
-        SENSORS, help="Take gravity as a hint: by the phone, the drone, or a file beside the photo."
+        SENSORS,
+        help="Take gravity as a hint: by the phone, the drone, or a file beside the photo.",
+        rich_help_panel=KNOWN,
     ),
 ]
 PriorReport = Annotated[
-    bool, typer.Option("--prior-report", help="Show how well hints and photos agree.")
+    bool,
+    typer.Option(
+        "--prior-report", help="Show how well hints and photos agree.", rich_help_panel=OUTPUT
+    ),
 ]
 
 
 AnyRotation = Annotated[
-    Rotation, typer.Option(help="Which side is up: notice, take the likeliest, or the upper one.")
+    Rotation,
+    typer.Option(
+        help="Which side is up: notice, take the likeliest, or the upper one.",
+        rich_help_panel=KNOWN,
+    ),
 ]
 FreePrincipalPoint = Annotated[
-    bool, typer.Option("--free-principal-point", help="Photos may be cropped, nobody knows where.")
+    bool,
+    typer.Option(
+        "--free-principal-point",
+        help="Photos may be cropped, nobody knows where.",
+        rich_help_panel=LENS,
+    ),
 ]
 Window = Annotated[
     str | None,
@@ -50,6 +71,7 @@ Window = Annotated[
         "--crop",
         metavar="L,T,W,H,FULLW,FULLH",
         help="Cut out of larger photos: left, top, width, height, and the size of those.",
+        rich_help_panel=KNOWN,
     ),
 ]
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from geocalib.cli.exits import SOME_FAILED
+from geocalib.cli.groups import INPUT, LENS, OUTPUT, SPEED
 from geocalib.cli.options import Device, Overwrite, Weights, chosen_format
 from geocalib.cli.prior_options import Exif, Sensors, Switch
 from geocalib.errors import ConfigError
@@ -44,22 +45,31 @@ def command(
             metavar="CAMERA=PATTERN",
             help="Which photos are of a camera, as left=l_*.png; * is the time step.",
             show_default=False,
+            rich_help_panel=INPUT,
         ),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="One JSON object per line.")] = False,
-    csv: Annotated[bool, typer.Option("--csv", help="A table for spreadsheets.")] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="One JSON object per line.", rich_help_panel=OUTPUT)
+    ] = False,
+    csv: Annotated[
+        bool, typer.Option("--csv", help="A table for spreadsheets.", rich_help_panel=OUTPUT)
+    ] = False,
     format: Annotated[
-        Format | None, typer.Option(help="Files for other programs.", show_default=False)
+        Format | None,
+        typer.Option(help="Files for other programs.", show_default=False, rich_help_panel=OUTPUT),
     ] = None,
     output: Annotated[
-        str | None, typer.Option("--output", "-o", metavar="PATH", help="Write there.")
+        str | None,
+        typer.Option("--output", "-o", metavar="PATH", help="Write there.", rich_help_panel=OUTPUT),
     ] = None,
     camera_model: Annotated[
-        CameraModelName, typer.Option(help="What kind of lenses.")
+        CameraModelName, typer.Option(help="What kind of lenses.", rich_help_panel=LENS)
     ] = CameraModelName.PINHOLE,
     exif: Exif = Switch.ON,
     sensors: Sensors = Switch.ON,
-    lines: Annotated[Lines, typer.Option(help="Sharpen with straight lines, or not.")] = Lines.AUTO,
+    lines: Annotated[
+        Lines, typer.Option(help="Sharpen with straight lines, or not.", rich_help_panel=SPEED)
+    ] = Lines.AUTO,
     weights: Weights = "auto",
     device: Device = "auto",
     overwrite: Overwrite = False,

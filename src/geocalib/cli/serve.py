@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from geocalib.cli.groups import ADDRESS, LIMITS, SPEED
 from geocalib.cli.options import Device, Weights
 from geocalib.errors import ConfigError, MissingPackageError
 from geocalib.pipeline.engines.load import EngineSpec
@@ -18,35 +19,65 @@ KEY = "GEOCALIB_API_KEY"
 
 def command(
     host: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="0.0.0.0 lets other machines in.")
+        str,
+        typer.Option(
+            metavar="ADDRESS", help="0.0.0.0 lets other machines in.", rich_help_panel=ADDRESS
+        ),
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any free one.")] = 8000,
-    open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="0 takes any free one.", rich_help_panel=ADDRESS)
+    ] = 8000,
+    open_page: Annotated[
+        bool, typer.Option("--open", help="Open the page in a browser.", rich_help_panel=ADDRESS)
+    ] = False,
     api_key: Annotated[
         str | None,
-        typer.Option(metavar="KEY", envvar=KEY, help="Answer only those who send it."),
+        typer.Option(
+            metavar="KEY",
+            envvar=KEY,
+            help="Answer only those who send it.",
+            rich_help_panel=ADDRESS,
+        ),
     ] = None,
     megabytes: Annotated[
-        float, typer.Option(min=0.001, help="Most in the body of a request.")
+        float,
+        typer.Option(min=0.001, help="Most in the body of a request.", rich_help_panel=LIMITS),
     ] = Limits.megabytes,
     megapixels: Annotated[
-        float, typer.Option(min=0.001, help="Most in an image.")
+        float, typer.Option(min=0.001, help="Most in an image.", rich_help_panel=LIMITS)
     ] = Limits.megapixels,
-    images: Annotated[int, typer.Option(min=1, help="Most in a request.")] = Limits.images,
+    images: Annotated[
+        int, typer.Option(min=1, help="Most in a request.", rich_help_panel=LIMITS)
+    ] = Limits.images,
     seconds: Annotated[
-        float, typer.Option(min=0.1, help="Most for an upload, and for its answer.")
+        float,
+        typer.Option(
+            min=0.1, help="Most for an upload, and for its answer.", rich_help_panel=LIMITS
+        ),
     ] = Limits.seconds,
     queue: Annotated[
-        int, typer.Option(min=1, help="Most images that wait; further ones get 429.")
+        int,
+        typer.Option(
+            min=1, help="Most images that wait; further ones get 429.", rich_help_panel=LIMITS
+        ),
     ] = Limits.queue,
     upload_megabytes: Annotated[
-        float, typer.Option(min=0.001, help="Most of all requests together.")
+        float,
+        typer.Option(min=0.001, help="Most of all requests together.", rich_help_panel=LIMITS),
     ] = Limits.upload_megabytes,
     kept: Annotated[
-        int, typer.Option(min=0, help="Photos whose fields are kept for refits, some 0.2 MB each.")
+        int,
+        typer.Option(
+            min=0,
+            help="Photos whose fields are kept for refits, some 0.2 MB each.",
+            rich_help_panel=LIMITS,
+        ),
     ] = Limits.kept,
     kept_minutes: Annotated[
-        float, typer.Option(min=0, help="For how long after they were last asked for.")
+        float,
+        typer.Option(
+            min=0, help="For how long after they were last asked for.", rich_help_panel=LIMITS
+        ),
     ] = Limits.kept_minutes,
     workers: Annotated[
         int | None,
@@ -55,12 +86,13 @@ def command(
             help="Processes that look at photos; 0: none but the server. "
             "Default: one for each core, or 0 with an accelerator.",
             show_default=False,
+            rich_help_panel=SPEED,
         ),
     ] = None,
     weights: Weights = "auto",
     device: Device = "auto",
     engine: Annotated[
-        EngineChoice, typer.Option(help="What runs the network.")
+        EngineChoice, typer.Option(help="What runs the network.", rich_help_panel=SPEED)
     ] = EngineChoice.AUTO,
 ) -> None:
     """Calibrate photos over HTTP, and in the browser.

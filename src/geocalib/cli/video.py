@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from geocalib.cli.groups import INPUT, KNOWN, LENS, OUTPUT
 from geocalib.cli.options import Device, Overwrite, Weights
 from geocalib.errors import ConfigError, FormatError, OutputError, VideoError
 from geocalib.files import Guard, is_special, locked
@@ -43,33 +44,56 @@ def command(
     ] = None,
     camera: Annotated[
         int | None,
-        typer.Option(metavar="N", help="This camera instead of a file; Ctrl-C ends it."),
+        typer.Option(
+            metavar="N",
+            help="This camera instead of a file; Ctrl-C ends it.",
+            rich_help_panel=INPUT,
+        ),
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="JSONL", help="Default: FILE.geocalib.jsonl, here."),
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="JSONL",
+            help="Default: FILE.geocalib.jsonl, here.",
+            rich_help_panel=OUTPUT,
+        ),
     ] = None,
     every: Annotated[
-        int | None, typer.Option(metavar="N", help="Look at every N-th frame.")
+        int | None,
+        typer.Option(metavar="N", help="Look at every N-th frame.", rich_help_panel=INPUT),
     ] = None,
     fps: Annotated[
         float | None,
-        typer.Option(metavar="N", help=f"Look at N frames per second. Default: {USUAL_FPS:g}."),
+        typer.Option(
+            metavar="N",
+            help=f"Look at N frames per second. Default: {USUAL_FPS:g}.",
+            rich_help_panel=INPUT,
+        ),
     ] = None,
     upright: Annotated[
-        Path | None, typer.Option(metavar="MP4", help="Write the video turned upright there.")
+        Path | None,
+        typer.Option(
+            metavar="MP4", help="Write the video turned upright there.", rich_help_panel=OUTPUT
+        ),
     ] = None,
     plot: Annotated[
-        Path | None, typer.Option(metavar="PNG", help="Draw the answers over time there.")
+        Path | None,
+        typer.Option(
+            metavar="PNG", help="Draw the answers over time there.", rich_help_panel=OUTPUT
+        ),
     ] = None,
     camera_model: Annotated[
-        CameraModelName, typer.Option(help="What kind of lens.")
+        CameraModelName, typer.Option(help="What kind of lens.", rich_help_panel=LENS)
     ] = CameraModelName.PINHOLE,
     focal: Annotated[
-        float | None, typer.Option(metavar="PX", help="Known focal length, in pixels.")
+        float | None,
+        typer.Option(metavar="PX", help="Known focal length, in pixels.", rich_help_panel=KNOWN),
     ] = None,
     fov: Annotated[
-        float | None, typer.Option(metavar="DEG", help="Known vertical field of view.")
+        float | None,
+        typer.Option(metavar="DEG", help="Known vertical field of view.", rich_help_panel=KNOWN),
     ] = None,
     weights: Weights = "auto",
     device: Device = "auto",
