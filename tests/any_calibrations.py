@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from calibrations import gravity
 from geocalib.cameras import MODELS, Camera
 from geocalib.result.calibration import Calibration, Failure, Outcome
+from geocalib.result.trust import Trust
 from geocalib.result.uncertainty import Uncertainty
 from lenses import ALL_MODELS
 
@@ -39,8 +40,9 @@ def calibrations(draw: st.DrawFn) -> Calibration:
         ),
         covariance=np.array(covariance, np.float64).reshape(len(names), len(names)),
         parameters=tuple(names),
-        status=draw(st.text(min_size=1, max_size=12)),
+        status=draw(st.just("converged") | st.text(min_size=1, max_size=12)),
         warnings=tuple(draw(st.lists(st.text(max_size=12), max_size=2))),
+        trust=draw(st.builds(Trust, st.booleans(), st.booleans(), st.booleans())),
     )
 
 

@@ -2,7 +2,6 @@
 
 python lab/benchmarks/photo_prior.py fit PHOTOS.csv
 python lab/benchmarks/photo_prior.py measure PHOTOS.csv [--weights large] [--held] [--lines auto]
-python lab/benchmarks/photo_prior.py curve PHOTOS.csv [--weights large] --out PICTURE.png
 
 fit: two normal parts and a fixed wide one of the log of the 35 mm equivalents of the photos of the
 folder train, separately for each shape, upright and lying; every owner counts alike. Also how
@@ -12,8 +11,6 @@ measure: the photos of the folder val (or, --held, of those owners of the folder
 network has learnt from), EXIF ignored, with prior="none" and "photos"; how many have their focal
 length within one sigma, how sigmas rank the errors, and how many of those off by more than 10
 degrees, and of those within 5, carry a warning of the field of view.
-curve: these two shares over all probabilities from which on one could warn, of val and of the
-owners held out, with prior="photos".
 """
 
 from __future__ import annotations
@@ -29,13 +26,12 @@ from statistics import median
 
 import numpy as np
 import numpy.typing as npt
-from matplotlib.figure import Figure
 from scipy.stats import spearmanr
 
 from geocalib import Calibrator
 from geocalib.geometry.conventions import FULL_FRAME_DIAGONAL
 from geocalib.priors.photos import BY_SHAPE, WIDE_TAIL, Part, habit
-from geocalib.result.trust import DOUBTFUL_CHANCE, FAR_OFF_DEG, chance_far_off, doubts
+from geocalib.result.trust import doubts
 from geocalib_lab.training.owners import among
 from geocalib_lab.training.photos import PhotoConfig, owner_of
 
@@ -48,9 +44,6 @@ PARTS = 6
 """Of owners, each judged by what the others do."""
 CONSTANT = 29.0
 """Millimetres: the answer of one who does not look."""
-LEAST_CHANCES = np.linspace(0, 1, 301)
-NEAR_DEG = 5.0
-"""Answers that need no warning."""
 
 
 def of(table: Path, folder: str) -> list[Photo]:
@@ -164,7 +157,7 @@ def measure(photos: Sequence[Photo], folder: Path, lines: str, weights: str) -> 
             )
             found[prior].append(answer.fy)
             sigmas[prior].append(answer.sigma.focal / answer.fy)
-            warned[prior].append(any("field of view" in doubt for doubt in doubts(answer)))
+            warned[prior].append(any("fov" in doubt.about for doubt in doubts(answer)))
     print(f"\n{len(photos)} photos, {weights}, lines {lines}\n")
     print(
         "| prior | vFoV, median | median of owners | beyond 10 | f within 25%, 50% | 1 sigma "
@@ -193,45 +186,6 @@ def measure(photos: Sequence[Photo], folder: Path, lines: str, weights: str) -> 
         )
 
 
-def chances(photos: Sequence[Photo], folder: Path, weights: str) -> npt.NDArray[np.float64]:
-    """(N, 2) errors of the vFoV, degrees, and how probable it was held to be that they are large,
-    with the prior."""
-    calibrator = Calibrator(weights, device="cpu")
-    found = []
-    for photo in photos:
-        path = folder / photo["image"]
-        answer = calibrator.calibrate(path, exif=False, lines="off", prior="photos")
-        true = 2 * math.degrees(math.atan(0.5 * int(photo["height"]) / float(photo["focal"])))
-        chance = chance_far_off(answer.vfov_deg, answer.sigma.vfov_deg)
-        found.append((abs(answer.vfov_deg - true), chance))
-    return np.array(found)
-
-
-def curve(found: dict[str, npt.NDArray[np.float64]], out: Path) -> None:
-    """Draw which errors, and which good answers, one would warn of, by the least probability."""
-    figure = Figure(figsize=(5.5, 4.5), layout="tight")
-    axes = figure.subplots()
-    for label, (errors, chance) in ((name, values.T) for name, values in found.items()):
-        x, y = (
-            [100 * np.mean(chance[part] > least) for least in LEAST_CHANCES]
-            for part in (errors < NEAR_DEG, errors > FAR_OFF_DEG)
-        )
-        (drawn,) = axes.plot(x, y, label=f"{label} ({len(errors)})")
-        shown = LEAST_CHANCES.searchsorted(DOUBTFUL_CHANCE)
-        axes.plot(x[shown], y[shown], "o", color=drawn.get_color())
-    axes.plot(35, 75, "kx", label="must")
-    axes.plot(20, 85, "k+", label="aim")
-    axes.set(
-        xlabel=f"warned, of those within {NEAR_DEG:.0f} degrees, %",
-        ylabel=f"warned, of those off by more than {FAR_OFF_DEG:.0f} degrees, %",
-        xlim=(0, 100),
-        ylim=(0, 100),
-    )
-    axes.grid(alpha=0.3)
-    axes.legend(loc="lower right")
-    figure.savefig(out, dpi=110)
-
-
 def ranked(ratios: Sequence[float], sigmas: Sequence[float]) -> str:
     """Spearman's correlation of errors of log f and their sigmas."""
     return f"{spearmanr(np.abs(np.log(ratios)), sigmas).statistic:.2f}"
@@ -239,19 +193,14 @@ def ranked(ratios: Sequence[float], sigmas: Sequence[float]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("part", choices=("fit", "measure", "curve"))
+    parser.add_argument("part", choices=("fit", "measure"))
     parser.add_argument("photos", type=Path)
     parser.add_argument("--weights", default="lean")
     parser.add_argument("--held", action="store_true")
     parser.add_argument("--lines", choices=("off", "auto"), default="off")
-    parser.add_argument("--out", type=Path, default=Path("curve.png"))
     given = parser.parse_args()
     if given.part == "fit":
         fit(of(given.photos, "train"), of(given.photos, "val"))
-    elif given.part == "curve":
-        sets = {"val": of(given.photos, "val"), "owners held out": held_out(given.photos)}
-        folder, weights = given.photos.parent, given.weights
-        curve({name: chances(some, folder, weights) for name, some in sets.items()}, given.out)
     else:
         photos = held_out(given.photos) if given.held else of(given.photos, "val")
         measure(photos, given.photos.parent, given.lines, given.weights)

@@ -13,6 +13,7 @@ import pytest
 from calibrations import FAILURE, one
 from geocalib import console
 from geocalib.cli import report
+from geocalib.result.trust import Doubt, judged
 from geocalib.solver import Status
 
 
@@ -35,7 +36,10 @@ def test_status() -> None:
         return report.row(replace(one(), **changes))[-1].plain
 
     assert status() == "ok"
-    assert status(warnings=("dark", "small")) == "dark\nsmall"
+    doubted = judged(one(), (Doubt("dark"), Doubt("small")))
+    assert report.row(doubted)[-1].plain == "dark\nsmall"
+    unsure = judged(one("pinhole"), (Doubt("the field of view is uncertain", ("fov",)),))
+    assert report.row(unsure)[-1].plain == "gravity ok\nthe field of view is uncertain"
     assert status(status=str(Status.STALLED)).startswith("no step lowers the cost")
     assert report.row(FAILURE)[-1].plain == "failed"
 

@@ -24,6 +24,7 @@ from geocalib.arrays import to_numpy
 from geocalib.errors import CameraError, FormatError
 from geocalib.result.calibration import Calibration, Failure
 from geocalib.result.schema import RECORD
+from geocalib.result.trust import Doubt, Trust, judged
 from geocalib.result.uncertainty import Uncertainty
 from lenses import ALL_MODELS
 from libraries import assert_same, numpy_of
@@ -93,7 +94,7 @@ def test_what_tools_for_depth_ask() -> None:
 
 def test_trusted() -> None:
     assert one().trusted
-    assert not replace(one(), warnings=("the image is a drawing",)).trusted
+    assert not replace(one(), trust=Trust(fov=False)).trusted
     assert not replace(one(), status=str(Status.MAX_ITERATIONS)).trusted
 
 
@@ -424,7 +425,8 @@ def test_a_fit_of_numpy_arrays_is_written_as_that_of_tensors() -> None:
 
 def test_words_are_those_of_the_table(packaged: Calibrator) -> None:
     photo = str(Path(__file__).parents[2] / "examples" / "town.jpg")
-    one = replace(packaged.calibrate(photo, "simple_radial"), image="a.jpg", warnings=("odd",))
+    answer = replace(packaged.calibrate(photo, "simple_radial"), image="a.jpg")
+    one = judged(answer, (Doubt("odd"),))
     words = r"a\.jpg: roll \+6\.\d\d ± 0\.\d\d°, pitch \+8\.\d\d ± 0\.\d\d°, vFoV 5\d\.\d ± \d\.\d°"
     assert re.fullmatch(words + r", focal \d+ ± \d+ px, k1 [+-]0\.\d{4} ± 0\.\d{4}, odd", str(one))
     assert repr([one]) == f"[<Calibration {one}>]"

@@ -1,72 +1,87 @@
-"""Warnings come where an answer is doubtful, and only there."""
+"""Doubts come where an answer is doubtful, and only there; each closes the gates of what it is
+about, and no others."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
 
-import numpy as np
 import pytest
-from scipy.special import ndtr
 
 from calibrations import one
-from geocalib.result.trust import DOUBTFUL_GRAVITY_DEG, chance_far_off, doubts
+from geocalib.result.calibration import Calibration
+from geocalib.result.trust import DOUBTFUL_GRAVITY_DEG, Doubt, doubts, judged
 from geocalib.solver import Status
+
+
+def words(calibration: Calibration) -> list[str]:
+    return [doubt.text for doubt in doubts(calibration)]
+
+
+def gates(calibration: Calibration) -> tuple[bool, bool, bool]:
+    return calibration.trusted_gravity, calibration.trusted_fov, calibration.trusted_lens
 
 
 def test_an_ordinary_answer_is_not_doubted() -> None:
     assert doubts(one()) == ()
+    assert gates(one()) == (True, True, True)
 
 
 def test_a_fit_that_did_not_settle() -> None:
-    (doubt,) = doubts(replace(one(), status=str(Status.STALLED)))
-    assert doubt == f"the fit did not settle: {Status.STALLED}"
+    stalled = replace(one(), status=str(Status.STALLED))
+    assert words(stalled) == [f"the fit did not settle: {Status.STALLED}"]
+    assert gates(stalled) == gates(judged(one(), doubts(stalled))) == (False, False, False)
 
 
 @pytest.mark.parametrize(
-    ("sigma_deg", "words"),
+    ("sigma_deg", "shown"),
     [(7.4, "± 7°"), (1e5, "± 180°"), (math.inf, "± 180°"), (math.nan, "± 180°")],
 )
-def test_uncertain_gravity(sigma_deg: float, words: str) -> None:
+def test_uncertain_gravity_leaves_the_field_of_view(sigma_deg: float, shown: str) -> None:
     answer = one()
     uncertain = replace(answer, sigma=replace(answer.sigma, gravity_deg=sigma_deg))
-    assert doubts(uncertain) == (f"the direction of gravity is uncertain ({words})",)
+    assert words(uncertain) == [f"the direction of gravity is uncertain ({shown})"]
+    assert gates(judged(uncertain, doubts(uncertain))) == (False, True, True)
 
 
-@pytest.mark.parametrize(("f", "limit"), [(300.0, 10.4), (2000.0, 7.4)])
-def test_an_uncertain_field_of_view(f: float, limit: float) -> None:
-    """A view of 77 degrees, and one of 14."""
-    answer = one(f=f)
-    certain, uncertain = (
-        replace(answer, sigma=replace(answer.sigma, vfov_deg=sigma, gravity_deg=gravity))
-        for sigma, gravity in ((0.95 * limit, DOUBTFUL_GRAVITY_DEG), (1.05 * limit, 0.0))
-    )
-    assert doubts(certain) == ()
-    assert doubts(uncertain) == (f"the field of view is uncertain (± {1.05 * limit:.0f}°)",)
+@pytest.mark.parametrize("f", [200.0, 500.0, 2000.0, 8000.0])
+def test_the_field_of_view_is_doubted_by_its_share_at_any_angle(f: float) -> None:
+    """Views of 100 to 3.4 degrees, in a fit of the focal length alone."""
+    answer = one("pinhole", f=f)
+    for share, doubted in ((0.19, False), (0.21, True)):
+        half = math.atan(answer.height / 2 / f)
+        vfov_deg = math.degrees(share * math.sin(2 * half))
+        sigma = replace(answer.sigma, focal=share * f, vfov_deg=vfov_deg)
+        told = replace(answer, sigma=sigma)
+        assert bool(doubts(told)) is doubted
+        assert gates(judged(told, doubts(told))) == (True, not doubted, not doubted)
 
 
-@pytest.mark.parametrize("vfov_deg", [14.0, 40.0, 77.0])
-@pytest.mark.parametrize("sigma_deg", [4.0, 12.0])
-def test_the_chance_is_that_of_focal_lengths(vfov_deg: float, sigma_deg: float) -> None:
-    """Off by ten degrees, or by half of it, with focal lengths whose logarithms are normal."""
-    half = math.radians(0.5 * vfov_deg)
-    log_f = np.random.default_rng(0).normal(0, math.radians(sigma_deg), 200_000)
-    log_f = log_f / math.sin(2 * half)
-    drawn = np.rad2deg(2 * np.arctan(math.tan(half) * np.exp(-log_f)))
-    far = np.abs(drawn - vfov_deg) > min(10.0, 0.5 * vfov_deg)
-    assert chance_far_off(vfov_deg, sigma_deg) == pytest.approx(far.mean(), abs=0.005)
+def test_a_narrow_view_that_may_be_a_wide_one_is_doubted() -> None:
+    """21.1 ± 6.7 degrees where 53.1 are true was once not."""
+    answer = one("pinhole", f=2060.0, size=(1200, 768), c=(600, 384))
+    unsure = replace(answer, sigma=replace(answer.sigma, focal=673.0, vfov_deg=6.7))
+    assert answer.vfov_deg == pytest.approx(21.1, abs=0.05)
+    assert words(unsure) == ["the field of view is uncertain (± 7°)"]
 
 
-def test_views_wider_than_a_plane_shows() -> None:
-    assert chance_far_off(200.0, 10.0) == pytest.approx(2 * ndtr(-1.0))
-    assert chance_far_off(60.0, math.inf) == 1.0
-    assert chance_far_off(60.0, 0.0) == chance_far_off(60.0, math.nan) == 0.0
+def test_wide_views_are_doubted_by_the_angle() -> None:
+    answer = one("ucm")
+    unsure = replace(answer, sigma=replace(answer.sigma, focal=1.0, vfov_deg=12.0))
+    assert words(unsure) == ["the field of view is uncertain (± 12°)"]
 
 
 def test_a_lens_that_does_not_fill_the_image_is_not_doubted() -> None:
     answer = one("eucm", f=20.0, distortion=(0.6, 1.1))
     assert math.isnan(answer.vfov_deg)
-    assert doubts(replace(answer, sigma=replace(answer.sigma, vfov_deg=math.nan))) == ()
+    sigma = replace(answer.sigma, vfov_deg=math.nan, focal=1.0)
+    assert doubts(replace(answer, sigma=sigma)) == ()
+
+
+def test_what_is_held_fixed_is_not_doubted() -> None:
+    answer = one("pinhole")
+    held = replace(answer.sigma, gravity_deg=0.0, vfov_deg=0.0, focal=0.0)
+    assert doubts(replace(answer, sigma=held)) == ()
 
 
 def test_every_reason_is_told() -> None:
@@ -74,6 +89,24 @@ def test_every_reason_is_told() -> None:
     bad = replace(
         answer,
         status=str(Status.MAX_ITERATIONS),
-        sigma=replace(answer.sigma, gravity_deg=20.0, vfov_deg=60.0),
+        sigma=replace(answer.sigma, gravity_deg=2 * DOUBTFUL_GRAVITY_DEG, vfov_deg=60.0),
     )
     assert len(doubts(bad)) == 3
+    assert judged(bad, doubts(bad)).warnings == tuple(words(bad))
+
+
+def test_what_is_said_of_a_picture_is_about_all_of_it() -> None:
+    drawing = judged(one(), (Doubt("the image is a drawing"),))
+    assert gates(drawing) == (False, False, False)
+    assert not drawing.trusted
+    assert drawing.verdict == ("the image is a drawing",)
+
+
+def test_the_verdict_tells_what_holds_all_the_same() -> None:
+    fov = Doubt("the field of view is uncertain (± 12°)", ("fov", "lens"))
+    assert judged(one("pinhole"), (fov,)).verdict == ("gravity ok", fov.text)
+    gravity = Doubt("the direction of gravity is uncertain (± 9°)", ("gravity",))
+    assert judged(one("pinhole"), (gravity,)).verdict == ("field of view ok", gravity.text)
+    shown = judged(one("radial"), (gravity,)).verdict
+    assert shown == ("field of view and lens ok", gravity.text)
+    assert one().verdict == ("ok",)

@@ -60,7 +60,7 @@ TEXTS = {name for name, _, text in _EVERY if text}
 """Columns of text; all others hold JSON, which for numbers is the number."""
 
 _ADDED = ("sigma_aspect", "priors", "request", *(name for name in COLUMNS if "photo_" in name))
-_THIRD = [name for name in COLUMNS if name != "lens"]
+_THIRD = [name for name in COLUMNS if name != "lens" and not name.startswith("trusted_")]
 _SECOND = [name for name in _THIRD if name not in ("frame", "orientation")]
 _FIRST = [name for name in _SECOND if name not in _ADDED]
 

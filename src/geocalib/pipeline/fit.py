@@ -49,7 +49,7 @@ from geocalib.priors.judge import (
 )
 from geocalib.priors.readings import Readings
 from geocalib.result.calibration import Calibration, Failure, Outcome
-from geocalib.result.trust import BLANK, doubts
+from geocalib.result.trust import BLANK, Doubt, doubts, judged
 from geocalib.solver import FitOptions, FitResult, fit
 from geocalib.solver.joint import Plane, fit_turned
 from geocalib.solver.known import Given, Mapping
@@ -345,7 +345,7 @@ def _by_lines(
     if answer is None:
         return Failure(file.path, *file.size, f"{file.name}: {TOO_FEW}")
     orientation = file.metadata.orientation
-    return replace(answer, warnings=(*notes, *doubts(answer)), orientation=orientation)
+    return judged(replace(answer, orientation=orientation), (*map(Doubt, notes), *doubts(answer)))
 
 
 def without_lines(output: NetworkOutput | Failure) -> NetworkOutput | Failure:

@@ -33,7 +33,7 @@ from geocalib.priors.readings import Readings
 from geocalib.result.calibration import Calibration, Outcome
 from geocalib.result.lines import Verdict
 from geocalib.result.prior_check import PriorCheck
-from geocalib.result.trust import doubts
+from geocalib.result.trust import EVERYTHING, Doubt, doubts, judged
 from geocalib.solver.known import Given, Prior
 
 WRONG = 0.03
@@ -136,9 +136,16 @@ def annotated(
     """
     if not isinstance(outcome, Calibration):
         return outcome
-    wrong = (str(prior) for prior in checks if prior.contradicts)
-    warnings = (*notes, *readings.notes, *wrong, *doubts(outcome))
-    return replace(outcome, warnings=warnings, priors=checks, orientation=orientation)
+    said = map(Doubt, (*notes, *readings.notes))
+    wrong = (_contradiction(prior) for prior in checks if prior.contradicts)
+    answer = replace(outcome, priors=checks, orientation=orientation)
+    return judged(answer, (*said, *wrong, *doubts(outcome)))
+
+
+def _contradiction(prior: PriorCheck) -> Doubt:
+    """What is known moves all that the picture tells; a focal length that was left out does not
+    turn gravity."""
+    return Doubt(str(prior), EVERYTHING if prior.used else ("fov", "lens"))
 
 
 def tells(given: Given) -> bool:

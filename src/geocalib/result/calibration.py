@@ -26,6 +26,7 @@ from geocalib.result.lines import Lines
 from geocalib.result.prior_check import PriorCheck
 from geocalib.result.record import FRAMES, Frame, Values, parse, to_text
 from geocalib.result.schema import RECORD, SCHEMA
+from geocalib.result.trust import ALL_TRUSTED, Trust
 from geocalib.result.uncertainty import Uncertainty, with_sigma
 from geocalib.solver import FitResult, Status
 
@@ -58,6 +59,8 @@ class Calibration:
     """How the fit ended, in the words of ``geocalib.Status``."""
     warnings: tuple[str, ...] = ()
     """Reasons to doubt the answer."""
+    trust: Trust = ALL_TRUSTED
+    """What of it is to be believed all the same."""
     fields: Fields | None = field(default=None, repr=False)
     """What the network saw, at its resolution or at that of the image, where it was asked for; not
     in the record."""
@@ -288,8 +291,25 @@ class Calibration:
 
     @property
     def trusted(self) -> bool:
-        """Whether the fit converged and nothing speaks against its answer."""
-        return self.status == Status.CONVERGED and not self.warnings
+        """Whether the fit converged and nothing speaks against its answer: gravity, field of view
+        and lens are all to be believed."""
+        return self.trusted_gravity and self.trusted_fov and self.trusted_lens
+
+    @property
+    def trusted_gravity(self) -> bool:
+        """Whether roll and pitch are to be believed, whatever is known of the lens."""
+        return self.status == Status.CONVERGED and self.trust.gravity
+
+    @property
+    def trusted_fov(self) -> bool:
+        """Whether the field of view is to be believed, and the focal length with it."""
+        return self.status == Status.CONVERGED and self.trust.fov
+
+    @property
+    def trusted_lens(self) -> bool:
+        """Whether the distortion is to be believed, and the kind of lens where it was not named.
+        Of a pinhole that was, nothing was asked."""
+        return self.status == Status.CONVERGED and self.trust.lens
 
     def in_frame(self, frame: Frame) -> Calibration:
         """The same, of the picture as it is seen ("upright", as answers are) or of the pixels as
@@ -368,6 +388,7 @@ class Calibration:
             parameters=values["parameters"],
             status=values["status"],
             warnings=values["warnings"],
+            trust=values.trust(),
             lines=values.lines(),
             lens=values.lens(),
             priors=values.priors(),
@@ -386,12 +407,22 @@ class Calibration:
 
     @property
     def verdict(self) -> tuple[str, ...]:
-        """Whether to believe it, in words: "ok" or the doubts, and what agrees with it."""
+        """Whether to believe it, in words: "ok", or what of it is and the doubts, and what agrees
+        with it."""
         agreed = [str(prior) for prior in self.priors if not prior.contradicts]
         if self.trusted:
-            return ("ok", *agreed)
+            return ("ok", *self.warnings, *agreed)
+        good = [name for name, trusted in self._gates.items() if trusted]
+        believed = [f"{' and '.join(good)} ok"] if good else []
         status = [] if self.status == Status.CONVERGED else [str(self.status)]
-        return (*status, *self.warnings, *agreed)
+        return (*believed, *status, *self.warnings, *agreed)
+
+    @property
+    def _gates(self) -> dict[str, bool]:
+        """What was asked, in words, and whether it is to be believed."""
+        gates = {"gravity": self.trusted_gravity, "field of view": self.trusted_fov}
+        asked = self.lens is not None or bool(self.camera.model.parameters)
+        return {**gates, "lens": self.trusted_lens} if asked else gates
 
     def __str__(self) -> str:
         """The row of it in the table of ``geocalib calibrate``, on one line."""

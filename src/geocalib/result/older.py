@@ -1,7 +1,8 @@
 """Records of earlier versions, in the layout of today.
 
 Those of ``geocalib/1`` had some keys only sometimes. Until ``geocalib/2`` all were of upright
-pictures, and none said how the pixels lie in the file. Until ``geocalib/3`` all lenses were named.
+pictures, and none said how the pixels lie in the file. Until ``geocalib/3`` all lenses were named,
+and nothing was trusted by itself.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from typing import Any
 from geocalib.geometry.fields import LOG_ASPECT
 from geocalib.result.layout import Many, Null
 from geocalib.result.schema import OLDER, RECORD, SCHEMA
+from geocalib.result.trust import EVERYTHING
+from geocalib.solver.result import Status
 
 FIRST, SECOND = OLDER[:2]
 
@@ -29,10 +32,13 @@ _EMPTY: dict[str, Any] = {
 def upgraded(record: Mapping[str, Any]) -> dict[str, Any]:
     """The same answer as a record of today; what is damaged in it stays for the reader to find."""
     new = _second(record) if record["schema"] == FIRST else dict(record)
+    answered = new.get("error") is None
     if record["schema"] in (FIRST, SECOND):
-        frame = "upright" if new.get("error") is None else None
-        new |= {"frame": frame, "orientation": None}
-    return {**new, "schema": SCHEMA, "lens": []}
+        new |= {"frame": "upright" if answered else None, "orientation": None}
+    # A warning was one about everything.
+    good = new.get("status") == Status.CONVERGED and not new.get("warnings")
+    trusted = {f"trusted_{quantity}": good if answered else None for quantity in EVERYTHING}
+    return {**new, "schema": SCHEMA, "lens": [], **trusted}
 
 
 def _second(record: Mapping[str, Any]) -> dict[str, Any]:

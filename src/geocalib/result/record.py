@@ -18,6 +18,7 @@ from geocalib.result.lines import Lines, Verdict
 from geocalib.result.older import upgraded
 from geocalib.result.prior_check import PriorCheck
 from geocalib.result.schema import OLDER, RECORD, SCHEMA
+from geocalib.result.trust import EVERYTHING, Trust
 from geocalib.result.uncertainty import Uncertainty
 
 Frame = Literal["upright", "stored"]
@@ -175,6 +176,10 @@ class Values:
                 place = self.place.key("lens").item(index).key("probability")
                 place.fail("between 0 and 1", family.probability)
         return Lens(families) if families else None
+
+    def trust(self) -> Trust:
+        """What of the answer is to be believed."""
+        return Trust(*(self[f"trusted_{quantity}"] for quantity in EVERYTHING))
 
     def priors(self) -> tuple[PriorCheck, ...]:
         """What sensors said."""

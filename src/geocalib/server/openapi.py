@@ -39,6 +39,9 @@ RECORD = {
     "pitch_deg": 8.1,
     "vfov_deg": 59.5,
     "status": "converged",
+    "trusted_gravity": True,
+    "trusted_fov": True,
+    "trusted_lens": True,
     "id": "Qm3v0bqTz1yYd4Wg8h2K5nXe",
     "name": "photo.jpg",
 }
