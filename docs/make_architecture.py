@@ -42,7 +42,7 @@ STORY = {
     "geometry": "axes, gravity, fields",
     "files": "what may be written",
     "cameras": "one module per model",
-    "chances": "how likely chance is",
+    "chi_square": "how likely chance is",
     "arrays": "NumPy and torch alike",
     "records": "quick dataclasses",
     "errors": "one class per failure",

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from geocalib.nets import encoders
 from geocalib.nets.efficientnet_lite import Block
-from geocalib.nets.encoders import Recipe
+from geocalib.nets.encoders import EncoderSpec
 from geocalib.nets.published import Mscan, MscanShape
 
 
@@ -37,11 +37,11 @@ class Trunk(nn.Module):
         return tuple(levels[1:])
 
 
-LITTLE = Recipe(Trunk, (0.5,) * 3, (0.25,) * 3)
+LITTLE = EncoderSpec(Trunk, (0.5,) * 3, (0.25,) * 3)
 
 
 def register_little(monkeypatch: pytest.MonkeyPatch) -> None:
     """An encoder "little" that is quick to make."""
     shape = MscanShape(widths=(4, 6, 8, 10), depths=(1,) * 4, mlp_ratios=(2,) * 4)
-    recipe = encoders.Recipe(lambda: Mscan(*shape), (0.5,) * 3, (0.25,) * 3)
-    monkeypatch.setitem(encoders.RECIPES, "little", recipe)
+    spec = encoders.EncoderSpec(lambda: Mscan(*shape), (0.5,) * 3, (0.25,) * 3)
+    monkeypatch.setitem(encoders.ENCODERS, "little", spec)

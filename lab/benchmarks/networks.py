@@ -12,7 +12,7 @@ import time
 import torch
 from torch import nn
 
-from geocalib.nets.encoders import RECIPES
+from geocalib.nets.encoders import ENCODERS
 from geocalib.nets.folding import fold_batch_norm
 from geocalib.nets.lean import LeanConfig, LeanNetwork
 from geocalib.nets.published import PublishedNetwork
@@ -43,7 +43,7 @@ def main() -> None:
     width, height = arguments.size
 
     networks: dict[str, nn.Module] = {"published": PublishedNetwork()}
-    networks |= {f"lean, {name}": LeanNetwork(LeanConfig(name)) for name in RECIPES}
+    networks |= {f"lean, {name}": LeanNetwork(LeanConfig(name)) for name in ENCODERS}
     print(f"One image of {width}x{height}, folded, channels last; in brackets, of the first row.\n")
     print("| network | parameters [M] | GFLOP |", *(f"threads = {n} [ms] |" for n in THREADS))
     print("| --- | --- | --- |" + " --- |" * len(THREADS))

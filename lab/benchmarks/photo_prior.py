@@ -30,7 +30,7 @@ from scipy.stats import spearmanr
 
 from geocalib import Calibrator
 from geocalib.geometry.conventions import FULL_FRAME_DIAGONAL
-from geocalib.priors.photos import BY_SHAPE, WIDE_TAIL, Part, habit
+from geocalib.priors.photos import BY_SHAPE, WIDE_TAIL, Part, shape_prior
 from geocalib.result.trust import doubts
 from geocalib_lab.training.owners import among
 from geocalib_lab.training.photos import PhotoConfig, owner_of
@@ -81,7 +81,7 @@ def by_side(photo: Photo) -> str:
 
 
 def by_shape(photo: Photo) -> str:
-    known = habit(int(photo["width"]), int(photo["height"]))
+    known = shape_prior(int(photo["width"]), int(photo["height"]))
     return next((f"{shape:.2f}" for shape, other in BY_SHAPE.items() if other is known), "others")
 
 

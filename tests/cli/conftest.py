@@ -13,12 +13,12 @@ from typer.testing import CliRunner, Result
 from fake_calibrator import FakeCalibrator, NothingToLoad, Run, picture
 from geocalib.cli.app import app
 from geocalib.files import sha256_of
-from geocalib.files.snapshot import Glance, glance
+from geocalib.files.snapshot import FileStat, file_stat
 from geocalib.nets import catalogue
 
 
 @cache
-def _sha256_of(path: Path, seen: Glance) -> str:
+def _sha256_of(path: Path, seen: FileStat) -> str:
     return sha256_of(path)
 
 
@@ -26,7 +26,7 @@ def _sha256_of(path: Path, seen: Glance) -> str:
 def weights_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every command asks which weights these are: 17 MB to read, as long as they are the same."""
     monkeypatch.setattr(
-        catalogue, "sha256_of", lambda path: _sha256_of(path, glance([path]) or (0, 0))
+        catalogue, "sha256_of", lambda path: _sha256_of(path, file_stat([path]) or (0, 0))
     )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from geocalib.files.snapshot import glance, snapshot, unchanged
+from geocalib.files.snapshot import file_stat, snapshot, unchanged
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def files(tmp_path: Path) -> list[str]:
 
 
 def test_the_same_file(files: list[str]) -> None:
-    noted = snapshot(files, glance(files))
+    noted = snapshot(files, file_stat(files))
     assert unchanged(noted, files)
     os.utime(files[0], (1, 1))  # Copied, say.
     assert unchanged(noted, files)
@@ -27,20 +27,20 @@ def test_the_same_file(files: list[str]) -> None:
 
 
 def test_another_file(files: list[str]) -> None:
-    noted = snapshot(files, glance(files))
+    noted = snapshot(files, file_stat(files))
     Path(files[0]).write_bytes(b"others")
     os.utime(files[0], (1, 1))
     assert not unchanged(noted, files)
 
 
 def test_a_file_beside_it(files: list[str]) -> None:
-    noted = snapshot(files, glance(files))
+    noted = snapshot(files, file_stat(files))
     Path(files[1]).write_text("{}")
     assert not unchanged(noted, files)
 
 
 def test_what_changed_while_it_was_used_matches_nothing(files: list[str]) -> None:
-    before = glance(files)
+    before = file_stat(files)
     Path(files[0]).write_bytes(b"other pixels")
     assert not unchanged(snapshot(files, before), files)
 

@@ -9,7 +9,7 @@ from PIL import Image
 
 from geocalib.errors import ImageError
 from geocalib.imaging import read_photo
-from geocalib.imaging.webp import webp_size
+from geocalib.imaging.read import webp_size
 
 
 def saved(mode: str, **options: object) -> bytearray:

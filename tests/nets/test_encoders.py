@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from geocalib.errors import ConfigError, WeightsError
-from geocalib.nets.encoders import RECIPES, Encoder, load_pretrained
+from geocalib.nets.encoders import ENCODERS, Encoder, load_pretrained
 
 Released = dict[str, Tensor]
 
@@ -150,14 +150,14 @@ def test_unknown_names_are_answered_with_the_known() -> None:
         Encoder("resnet")
 
 
-@pytest.mark.parametrize("name", RECIPES)
+@pytest.mark.parametrize("name", ENCODERS)
 @torch.no_grad()
 def test_the_trunk_sees_a_normalised_image(name: str) -> None:
     encoder = Encoder(name).eval()
     seen: list[Tensor] = []
     encoder.trunk.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
-    recipe = RECIPES[name]
-    mean, std = torch.tensor(recipe.mean), torch.tensor(recipe.std)
+    spec = ENCODERS[name]
+    mean, std = torch.tensor(spec.mean), torch.tensor(spec.std)
     levels = encoder(mean.view(1, 3, 1, 1).expand(1, 3, 64, 32) + std.view(3, 1, 1))
     torch.testing.assert_close(seen[0], torch.ones(1, 3, 64, 32))
     assert [tuple(level.shape) for level in levels] == [

@@ -9,14 +9,14 @@ import pytest
 import torch
 
 from geocalib.errors import ConfigError
-from geocalib.nets.encoders import RECIPES
+from geocalib.nets.encoders import ENCODERS
 from geocalib.nets.folding import fold_batch_norm
 from geocalib.nets.lean import Heads, LeanConfig, LeanNetwork, Place, cell_coordinates
 from geocalib.nets.prediction import Prediction
 from geocalib_lab.cost import measure_cost
 
 
-@pytest.fixture(scope="module", params=RECIPES)
+@pytest.fixture(scope="module", params=ENCODERS)
 def network(request: pytest.FixtureRequest) -> LeanNetwork:
     torch.manual_seed(0)
     return LeanNetwork(LeanConfig(request.param)).eval()

@@ -62,7 +62,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
     place = tmp_path_factory.mktemp("exported")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(encoders.RECIPES, "little", LITTLE)
+        patch.setitem(encoders.ENCODERS, "little", LITTLE)
         torch.manual_seed(0)
         network = LeanNetwork(LeanConfig("little", (8, 16, 32), blocks=1))
         for module in network.modules():
@@ -92,7 +92,7 @@ class Bare(nn.Module):
         return tuple(levels[1:])
 
 
-BARE = encoders.Recipe(Bare, (0.5,) * 3, (0.25,) * 3)
+BARE = encoders.EncoderSpec(Bare, (0.5,) * 3, (0.25,) * 3)
 
 
 @pytest.mark.parametrize("shape", [(1, 64, 96), (3, 96, 64), (2, 128, 128), (1, 32, 32)])
@@ -109,7 +109,7 @@ def test_any_number_and_size(folder: Path, shape: tuple[int, int, int]) -> None:
 def test_a_network_that_answers_cameras(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from geocalib.nets.onnx_export import export_onnx
 
-    monkeypatch.setitem(encoders.RECIPES, "bare", BARE)
+    monkeypatch.setitem(encoders.ENCODERS, "bare", BARE)
     torch.manual_seed(0)
     # Attention, and layers of encoders, are in the other network.
     network = DeepCalib(LeanConfig("bare", (8, 16, 32), blocks=0)).eval()

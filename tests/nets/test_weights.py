@@ -43,7 +43,7 @@ CARD = WeightCard(
 @pytest.fixture(autouse=True)
 def little_networks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A small encoder, a small published network, and a folder for downloads."""
-    monkeypatch.setitem(encoders.RECIPES, "little", LITTLE)
+    monkeypatch.setitem(encoders.ENCODERS, "little", LITTLE)
     monkeypatch.setattr(published, "PublishedNetwork", little_published)
     monkeypatch.setenv("GEOCALIB_CACHE", str(tmp_path / "cache"))
 

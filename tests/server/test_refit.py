@@ -16,7 +16,7 @@ from PIL import Image
 from geocalib import Calibrator
 from geocalib.formats import FORMATS, colmap, csv_table, json_lines
 from geocalib.pipeline.predict import NetworkOutput
-from geocalib.server.cache import Sights
+from geocalib.server.cache import PhotoCache
 from geocalib.server.exports import OFFERED
 from geocalib.server.limits import RefusedError
 from server.conftest import SIZE
@@ -99,7 +99,7 @@ class TestRefit:
 class TestSights:
     def test_bounded_in_number_and_in_time(self, packaged: Calibrator, photo: bytes) -> None:
         now = 0.0
-        sights = Sights(2, 60, clock=lambda: now)
+        sights = PhotoCache(2, 60, clock=lambda: now)
         (sight,) = packaged.predict([packaged.prepare(photo)])
         assert isinstance(sight, NetworkOutput)
         (outcome,) = packaged.fit([sight], lines="off")

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from geocalib.arrays import Array
+from geocalib.video.change_detector import ChangeDetector
 from geocalib.video.intrinsics import EXPECTED_SHARE, Lens, LensFilter
-from geocalib.video.rivals import Rivals
 
 R = np.array([[0.04, 0.006], [0.006, 0.01]], np.float64)
 
@@ -79,11 +79,11 @@ def test_an_error_in_common_does_not_average_out() -> None:
     assert (np.diagonal(many) > 0.8 * np.diagonal(R)).all()
 
 
-def follow(lenses: list[Lens]) -> Rivals[LensFilter, Lens]:
-    rivals: Rivals[LensFilter, Lens] = Rivals(LensFilter.start)
+def follow(lenses: list[Lens]) -> ChangeDetector[LensFilter, Lens]:
+    detector: ChangeDetector[LensFilter, Lens] = ChangeDetector(LensFilter.start)
     for lens in lenses:
-        rivals.add(lens)
-    return rivals
+        detector.add(lens)
+    return detector
 
 
 def test_no_zoom_where_there_is_none() -> None:
@@ -95,16 +95,16 @@ def test_a_zoom_starts_anew() -> None:
     shift = np.array([0.6, 0.0], np.float64)
     near = frames(30, 0.1)
     far = [Lens(lens.mean + shift, R) for lens in frames(60, 0.1)[30:]]
-    rivals = follow(near + far)
-    assert rivals.segments == [0] * 30 + [1] * 30
-    assert rivals.current is not None
-    assert rivals.current.mean[0] > near[0].mean[0] + 0.4
+    detector = follow(near + far)
+    assert detector.segments == [0] * 30 + [1] * 30
+    assert detector.current is not None
+    assert detector.current.mean[0] > near[0].mean[0] + 0.4
 
 
 def test_an_outlier_changes_nothing() -> None:
     lenses = frames(30, 0.1)
     strange = Lens(lenses[0].mean + 3.0, R)
-    rivals = follow([*lenses[:20], strange, *lenses[20:]])
-    assert rivals.segments == [0] * 20 + [None] + [0] * 10
-    assert rivals.current is not None
-    assert np.allclose(rivals.current.mean, filtered(lenses).mean)
+    detector = follow([*lenses[:20], strange, *lenses[20:]])
+    assert detector.segments == [0] * 20 + [None] + [0] * 10
+    assert detector.current is not None
+    assert np.allclose(detector.current.mean, filtered(lenses).mean)

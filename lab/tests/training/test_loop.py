@@ -16,7 +16,7 @@ from torch import Tensor, multiprocessing, nn
 from torch.nn import functional
 
 from geocalib.errors import ConfigError
-from geocalib.nets.encoders import RECIPES
+from geocalib.nets.encoders import ENCODERS
 from geocalib.nets.prediction import Prediction
 from geocalib_lab.panoramas.panorama import PanoramaBank
 from geocalib_lab.panoramas.views import ViewConfig
@@ -326,7 +326,7 @@ def test_batch_norms_are_recomputed_from_the_pictures_given() -> None:
 def test_command_trains_resumes_and_starts_from_exports(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(RECIPES, "little", LITTLE)
+    monkeypatch.setitem(ENCODERS, "little", LITTLE)
     for split in ("train", "val"):
         (tmp_path / split).mkdir()
         Image.fromarray(panorama(1).numpy()).save(tmp_path / split / "a__b__c.webp", lossless=True)

@@ -24,10 +24,10 @@ from geocalib_lab.training.direct import loss_of
 from geocalib_lab.training.losses import LossConfig
 from geocalib_lab.training.owners import among
 from geocalib_lab.training.photos import (
-    Album,
+    PhotoBank,
     PhotoConfig,
     owner_of,
-    read_album,
+    read_photo_bank,
 )
 from little_encoder import register_little
 
@@ -62,14 +62,14 @@ def write_photos(folder: Path) -> Path:
     return folder
 
 
-def whole_album(folder: Path) -> Album:
-    return read_album(write_photos(folder), "train", lambda owner: True, CPU)
+def whole_photo_bank(folder: Path) -> PhotoBank:
+    return read_photo_bank(write_photos(folder), "train", lambda owner: True, CPU)
 
 
 def test_a_crop_shows_the_middle_and_its_camera_knows(tmp_path: Path) -> None:
-    album = whole_album(tmp_path)
+    photo_bank = whole_photo_bank(tmp_path)
     index = torch.tensor([0, 1])
-    images, camera = album.crop(index, (24, 24), torch.tensor([1.0, 2.0]))
+    images, camera = photo_bank.crop(index, (24, 24), torch.tensor([1.0, 2.0]))
     # Squares of 32 and of 16 pixels, from photographs of 48 x 32 and 32 x 48.
     for image, photo, seen in zip(images, ((48, 32), (32, 48)), (32, 16), strict=True):
         for channel, size in enumerate(photo):
@@ -81,15 +81,15 @@ def test_a_crop_shows_the_middle_and_its_camera_knows(tmp_path: Path) -> None:
 
 
 def test_standing_pictures_come_from_standing_photographs(tmp_path: Path) -> None:
-    album = whole_album(tmp_path)
+    photo_bank = whole_photo_bank(tmp_path)
     generator = torch.Generator().manual_seed(0)
-    _, standing = album.draw(40, (24, 32), 1.0, generator)
-    _, lying = album.draw(40, (32, 24), 1.0, generator)
+    _, standing = photo_bank.draw(40, (24, 32), 1.0, generator)
+    _, lying = photo_bank.draw(40, (32, 24), 1.0, generator)
     # As large as the photographs are: in shorter sides of 32.
     for camera, focal in ((standing, (50.0, 70.0)), (lying, (40.0, 60.0, 80.0))):
         seen = (camera.f * 32 / 24).round().unique().tolist()
         assert set(seen) == set(focal)
-    _, closer = album.draw(200, (32, 24), 1.5, generator)
+    _, closer = photo_bank.draw(200, (32, 24), 1.5, generator)
     ratio = closer.f.max() / (80 * 24 / 32)
     assert 1.4 < ratio <= 1.5
 
@@ -103,18 +103,18 @@ def test_owners_are_learnt_from_or_judged_by(tmp_path: Path) -> None:
     assert 0.7 < np.mean(chosen) < 0.9
     fewer = list(map(among(0.4), names))
     assert not any(few and not many for few, many in zip(fewer, chosen, strict=True))
-    albums = [
-        read_album(folder, "train", chosen, CPU)
+    photo_banks = [
+        read_photo_bank(folder, "train", chosen, CPU)
         for chosen in (lambda owner: owner == "ann", lambda owner: owner != "ann")
     ]
-    assert [len(album) for album in albums] == [2, 3]
+    assert [len(photo_bank) for photo_bank in photo_banks] == [2, 3]
     # Two photographs of one owner weigh more than one, less than twice.
-    one, two = float(albums[1].weight[0]), float(albums[0].weight.sum())
+    one, two = float(photo_banks[1].weight[0]), float(photo_banks[0].weight.sum())
     assert one < two < 2 * one
     with pytest.raises(ConfigError, match="has no photographs"):
-        read_album(folder, "train", lambda owner: owner == "nobody", CPU)
+        read_photo_bank(folder, "train", lambda owner: owner == "nobody", CPU)
     with pytest.raises(ImageError, match=r"photos\.csv does not exist"):
-        read_album(tmp_path / "val", "train", lambda owner: True, CPU)
+        read_photo_bank(tmp_path / "val", "train", lambda owner: True, CPU)
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_owners_are_learnt_from_or_judged_by(tmp_path: Path) -> None:
 def test_a_table_that_says_too_little(text: str, said: str, tmp_path: Path) -> None:
     (tmp_path / "photos.csv").write_text(text)
     with pytest.raises(ImageError, match=said):
-        read_album(tmp_path, "train", lambda owner: True, CPU)
+        read_photo_bank(tmp_path, "train", lambda owner: True, CPU)
 
 
 def test_a_share_of_a_batch_is_photographs(tmp_path: Path) -> None:
@@ -141,14 +141,14 @@ def test_a_share_of_a_batch_is_photographs(tmp_path: Path) -> None:
         photos=PhotoConfig(share=0.25),
         augment=AugmentConfig(changed_share=0.0),
     )
-    draw = make_draw(bank, config, whole_album(tmp_path))
+    draw = make_draw(bank, config, whole_photo_bank(tmp_path))
     batch = draw((32, 32), torch.Generator().manual_seed(0), PartClock(CPU))
     assert batch.view_only.tolist() == 6 * [False] + 2 * [True]
     assert len(batch.images) == len(batch.camera) == len(batch.gravity) == 8
     varies = batch.images.flatten(1).std(1) > 0.1
     assert varies.tolist() == batch.view_only.tolist()
     without = replace(config, photos=PhotoConfig(share=0.0))
-    batch = make_draw(bank, without, whole_album(tmp_path))(
+    batch = make_draw(bank, without, whole_photo_bank(tmp_path))(
         (32, 32), torch.Generator().manual_seed(0), PartClock(CPU)
     )
     assert not batch.view_only.any()

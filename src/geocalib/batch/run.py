@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import io
+import os
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from geocalib.batch import cluster, local
+from geocalib.batch.columns import parquet
 from geocalib.batch.inputs import find_parts
 from geocalib.batch.plan import Part, Plan, read_plan
 from geocalib.batch.store import Place
-from geocalib.batch.tables import record_of, table_of
 from geocalib.errors import ConfigError
 from geocalib.files import locked
+from geocalib.formats.schemas import arrow_schema
 from geocalib.pipeline.calibrator import Calibrator
 from geocalib.pipeline.engines.load import EngineSpec
 from geocalib.pipeline.options import Options
 from geocalib.pipeline.runs.answers import question
 from geocalib.pipeline.runs.journal import to_text
-from geocalib.result.calibration import Failure
+from geocalib.result.calibration import Failure, Outcome
+
+NAMELESS = "image"
+"""What messages call a photo that came as bytes."""
+
 
 Engine = Literal["local", "ray"]
 
@@ -79,3 +87,23 @@ class Batch:
             rows = [record_of(outcome, name, request) for name, outcome in named]
             (output / part.file).write(table_of(rows))
             yield part, sum(isinstance(outcome, Failure) for _, outcome in named)
+
+
+def record_of(outcome: Outcome, name: str, request: str) -> dict[str, Any]:
+    """The row of a photo, which goes by its name."""
+    # Arrow's texts are Unicode, which names of files need not be.
+    legible = os.fsencode(name).decode("utf-8", "backslashreplace")
+    record = replace(outcome, image=legible).to_dict()
+    if isinstance(outcome, Failure):
+        words = outcome.error.removeprefix(f"{NAMELESS}: ").removeprefix(f"{NAMELESS} ")
+        told = words if name in outcome.error or words == outcome.error else f"{legible}: {words}"
+        record["error"] = os.fsencode(told).decode("utf-8", "backslashreplace")
+    return {**record, "request": request, "photo": None}
+
+
+def table_of(records: Sequence[dict[str, Any]]) -> bytes:
+    """A file with these rows."""
+    table = import_module("pyarrow").Table.from_pylist(list(records), schema=arrow_schema())
+    file = io.BytesIO()
+    parquet().write_table(table, file, compression="zstd")
+    return file.getvalue()

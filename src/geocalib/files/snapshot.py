@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-Glance = tuple[int, int]
+FileStat = tuple[int, int]
 """Bytes, and the time of the last change in nanoseconds: what one sees without reading."""
 
 
@@ -21,7 +21,7 @@ def sha256_of(*paths: str | Path) -> str:
     return digest.hexdigest()
 
 
-def glance(paths: Sequence[str]) -> Glance | None:
+def file_stat(paths: Sequence[str]) -> FileStat | None:
     """Of files that belong together; None if the first is not there, others may be missing."""
     states = []
     for path in paths:
@@ -33,13 +33,13 @@ def glance(paths: Sequence[str]) -> Glance | None:
     return sum(state.st_size for state in states), max(state.st_mtime_ns for state in states)
 
 
-def snapshot(paths: Sequence[str], before: Glance | None) -> dict[str, Any]:
+def snapshot(paths: Sequence[str], before: FileStat | None) -> dict[str, Any]:
     """What ``unchanged`` needs, as plain values; nothing of a file that is not there.
 
-    before: the files at a glance before they were used. If they have changed since, nobody knows
-    what was used: that matches nothing.
+    before: their ``file_stat`` before they were used. If they have changed since, nobody knows what
+    was used: that matches nothing.
     """
-    now = glance(paths)
+    now = file_stat(paths)
     if now is None:
         return {}
     checksum = _checksum(paths) if now == before else None
@@ -51,7 +51,7 @@ def unchanged(noted: object, paths: Sequence[str]) -> bool:
 
     Files that are gone count as unchanged: nothing new is to be learnt from them.
     """
-    now = glance(paths)
+    now = file_stat(paths)
     if now is None:
         return True
     if not isinstance(noted, Mapping) or noted.get("sha256") is None:

@@ -18,12 +18,14 @@ from PIL.ExifTags import Base
 from geocalib.arrays import is_tensor, to_numpy
 from geocalib.errors import ImageError
 from geocalib.files.image_files import EXPORT, content_of, is_raw, why_not_a_file
-from geocalib.imaging.measured import Measured
 from geocalib.imaging.metadata import Metadata, read_tags
 from geocalib.imaging.quiet import quiet
 from geocalib.imaging.sixteen import SHALLOW, add_low_bytes, eight_bits, has_low_bytes
-from geocalib.imaging.webp import webp_size
 from geocalib.records import dataclass
+
+WEBP_SIDE = 0x3FFF
+"""Bits of a side in pictures that are not extended."""
+
 
 SMALLEST_SIDE = 32
 LARGEST_IMAGE = 16384 * 12288
@@ -174,7 +176,7 @@ def _opened(name: str) -> Iterator[IO[bytes]]:
     if is_raw(name):
         raise ImageError(f"{name} holds RAW data; {EXPORT}")
     try:
-        file = Measured(open(name, "rb", 0))  # noqa: SIM115 (what fails later is not the opening)
+        file = BoundedFile(open(name, "rb", 0))  # noqa: SIM115 (what fails later is not the opening)
     except PermissionError:
         raise ImageError(f"{name} may not be read; check its permissions") from None
     except OSError as cause:
@@ -413,3 +415,34 @@ def _from_array(values: npt.NDArray[Any]) -> Image.Image:
         raise ImageError(f"pixels must be uint8, uint16 or float, got {values.dtype}")
     values = values.astype(np.uint8, copy=False)
     return Image.fromarray(np.ascontiguousarray(values[..., 0] if values.shape[2] == 1 else values))
+
+
+class BoundedFile(io.BufferedReader):
+    """A file that makes no room for more bytes than it has: damaged ones ask for gigabytes. As
+    ``open(name, "rb")``, of what ``open(name, "rb", 0)`` gives."""
+
+    def __init__(self, raw: io.FileIO) -> None:
+        super().__init__(raw)
+        self._length = os.fstat(raw.fileno()).st_size
+
+    def read(self, size: int | None = -1) -> bytes:
+        if size is not None and size > 0:
+            size = min(size, max(0, self._length - self.tell()))
+        return super().read(size)
+
+
+def webp_size(head: bytes) -> tuple[int, int] | None:
+    """(width, height) that the first 30 bytes of a file state; None if it is no WebP. Its decoder
+    makes room for them as soon as it is opened."""
+    if head[:4] != b"RIFF" or head[8:12] != b"WEBP":
+        return None
+
+    def number(start: int, end: int) -> int:
+        return int.from_bytes(head[start:end], "little")
+
+    kind = head[12:16]
+    if kind == b"VP8X":
+        return number(24, 27) + 1, number(27, 30) + 1
+    if kind == b"VP8L":
+        return (number(21, 25) & WEBP_SIDE) + 1, (number(21, 25) >> 14 & WEBP_SIDE) + 1
+    return number(26, 28) & WEBP_SIDE, number(28, 30) & WEBP_SIDE

@@ -34,7 +34,7 @@ class Trunk(Protocol):
 
 
 @dataclass(frozen=True)
-class Recipe:
+class EncoderSpec:
     """How an encoder is made, what it expects, and how its released weights are renamed."""
 
     build: Callable[[], nn.Module]
@@ -43,14 +43,14 @@ class Recipe:
     translate: Callable[[Mapping[str, Tensor]], dict[str, Tensor]] | None = None
 
 
-RECIPES = {
-    "efficientnet_lite2": Recipe(
+ENCODERS = {
+    "efficientnet_lite2": EncoderSpec(
         efficientnet_lite.EfficientNetLite,
         (127 / 255,) * 3,
         (128 / 255,) * 3,
         efficientnet_lite.translate,
     ),
-    "mscan_tiny": Recipe(lambda: Mscan(*TINY), IMAGENET_MEAN, IMAGENET_STD),
+    "mscan_tiny": EncoderSpec(lambda: Mscan(*TINY), IMAGENET_MEAN, IMAGENET_STD),
 }
 
 
@@ -66,15 +66,15 @@ class Encoder(nn.Module):
 
     def __init__(self, name: str) -> None:
         super().__init__()
-        if name not in RECIPES:
-            raise ConfigError(f"no encoder is named {name!r}; there are {', '.join(RECIPES)}")
-        recipe = RECIPES[name]
+        if name not in ENCODERS:
+            raise ConfigError(f"no encoder is named {name!r}; there are {', '.join(ENCODERS)}")
+        spec = ENCODERS[name]
         self.name = name
-        self.trunk = recipe.build()
+        self.trunk = spec.build()
         trunk = cast(Trunk, self.trunk)
         self.widths, self.strides = trunk.widths, trunk.strides
         # Part of the architecture, not of the weights: known also where these are yet to be read.
-        mean, std = (torch.tensor(each, device="cpu") for each in (recipe.mean, recipe.std))
+        mean, std = (torch.tensor(each, device="cpu") for each in (spec.mean, spec.std))
         self.register_buffer("mean", mean[:, None, None], persistent=False)
         self.register_buffer("scale", 1 / std[:, None, None], persistent=False)
 
@@ -92,7 +92,7 @@ def load_pretrained(encoder: Encoder, path: Path | str) -> None:
     stored = _read(Path(path))
     if not isinstance(stored, dict) or not all(isinstance(v, Tensor) for v in stored.values()):
         raise WeightsError(f"{path} must hold one flat state dict of tensors")
-    translate = RECIPES[encoder.name].translate
+    translate = ENCODERS[encoder.name].translate
     if translate is not None and not any(name.startswith("trunk.") for name in stored):
         stored = {f"trunk.{name}": value for name, value in translate(stored).items()}
     wanted = encoder.state_dict()

@@ -24,7 +24,7 @@ from dataclasses import replace
 import numpy as np
 
 from geocalib.arrays import Array
-from geocalib.chances import beyond
+from geocalib.chi_square import chi2_sf
 from geocalib.geometry import gravity as sphere
 from geocalib.geometry.gravity import from_roll_pitch, to_roll_pitch
 from geocalib.priors.exif import FocalReading
@@ -300,7 +300,7 @@ def _tension(apart: Array, covariance: Array) -> float:
         return math.nan
     if not (math.isfinite(squared) and squared >= 0):
         return math.nan
-    chance = max(float(beyond(squared, len(apart))), LEAST_CHANCE)
+    chance = max(float(chi2_sf(squared, len(apart))), LEAST_CHANCE)
     from statistics import NormalDist  # Takes long to import, and is seldom needed.
 
     return abs(NormalDist().inv_cdf(0.5 * chance))

@@ -64,23 +64,23 @@ WIDE_TAIL = Part(0.1, 35.0, 0.8)
 
 
 @dataclass(frozen=True)
-class Habit:
+class ShapePrior:
     """How people take photographs of one shape."""
 
     lying: tuple[Part, ...]
     upright: tuple[Part, ...]
 
 
-ANY_SHAPE = Habit(
+ANY_SHAPE = ShapePrior(
     lying=(Part(0.596, 28.2, 0.168), Part(0.304, 64.0, 0.342), WIDE_TAIL),
     upright=(Part(0.659, 27.2, 0.109), Part(0.241, 62.4, 0.360), WIDE_TAIL),
 )
 BY_SHAPE = {
-    4 / 3: Habit(
+    4 / 3: ShapePrior(
         lying=(Part(0.688, 28.1, 0.164), Part(0.212, 40.7, 0.675), WIDE_TAIL),
         upright=(Part(0.842, 27.3, 0.107), Part(0.058, 52.9, 0.100), WIDE_TAIL),
     ),
-    3 / 2: Habit(
+    3 / 2: ShapePrior(
         lying=(Part(0.279, 26.4, 0.100), Part(0.621, 55.5, 0.382), WIDE_TAIL),
         upright=(Part(0.394, 31.4, 0.231), Part(0.506, 75.2, 0.167), WIDE_TAIL),
     ),
@@ -91,7 +91,7 @@ SAME_SHAPE = 0.02
 """Ratios that differ by less, relatively, are one: sides are rounded, and sensors are made so."""
 
 
-def habit(width: int, height: int) -> Habit:
+def shape_prior(width: int, height: int) -> ShapePrior:
     """How people take photographs of this shape; of any, where it is neither of the two usual."""
     ratio = max(width, height) / min(width, height)
     near = [known for shape, known in BY_SHAPE.items() if abs(ratio / shape - 1) < SAME_SHAPE]
@@ -100,7 +100,7 @@ def habit(width: int, height: int) -> Habit:
 
 def usual(width: int, height: int) -> tuple[Part, ...]:
     """The focal lengths of photographs of this size."""
-    known = habit(width, height)
+    known = shape_prior(width, height)
     return known.upright if height > width else known.lying
 
 

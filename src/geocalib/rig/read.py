@@ -13,23 +13,31 @@ by ``camera_from_rig``: a quaternion w, x, y, z, or the rows of a matrix.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from geocalib.arrays import Array
 from geocalib.errors import FormatError
 from geocalib.formats.yaml_text import UNREADABLE, load_yaml
-from geocalib.rig import colmap, kalibr
+from geocalib.rig import colmap
 from geocalib.rig.description import (
     RigCamera,
     RigDescription,
     folder_pattern,
     from_angles,
     parse_rotation,
+    simple_rig,
     text,
 )
 from geocalib.rig.layouts import LAYOUTS
+
+CAMERA = re.compile(r"cam(\d+)")
+POSE = "T_cn_cnm1"
+
 
 ANGLES = ("yaw_deg", "pitch_deg", "roll_deg")
 ROTATION = "camera_from_rig"
@@ -56,8 +64,8 @@ def read_rig(path: str | Path) -> RigDescription:
     if isinstance(content, Mapping):
         if isinstance(content.get("cameras"), Mapping):
             return _read_own(content["cameras"], source)
-        if kalibr.is_camchain(content):
-            return kalibr.read_camchain(content, source)
+        if is_camchain(content):
+            return read_camchain(content, source)
     raise FormatError(f"{file}: holds no rig; a rig is {KINDS}")
 
 
@@ -124,3 +132,30 @@ def _degrees(value: object, where: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= 360:
         raise FormatError(f"{where} is {value!r:.40}, not a number of degrees up to 360")
     return float(value)
+
+
+def is_camchain(content: Mapping[Any, Any]) -> bool:
+    """Whether this is what kalibr writes."""
+    return any(CAMERA.fullmatch(str(key)) for key in content)
+
+
+def read_camchain(content: Mapping[Any, Any], source: str) -> RigDescription:
+    """The rig, in the frame of cam0. T_cn_cnm1 takes the frame of the camera before to this one's.
+
+    Keys that are no cameras are passed over.
+    """
+    numbers = {int(m[1]): str(key) for key in content if (m := CAMERA.fullmatch(str(key)))}
+    rotation = np.eye(3)
+    cameras = []
+    for expected, (number, name) in enumerate(sorted(numbers.items())):
+        if number != expected:
+            raise FormatError(f"{source}: there is {name} but no cam{expected}; the chain is cut")
+        if number:
+            entry = content[name]
+            if not isinstance(entry, Mapping) or POSE not in entry:
+                raise FormatError(
+                    f"{source}, {name}: there is no {POSE}; every camera but cam0 has one"
+                )
+            rotation = parse_rotation(entry[POSE], f"{source}, {name}: {POSE}") @ rotation
+        cameras.append((name, rotation))
+    return simple_rig(cameras, source)

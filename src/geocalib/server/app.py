@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from geocalib.cameras import get_model
 from geocalib.errors import GeoCalibError
@@ -21,14 +23,16 @@ from geocalib.pipeline.options import CameraModelName
 from geocalib.result.calibration import Failure, read_outcome
 from geocalib.result.schema import SCHEMA
 from geocalib.server import openapi
-from geocalib.server.attend import attended
 from geocalib.server.exports import OFFERED, exported
 from geocalib.server.gate import Gate
 from geocalib.server.grids import grid_of, whole_of
-from geocalib.server.limits import Limits, RefusedError
+from geocalib.server.limits import Limits, RefusedError, too_slow
 from geocalib.server.requests import ExportRequest, RefitRequest, RenderRequest
 from geocalib.server.service import Answered, Service
 from geocalib.server.uploads import Body, read_images
+
+Result = TypeVar("Result")
+
 
 PAGE = Path(__file__).parent / "page"
 """What ``/`` shows."""
@@ -61,14 +65,16 @@ def create_app(
         async with Body(request, limits, service.budget) as body:
             images, options = await read_images(body, limits)
             work = service.calibrate(images, options)
-            return _answer(await attended(request, work, limits.seconds))
+            return _answer(await cancel_on_disconnect(request, work, limits.seconds))
 
     @app.post("/v1/refit", openapi_extra=openapi.refit())
     async def refit(request: Request) -> Response:
         """The same photos with other things known: the fit alone, without the network."""
         async with Body(request, limits, service.budget) as body:
             asked = await body.json(RefitRequest)
-            return _answer(await attended(request, service.refit(asked), limits.seconds))
+            return _answer(
+                await cancel_on_disconnect(request, service.refit(asked), limits.seconds)
+            )
 
     @app.post("/v1/render", openapi_extra=openapi.render())
     async def render(request: Request) -> Response:
@@ -77,7 +83,9 @@ def create_app(
             images, asked = await body.form(RenderRequest)
             if len(images) != 1:
                 raise RefusedError(422, f"one image is rendered at a time, got {len(images)}")
-            picture = await attended(request, service.render(images[0], asked), limits.seconds)
+            picture = await cancel_on_disconnect(
+                request, service.render(images[0], asked), limits.seconds
+            )
         return Response(picture, media_type=f"image/{asked.format}")
 
     @app.post("/v1/export", openapi_extra=openapi.export())
@@ -168,3 +176,31 @@ def _explain_errors(app: FastAPI) -> None:
     @app.exception_handler(HTTPException)
     async def other(_: Request, error: HTTPException) -> Response:
         return JSONResponse({"error": error.detail}, error.status_code, error.headers)
+
+
+async def cancel_on_disconnect(
+    request: Request, work: Coroutine[Any, Any, Result], seconds: float
+) -> Result:
+    """The result of the work, which ends when nobody waits for it any longer.
+
+    request: its body was read.
+    """
+    task = asyncio.ensure_future(work)
+    gone = asyncio.ensure_future(_gone(request))
+    try:
+        await asyncio.wait({task, gone}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            return task.result()
+        if gone.done():
+            raise ClientDisconnect
+        raise too_slow(seconds)
+    finally:
+        task.cancel()
+        gone.cancel()
+        await asyncio.gather(task, gone, return_exceptions=True)
+
+
+async def _gone(request: Request) -> None:
+    """Returns when the client has gone away."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from geocalib.errors import GeoCalibError
 from geocalib.pipeline.parallel.workers import WorkerLostError
 from geocalib.result.calibration import Failure
-from geocalib.server.crew import Crew
 from geocalib.server.limits import Limits
 from geocalib.server.log import unexpected
 from geocalib.server.requests import OptionsBody
 from geocalib.server.stages import Answer, answers
 from geocalib.server.uploads import Upload
+from geocalib.server.worker_backend import WorkerBackend
 
 WINDOW_SECONDS = 0.004
 """How long the first of a batch waits for others."""
@@ -38,18 +38,18 @@ class Item:
 
 
 class Batcher:
-    """Threads that each hand the next batch to the crew."""
+    """Threads that each hand the next batch to the backend."""
 
-    def __init__(self, crew: Crew, limits: Limits, note: Callable[[int], None]) -> None:
+    def __init__(self, backend: WorkerBackend, limits: Limits, note: Callable[[int], None]) -> None:
         """note: is told the size of every batch."""
-        self._crew, self._limits, self._note = crew, limits, note
+        self._backend, self._limits, self._note = backend, limits, note
         self.seconds_each = 0.0
         """Between two images of late, when there is no lack of them."""
         self._idle, self._lock = 0, threading.Lock()
         self._items: queue.SimpleQueue[Item | None] = queue.SimpleQueue()
         self._threads = [
             threading.Thread(target=self._work, name="batches", daemon=True)
-            for _ in range(crew.count)
+            for _ in range(backend.count)
         ]
         for thread in self._threads:
             thread.start()
@@ -79,7 +79,7 @@ class Batcher:
                 alike[item.options].append(item)
             for items in alike.values():
                 self._answer(items)
-            each = (time.monotonic() - began) / len(wanted) / self._crew.count
+            each = (time.monotonic() - began) / len(wanted) / self._backend.count
             self.seconds_each += RECENT * (each - self.seconds_each)
 
     def _next(self) -> list[Item] | None:
@@ -94,7 +94,7 @@ class Batcher:
         time.sleep(WINDOW_SECONDS)
         # What waits is shared with those who have nothing to do.
         share = math.ceil((1 + self._items.qsize()) / (1 + self._idle))
-        share = min(self._crew.most, share)
+        share = min(self._backend.most, share)
         batch = [first]
         while len(batch) < share:
             try:
@@ -113,7 +113,7 @@ class Batcher:
         have nothing to do with its image."""
         images = [item.image for item in items]
         try:
-            found = self._crew.ask(answers, images, items[0].options, self._limits)
+            found = self._backend.ask(answers, images, items[0].options, self._limits)
         except GeoCalibError as error:  # What is asked of them cannot be.
             for item in items:
                 item.answer.set_exception(error)

@@ -18,7 +18,7 @@ GONE = "no photo of this id is kept (any longer); calibrate it again"
 
 
 @dataclass(frozen=True)
-class Kept:
+class CachedPhoto:
     """What there is of a photo."""
 
     sight: NetworkOutput
@@ -28,7 +28,7 @@ class Kept:
     """When it was asked for last, seconds."""
 
 
-class Sights:
+class PhotoCache:
     """A bounded number of sights by ids that nobody can guess. Threads may share it."""
 
     def __init__(
@@ -37,7 +37,7 @@ class Sights:
         """most: sights at a time; seconds: since a sight was last asked for, after which it is
         forgotten."""
         self._most, self._seconds, self._clock = most, seconds, clock
-        self._kept: OrderedDict[str, Kept] = OrderedDict()
+        self._kept: OrderedDict[str, CachedPhoto] = OrderedDict()
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
@@ -49,11 +49,11 @@ class Sights:
         """The id of a sight that is kept from now on."""
         name = secrets.token_urlsafe(18)
         with self._lock:
-            self._kept[name] = Kept(sight, _traces(outcome), self._clock())
+            self._kept[name] = CachedPhoto(sight, _traces(outcome), self._clock())
             self._forget()
         return name
 
-    def find(self, name: str) -> Kept:
+    def find(self, name: str) -> CachedPhoto:
         """What is kept under an id, or a refusal."""
         with self._lock:
             self._forget()

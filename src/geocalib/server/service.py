@@ -17,14 +17,14 @@ from geocalib.pipeline.parallel.workers import WorkerLostError
 from geocalib.pipeline.predict import NetworkOutput
 from geocalib.result.calibration import Calibration, Failure, Outcome
 from geocalib.server.batching import Batcher
-from geocalib.server.cache import Sights
-from geocalib.server.crew import Crew, Here, Processes
+from geocalib.server.cache import PhotoCache
 from geocalib.server.grids import sight_of
 from geocalib.server.limits import Limits, RefusedError, busy
 from geocalib.server.metrics import Metrics
 from geocalib.server.requests import OptionsBody, RefitRequest, RenderRequest
 from geocalib.server.stages import picture
 from geocalib.server.uploads import Budget, Upload
+from geocalib.server.worker_backend import InProcess, Processes, WorkerBackend
 
 LONGEST_WAIT = 60
 """Seconds that a client is told to wait, at most."""
@@ -52,16 +52,16 @@ class Service:
     def __init__(self, calibrator: Calibrator, limits: Limits, workers: int) -> None:
         """workers: processes to do the work; 0: this one."""
         self.calibrator, self.limits = calibrator, limits
-        self.sights = Sights(limits.kept, 60 * limits.kept_minutes)
+        self.sights = PhotoCache(limits.kept, 60 * limits.kept_minutes)
         self.budget = Budget(limits.upload_bytes)
         self.ready = True
         self._waiting = 0
         self.metrics = Metrics(lambda: self._waiting, lambda: len(self.sights))
-        self._crew: Crew = (
-            Processes(calibrator.engine_spec, workers) if workers else Here(calibrator)
+        self._backend: WorkerBackend = (
+            Processes(calibrator.engine_spec, workers) if workers else InProcess(calibrator)
         )
-        self._batcher = Batcher(self._crew, limits, self.metrics.batches.observe)
-        self._pictures = ThreadPoolExecutor(self._crew.count, "pictures")
+        self._batcher = Batcher(self._backend, limits, self.metrics.batches.observe)
+        self._pictures = ThreadPoolExecutor(self._backend.count, "pictures")
         # Those who drag a slider do not wait for the photos of others.
         self._fits = ThreadPoolExecutor(2, "fits")
 
@@ -71,7 +71,7 @@ class Service:
         self._pictures.shutdown()
         self._fits.shutdown()
         self._batcher.stop()
-        self._crew.stop()
+        self._backend.stop()
 
     async def calibrate(self, images: Sequence[Upload], body: OptionsBody) -> list[Answered]:
         """The answer for each image, in order."""
@@ -111,7 +111,7 @@ class Service:
         """The file of a picture."""
         with self._places(1):
             calibration = await self._calibration(asked)
-            draw = partial(self._crew.ask, picture, image, calibration, asked, self.limits)
+            draw = partial(self._backend.ask, picture, image, calibration, asked, self.limits)
             try:
                 return await _in(self._pictures, draw)
             except WorkerLostError as error:

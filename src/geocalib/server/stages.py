@@ -4,18 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from io import BytesIO
+
+from PIL import Image
 
 from geocalib.arrays import copied
 from geocalib.errors import ImageError
 from geocalib.imaging import read_size
+from geocalib.overlay import overlay
 from geocalib.pipeline.calibrator import Calibrator
 from geocalib.pipeline.predict import NetworkOutput
 from geocalib.pipeline.prepare import Prepared
 from geocalib.result.calibration import Calibration, Failure, Outcome
 from geocalib.server.limits import MEGA, Limits
-from geocalib.server.pictures import rendered
-from geocalib.server.requests import OptionsBody, RenderRequest
+from geocalib.server.requests import Kind, OptionsBody, PictureFormat, RenderRequest
 from geocalib.server.uploads import Upload
+
+QUALITY = 92
+"""Of JPEG."""
+SHOWN_SIDE = 2048
+"""Pixels of the longer side of a photo that is shown, at most."""
 
 
 @dataclass(frozen=True)
@@ -81,3 +89,32 @@ def _refused(image: Upload, limits: Limits) -> Failure | None:
         return None
     most = f"more than {limits.pixels / MEGA:g} megapixels; shrink it first"
     return Failure(name, *size, f"image is {size[0]}x{size[1]} pixels, {most}")
+
+
+def rendered(
+    photo: bytes, calibration: Calibration, kind: Kind, border: str, format: PictureFormat
+) -> bytes:
+    """The file of a picture."""
+    match kind:
+        case "photo":
+            picture = upright_photo(photo, calibration)
+        case "overlay":
+            picture = overlay(photo, calibration)
+        case "upright":
+            picture = calibration.upright(photo, border).image
+        case "rectified":
+            picture = calibration.rectify(photo, border).image
+        case "undistorted":
+            picture = calibration.undistort(photo, border).image
+    content = BytesIO()
+    picture.convert("RGB").save(content, format.upper(), quality=QUALITY)
+    return content.getvalue()
+
+
+def upright_photo(photo: bytes, calibration: Calibration) -> Image.Image:
+    """The photo as it is seen, for browsers that cannot read its format."""
+    from geocalib.overlay.photo import load
+
+    width, height = calibration.width, calibration.height
+    scale = min(1.0, SHOWN_SIDE / max(width, height))
+    return load(photo, calibration, (max(1, round(scale * width)), max(1, round(scale * height))))

@@ -13,7 +13,7 @@ import math
 import numpy as np
 
 from geocalib.arrays import Array, diagonal, inverse_root
-from geocalib.chances import beyond
+from geocalib.chi_square import chi2_sf
 from geocalib.records import dataclass
 
 FALSE_ALARM = 1e-4
@@ -72,7 +72,7 @@ def judge(opinion: Array, covariance: Array) -> Verdict:
     squared = _squared(x - consensus, _with_changes(spread**2 * C))
     distance[heard] = np.sqrt(squared)
     if len(x) >= FEWEST:
-        nobody[heard] = beyond(squared, unknowns) < FALSE_ALARM
+        nobody[heard] = chi2_sf(squared, unknowns) < FALSE_ALARM
     return Verdict(consensus, spread, distance, nobody)
 
 

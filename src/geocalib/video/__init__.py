@@ -1,7 +1,7 @@
 """Calibrations over time: one lens, and a gravity that moves smoothly.
 
     frames      pictures with times, from a file or a camera
-    rivals      when frames that disagree are outliers, and when they are a change
+    change_detector  when frames that disagree are outliers, and when they are a change
     turns       how the camera turned from frame to frame, by optical flow
     heading     such turns, one after the other
     intrinsics  information filter of the lens that the frames share

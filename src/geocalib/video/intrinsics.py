@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from geocalib.arrays import Array
-from geocalib.chances import beyond
-from geocalib.video.rivals import LEVEL
+from geocalib.chi_square import chi2_sf
+from geocalib.video.change_detector import LEVEL
 
 EXPECTED_SHARE = 0.25
 """Of the variance, that is new in each frame; before the frames have told."""
@@ -97,7 +97,7 @@ class LensFilter:
         """Whether a frame is no outlier, by the chi-square of its innovation."""
         off = self._normalised(lens)
         square = (off @ off) / self.share
-        return float(beyond(square, len(lens.mean))) >= LEVEL
+        return float(chi2_sf(square, len(lens.mean))) >= LEVEL
 
     def updated(self, lens: Lens) -> LensFilter:
         """With one frame more."""

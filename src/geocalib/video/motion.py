@@ -29,12 +29,12 @@ from itertools import pairwise
 import numpy as np
 
 from geocalib.arrays import Array
-from geocalib.chances import beyond
+from geocalib.chi_square import chi2_sf
 from geocalib.geometry import gravity as sphere
 from geocalib.localize.rotation import cross_matrix
+from geocalib.video.change_detector import LEVEL
 from geocalib.video.heading import Heading
 from geocalib.video.noise import START, WHITE, Noise
-from geocalib.video.rivals import LEVEL
 
 SHAKEN_DEG = 1000.0
 """Square root of q that any camera may have for a moment."""
@@ -211,7 +211,7 @@ class MotionFilter:
         state, _ = self.state[self.best].predicted(self.moment, sight.moment, noise)
         innovation, H, R = state.innovation(sight)
         square = _square(innovation, H @ state.covariance @ H.mT + R)
-        return float(beyond(square, 2)[0]) >= LEVEL
+        return float(chi2_sf(square, 2)[0]) >= LEVEL
 
     def updated(self, sight: Sight) -> MotionFilter:
         """With one frame more."""

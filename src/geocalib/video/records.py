@@ -11,7 +11,7 @@ from typing import Any
 from geocalib.errors import FormatError, OutputError
 from geocalib.files import is_special, naming, replacing
 from geocalib.files.guard import MEND
-from geocalib.files.snapshot import glance, unchanged
+from geocalib.files.snapshot import file_stat, unchanged
 from geocalib.pipeline.runs.journal import Request, check_record, photo_of, to_text
 from geocalib.result.calibration import Calibration, Outcome, read_outcome
 from geocalib.result.layout import Field, Null, Scalar, Struct
@@ -61,7 +61,7 @@ of a file."""
 def origin_of(request: Request, video: str | None) -> Origin:
     """The origin of the frames of a video, or of a camera."""
     files = () if video is None else (video,)
-    photo = photo_of(files, glance(files)) if files else None
+    photo = photo_of(files, file_stat(files)) if files else None
     return {"request": to_text(request), "photo": photo}
 
 

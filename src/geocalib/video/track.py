@@ -14,10 +14,10 @@ from geocalib.cameras import Camera
 from geocalib.geometry.fields import LOG_F
 from geocalib.result.calibration import Calibration, Failure, Outcome
 from geocalib.result.uncertainty import Uncertainty
+from geocalib.video.change_detector import ChangeDetector
 from geocalib.video.heading import Heading, Turn
 from geocalib.video.intrinsics import Lens, LensFilter, Stretch
 from geocalib.video.motion import Moment, MotionFilter, Pose, Sight, smooth
-from geocalib.video.rivals import Rivals
 from geocalib.video.turns import Flow, turn_of
 
 Status = Literal["ok", "outlier", "failed"]
@@ -45,8 +45,8 @@ class Tracker:
     """Follows a video while it runs: what is said of a frame rests on those before it."""
 
     def __init__(self) -> None:
-        self._lens: Rivals[LensFilter, Lens] = Rivals(LensFilter.start)
-        self._motion: Rivals[MotionFilter, Sight] = Rivals(MotionFilter.start)
+        self._lens: ChangeDetector[LensFilter, Lens] = ChangeDetector(LensFilter.start)
+        self._motion: ChangeDetector[MotionFilter, Sight] = ChangeDetector(MotionFilter.start)
         self._frames: list[tuple[int, float, Outcome]] = []
         self._turns: list[Turn | None] = []
         self._stretches: dict[int, Stretch] = {}

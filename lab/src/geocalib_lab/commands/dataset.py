@@ -117,7 +117,7 @@ def check(
     from geocalib import console
     from geocalib.cli.network import load
     from geocalib.files import Guard, locked
-    from geocalib.files.snapshot import glance, snapshot
+    from geocalib.files.snapshot import file_stat, snapshot
     from geocalib_lab.evaluation.levels import check_level
     from geocalib_lab.panoramas.levelness import is_table, write_levels
     from geocalib_lab.panoramas.pictures import find_panoramas
@@ -137,7 +137,7 @@ def check(
         with console.progress(len(todo), "panoramas") as done:
             for name, path in todo.items():
                 assert calibrator is not None
-                before = glance((str(path),))
+                before = file_stat((str(path),))
                 try:
                     levels[name] = check_level(calibrator, path, views)
                 except PanoramaError as error:

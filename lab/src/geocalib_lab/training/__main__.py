@@ -26,7 +26,7 @@ from geocalib_lab.training.config import TrainingConfig, WorldConfig, read_confi
 from geocalib_lab.training.loop import LIGHT, TABLES, Budget, Places, train
 from geocalib_lab.training.networks import build_network
 from geocalib_lab.training.owners import among
-from geocalib_lab.training.photos import Album, read_album
+from geocalib_lab.training.photos import PhotoBank, read_photo_bank
 from geocalib_lab.training.processes import Process, join
 from geocalib_lab.training.thin import thinned
 from geocalib_lab.training.trainer import Trainer
@@ -119,11 +119,11 @@ def _run(options: argparse.Namespace, start: float) -> None:
         rendered = worlds.result()
         if rendered is not None:
             bank = bank.join(rendered)
-        album: Album | None = None
-        judged: dict[str, Album] = {}
+        photo_bank: PhotoBank | None = None
+        judged: dict[str, PhotoBank] = {}
         if options.photos is not None:
-            album, judged = _albums(options.photos, config, process)
-        trainer = Trainer(config, network, make_draw(bank, config, album), process)
+            photo_bank, judged = _photo_banks(options.photos, config, process)
+        trainer = Trainer(config, network, make_draw(bank, config, photo_bank), process)
         if options.resume is not None:
             trainer.restore(checkpoint.load(options.resume, process.device))
         pictures = []
@@ -173,14 +173,14 @@ def make_worlds(config: WorldConfig, device: torch.device) -> PanoramaBank | Non
     )
 
 
-def _albums(
+def _photo_banks(
     folder: Path, config: TrainingConfig, process: Process
-) -> tuple[Album, dict[str, Album]]:
+) -> tuple[PhotoBank, dict[str, PhotoBank]]:
     """Photographs to learn from, and those to be judged by: of held-out owners, and of val."""
     chosen = among(config.photos.owners)
-    learnt = read_album(folder, "train", chosen, process.device)
-    held = read_album(folder, "train", lambda owner: not chosen(owner), process.device)
-    val = read_album(folder, "val", lambda owner: True, process.device)
+    learnt = read_photo_bank(folder, "train", chosen, process.device)
+    held = read_photo_bank(folder, "train", lambda owner: not chosen(owner), process.device)
+    val = read_photo_bank(folder, "val", lambda owner: True, process.device)
     print(f"{len(learnt)} photographs to learn from, {len(held)} held out, {len(val)} of val")
     return learnt, {"held": held, "val": val}
 

@@ -19,7 +19,7 @@ from geocalib_lab.panoramas.panorama import PanoramaBank, render
 from geocalib_lab.panoramas.views import ViewConfig, Views, sample_views
 from geocalib_lab.training.augment import augment, flip, hide_nadir
 from geocalib_lab.training.config import TrainingConfig
-from geocalib_lab.training.photos import Album
+from geocalib_lab.training.photos import PhotoBank
 from geocalib_lab.training.validate import Pictures
 
 VALIDATION_SEED = 20
@@ -73,10 +73,10 @@ class PartClock:
 def make_draw(
     bank: PanoramaBank,
     config: TrainingConfig,
-    album: Album | None = None,
+    photo_bank: PhotoBank | None = None,
 ) -> Callable[[tuple[int, int], torch.Generator, PartClock], Batch]:
-    """How a training run draws its batches from a bank, and from an album if there is one."""
-    photos = 0 if album is None else round(config.photos.share * config.batch)
+    """How a training run draws its batches from a bank, and from an photo_bank if there is one."""
+    photos = 0 if photo_bank is None else round(config.photos.share * config.batch)
 
     def draw(size: tuple[int, int], generator: torch.Generator, clock: PartClock) -> Batch:
         width, height = seen_size(size, config.detail)
@@ -90,9 +90,9 @@ def make_draw(
             images = hide_nadir(images, latitude, config.hidden_nadir, generator)
             none = torch.zeros_like(keep)
             batch = Batch(images, views.camera, views.gravity, views.distorted, keep, none)
-            if album is not None and photos:
+            if photo_bank is not None and photos:
                 batch = joined(
-                    batch, draw_photos(album, photos, (width, height), config, generator)
+                    batch, draw_photos(photo_bank, photos, (width, height), config, generator)
                 )
             mirrored = torch.rand(config.batch, generator=generator, device=bank.device) < 0.5
             images, gravity, camera = flip(batch.images, batch.gravity, batch.camera, mirrored)
@@ -104,14 +104,14 @@ def make_draw(
 
 
 def draw_photos(
-    album: Album,
+    photo_bank: PhotoBank,
     count: int,
     size: tuple[int, int],
     config: TrainingConfig,
     generator: torch.Generator,
 ) -> Batch:
     """Crops of photographs in a width and height, as if they were level."""
-    images, camera = album.draw(count, size, config.photos.magnified, generator)
+    images, camera = photo_bank.draw(count, size, config.photos.magnified, generator)
     yes = torch.ones(count, dtype=torch.bool, device=images.device)
     level = images.new_tensor([0.0, 1.0, 0.0]).expand(count, 3)
     return Batch(images, camera, level, ~yes, yes, yes)
@@ -227,20 +227,20 @@ def validation_pictures(bank: PanoramaBank, config: TrainingConfig) -> list[Pict
     return sets
 
 
-def photo_pictures(albums: dict[str, Album], config: TrainingConfig) -> list[Pictures]:
-    """The photographs of named albums to be judged by, lying and standing ones apart."""
+def photo_pictures(photo_banks: dict[str, PhotoBank], config: TrainingConfig) -> list[Pictures]:
+    """The photographs of named photo_banks to be judged by, lying and standing ones apart."""
     sets = []
     long, short = sorted(config.validation.people_size, reverse=True)
-    for name, album in albums.items():
-        stands = album.size[:, 1] > album.size[:, 0]
+    for name, photo_bank in photo_banks.items():
+        stands = photo_bank.size[:, 1] > photo_bank.size[:, 0]
         for kind, size, which in (
             ("lying", (long, short), ~stands),
             ("standing", (short, long), stands),
         ):
             index = which.nonzero()[:, 0]
             if len(index):
-                whole = torch.ones_like(album.focal[index])
-                images, camera = album.crop(index, seen_size(size, config.detail), whole)
+                whole = torch.ones_like(photo_bank.focal[index])
+                images, camera = photo_bank.crop(index, seen_size(size, config.detail), whole)
                 seen = (255 * enlarge(images, size)).round().to(torch.uint8)
                 sets.append(Pictures(f"{name}-{kind}", "pinhole", seen, camera, None))
     return sets

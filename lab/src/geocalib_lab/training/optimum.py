@@ -65,7 +65,7 @@ class Estimate:
         )
 
 
-class Steady(SimpleRadial):
+class FixedStepRadial(SimpleRadial):
     """simple_radial inside its domain, undistorted by a fixed number of steps."""
 
     def undistort(self, s: Tensor, k: Parameters) -> tuple[Tensor, Tensor]:
@@ -140,7 +140,7 @@ def _normal(
     """Normal equations in roll and pitch direction, log f and k1."""
     dtype = observations.up_x.dtype
     camera = Camera(
-        Steady(),
+        FixedStepRadial(),
         estimate.log_f.exp().to(dtype),
         truth.c,
         estimate.k1.to(dtype)[:, None],

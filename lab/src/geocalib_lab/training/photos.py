@@ -40,7 +40,7 @@ class PhotoConfig:
 
 
 @dataclass(frozen=True)
-class Album:
+class PhotoBank:
     """N photographs, their middles laid upon each other, to half a pixel."""
 
     pixels: Tensor
@@ -92,9 +92,9 @@ class Album:
         return images, Camera.create("simple_radial", self.focal[index] / step, wanted)
 
 
-def read_album(
+def read_photo_bank(
     folder: Path, split: str, chosen: Callable[[str], bool], device: torch.device
-) -> Album:
+) -> PhotoBank:
     """The photographs of a split, by ``photos.csv`` of a folder, of the owners chosen."""
     table = folder / "photos.csv"
     try:
@@ -120,7 +120,7 @@ def owner_of(image: str) -> str:
     return Path(image).name.partition("__")[0]
 
 
-def _read(folder: Path, focal: dict[str, float], device: torch.device) -> Album:
+def _read(folder: Path, focal: dict[str, float], device: torch.device) -> PhotoBank:
     """Photographs by their names, with their focal lengths."""
     pictures = [np.asarray(Image.open(folder / image).convert("RGB")) for image in focal]
     side = max(max(picture.shape[:2]) for picture in pictures)
@@ -128,7 +128,7 @@ def _read(folder: Path, focal: dict[str, float], device: torch.device) -> Album:
     sizes = [(picture.shape[1], picture.shape[0]) for picture in pictures]
     counts = Counter(map(owner_of, focal))
     weights = [counts[owner_of(image)] ** -0.5 for image in focal]
-    return Album(
+    return PhotoBank(
         torch.from_numpy(pixels).to(device),
         *(
             torch.tensor(values, dtype=torch.float32, device=device)

@@ -17,7 +17,7 @@ from typing import Any
 from geocalib.errors import GeoCalibError, OutputError
 from geocalib.files import replacing
 from geocalib.files.guard import MEND
-from geocalib.files.snapshot import Glance, glance, snapshot, unchanged
+from geocalib.files.snapshot import FileStat, file_stat, snapshot, unchanged
 from geocalib.formats import json_lines
 from geocalib.records import dataclass
 from geocalib.result.calibration import OUTLIER, Outcome, read_outcome
@@ -145,7 +145,7 @@ class Journal:
         self, images: Collection[str], together: bool = False
     ) -> Iterator[Callable[[Outcome], None]]:
         """A function that adds the answer for one of the images."""
-        before = {image: glance(self.files(image)) for image in images}
+        before = {image: file_stat(self.files(image)) for image in images}
         group = _group(images) if together else None
         request = to_text(self.request)
         with json_lines.Writer(self.path) as writer:
@@ -167,7 +167,7 @@ class Journal:
 
 
 def photo_of(
-    files: Sequence[str], before: Glance | None, group: str | None = None
+    files: Sequence[str], before: FileStat | None, group: str | None = None
 ) -> Record | None:
     """What records say of the files that an answer depends on (``snapshot``), and of their set."""
     found = {**dict.fromkeys(PHOTO.keys), **snapshot(files, before), "set": group}

@@ -1,4 +1,4 @@
-"""How likely chance is to do what was seen."""
+"""The chi-square distribution, as far as tests of agreement need it."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy.typing as npt
 _erfc = np.vectorize(math.erfc, otypes=[np.float64])
 
 
-def beyond(squared: npt.ArrayLike, freedom: int) -> npt.NDArray[np.float64]:
+def chi2_sf(squared: npt.ArrayLike, freedom: int) -> npt.NDArray[np.float64]:
     """The probability of a chi-square variable of that many degrees of freedom, at least 1, to be
     larger than (...) numbers that are not negative.
 
-    >>> beyond([3.841, 6.635], 1).round(3).tolist()
+    >>> chi2_sf([3.841, 6.635], 1).round(3).tolist()
     [0.05, 0.01]
     """
     x = 0.5 * np.asarray(squared, np.float64)

@@ -15,7 +15,7 @@ from geocalib.pipeline.parallel.workers import Workers
 Result = TypeVar("Result")
 
 
-class Crew(Protocol):
+class WorkerBackend(Protocol):
     """Threads may ask at the same time."""
 
     @property
@@ -33,7 +33,7 @@ class Crew(Protocol):
         """When nobody asks any longer."""
 
 
-class Here:
+class InProcess:
     """This process: one batch is read while the accelerator looks at another."""
 
     count = 2

@@ -33,7 +33,7 @@ class Filter(Protocol[Z_in]):
 F = TypeVar("F", bound=Filter)  # type: ignore[type-arg]
 
 
-class Rivals(Generic[F, Z]):
+class ChangeDetector(Generic[F, Z]):
     """Follows measurements with the filter that fits them."""
 
     def __init__(self, start: Callable[[Z], F]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from geocalib.video.rivals import TAKE_OVER, Rivals
+from geocalib.video.change_detector import TAKE_OVER, ChangeDetector
 
 
 @dataclass(frozen=True)
@@ -21,11 +21,11 @@ class Near:
         return Near(self.first, self.count + 1)
 
 
-def followed(*measurements: float | None) -> Rivals[Near, float]:
-    rivals: Rivals[Near, float] = Rivals(Near)
+def followed(*measurements: float | None) -> ChangeDetector[Near, float]:
+    detector: ChangeDetector[Near, float] = ChangeDetector(Near)
     for measurement in measurements:
-        rivals.add(measurement)
-    return rivals
+        detector.add(measurement)
+    return detector
 
 
 def test_nothing_yet() -> None:
@@ -34,25 +34,25 @@ def test_nothing_yet() -> None:
 
 
 def test_single_outliers_and_gaps_are_left_out() -> None:
-    rivals = followed(0.0, 9.0, 0.1, None, -7.0, 0.2)
-    assert rivals.segments == [0, None, 0, None, None, 0]
-    assert rivals.current == Near(0.0, 3)
+    detector = followed(0.0, 9.0, 0.1, None, -7.0, 0.2)
+    assert detector.segments == [0, None, 0, None, None, 0]
+    assert detector.current == Near(0.0, 3)
 
 
 def test_a_run_that_agrees_takes_over_from_its_start() -> None:
-    rivals = followed(0.0, 0.1, *[5.0] * TAKE_OVER, 5.1)
-    assert rivals.segments == [0, 0, *[1] * (TAKE_OVER + 1)]
-    assert rivals.segment == 1
-    assert rivals.current == Near(5.0, TAKE_OVER + 1)
+    detector = followed(0.0, 0.1, *[5.0] * TAKE_OVER, 5.1)
+    assert detector.segments == [0, 0, *[1] * (TAKE_OVER + 1)]
+    assert detector.segment == 1
+    assert detector.current == Near(5.0, TAKE_OVER + 1)
 
 
 def test_a_run_that_disagrees_does_not() -> None:
     ramp = [float(3 * k) for k in range(1, 9)]
-    rivals = followed(0.0, *ramp)
-    assert rivals.segments == [0, *[None] * len(ramp)]
-    assert rivals.current == Near(0.0)
+    detector = followed(0.0, *ramp)
+    assert detector.segments == [0, *[None] * len(ramp)]
+    assert detector.current == Near(0.0)
 
 
 def test_one_that_agrees_with_the_old_ends_the_challenge() -> None:
-    rivals = followed(0.0, *[5.0] * (TAKE_OVER - 1), 0.0, 5.0)
-    assert rivals.segment == 0
+    detector = followed(0.0, *[5.0] * (TAKE_OVER - 1), 0.0, 5.0)
+    assert detector.segment == 0
