@@ -67,10 +67,10 @@ def photo(
     size: tuple[int, int] = (64, 48),
     tags: Mapping[Any, Any] | None = None,
     kind: str = "JPEG",
-    grey: int = 128,
+    picture: Image.Image | None = None,
 ) -> bytes:
-    """A grey picture of stored (width, height) with a maker's note and further EXIF tags; those
-    below 0x8000 are of the first directory."""
+    """A picture, or a grey one of stored (width, height), with a maker's note and further EXIF
+    tags; those below 0x8000 are of the first directory."""
     exif = Image.Exif()
     exif[Base.Orientation] = orientation
     exif[Base.Make] = {b"A": "Apple", b"P": "Panasonic", b"O": "OLYMPUS"}.get(note[:1], "X")
@@ -79,7 +79,7 @@ def photo(
     for tag, value in (tags or {}).items():
         (exif if tag < 0x8000 else inner)[tag] = value
     file = io.BytesIO()
-    picture = Image.new("RGB", size, (grey,) * 3)
+    picture = picture or Image.new("RGB", size, "gray")
     if kind == "HEIF":
         import pillow_heif
 

@@ -8,13 +8,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 from PIL.ExifTags import Base
 
 from geocalib.geometry.gravity import to_roll_pitch
 from geocalib.geometry.orientation import upright
 from geocalib.imaging import read_photo
 from geocalib.priors.gravity_reading import GravityReading
-from geocalib.priors.held import PHONE_SIGMA_DEG, held_gravity, is_edited
+from geocalib.priors.held import PHONE_SIGMA_DEG, held_gravity, is_cut, is_edited
 from maker_notes import OM_SYSTEM, apple, olympus, panasonic, photo
 from oracle_network import knowing, picture, truth
 
@@ -23,8 +24,8 @@ UP = {1: (-1.0, 0.0, 0.0), 3: (1.0, 0.0, 0.0), 6: (0.0, -1.0, 0.0), 8: (0.0, 1.0
 orientation, is upright: x to the right and y to the top of the upright phone."""
 
 
-MARK = int(picture((2, 2), 0)[0, 0, 0])
-"""The grey that the network which knows the truth looks for."""
+PICTURE = Image.fromarray(picture((480, 360), 0))
+"""For the network that knows the truth."""
 
 
 def reading(data: bytes) -> GravityReading:
@@ -118,17 +119,28 @@ class TestGauge:
 
 
 @pytest.mark.parametrize(
-    ("software", "edited"),
-    [("17.5.1", False), ("26.0", False), ("", False), ("Photos 3.0", True), ("GIMP 2.10", True)],
+    ("software", "size", "edited", "cut"),
+    [
+        ("17.5.1", (4032, 3024), False, False),
+        ("26.0", (3024, 3024), False, False),
+        ("Photos 3.0", (3264, 2448), True, False),
+        ("17.5.1", (1250, 938), True, False),
+        ("17.5.1", (3622, 4829), True, True),
+    ],
 )
-def test_editors_leave_their_names(software: str, edited: bool) -> None:
-    assert is_edited({Base.Software: software}) is edited
+def test_what_was_done_since_leaves_traces(
+    software: str, size: tuple[int, int], edited: bool, cut: bool
+) -> None:
+    tags: dict[int, object] = {Base.Make: "Apple", Base.Software: software}
+    assert is_edited(tags, size) is edited
+    assert is_cut(tags, size) is cut
+    assert not is_edited({Base.Make: "OM Digital"}, size)
 
 
 class TestCalibration:
     def test_it_is_used_by_default(self, tmp_path: Path) -> None:
         file = tmp_path / "phone.jpg"
-        file.write_bytes(photo(apple((-1.0, 0.0, 0.0)), size=(480, 360), grey=MARK))
+        file.write_bytes(photo(apple((-1.0, 0.0, 0.0)), picture=PICTURE))
         calibrator = knowing(truth((480, 360)), confidence_scale=1e12)
         found = calibrator.calibrate(file)
         assert found.gravity.tolist() == pytest.approx([0, 1, 0], abs=1e-3)
@@ -136,9 +148,31 @@ class TestCalibration:
         assert (check.quantity, check.source) == ("gravity", "accelerometer in EXIF")
         assert calibrator.calibrate(file, sensors=False).priors == ()
 
+    @pytest.mark.parametrize(
+        ("software", "believed"), [("17.5.1", "sensor"), ("Photos 3.0", "picture")]
+    )
+    def test_who_is_believed_is_said(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, software: str, believed: str
+    ) -> None:
+        # The picture is level and sure of it; the phone felt that it lay on its side.
+        monkeypatch.setattr("geocalib.priors.held.LYING_SIDES", (480,))
+        file = tmp_path / "phone.jpg"
+        tags = {Base.Software: software}
+        felt = apple((0.0, -1.0, 0.0))
+        file.write_bytes(photo(felt, tags=tags, picture=PICTURE))
+        known = truth((480, 360))
+        found = knowing(known, confidence_scale=0.03).calibrate(file)
+        (check,) = found.priors
+        assert check.contradicts
+        assert check.used is (believed == "sensor")
+        assert str(check) in found.warnings
+        expected = [1, 0, 0] if believed == "sensor" else known.gravity[0].tolist()
+        # What the network saw is heeded by a hundredth.
+        assert found.gravity.tolist() == pytest.approx(expected, abs=0.05)
+
     def test_damage_is_one_warning(self, tmp_path: Path) -> None:
         file = tmp_path / "phone.jpg"
-        file.write_bytes(photo(apple((-1.0, 0.0, 0.0))[:-5], size=(480, 360), grey=MARK))
+        file.write_bytes(photo(apple((-1.0, 0.0, 0.0))[:-5], picture=PICTURE))
         warnings = knowing(truth((480, 360))).calibrate(file).warnings
         assert sum("maker's note in the EXIF data is damaged" in each for each in warnings) == 1
 

@@ -13,7 +13,7 @@ it, and one number per pixel and parameter holds it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from geocalib import records
@@ -87,6 +87,14 @@ class Fields:
     def map(self, change: Callable[[Array], Array]) -> Fields:
         """With every array changed alike."""
         return map_tensors(change, self)
+
+    def weighted(self, weight: float) -> Fields:
+        """With every confidence multiplied."""
+        return replace(
+            self,
+            up_confidence=weight * self.up_confidence,
+            latitude_confidence=weight * self.latitude_confidence,
+        )
 
     @property
     def size(self) -> tuple[int, int]:

@@ -11,7 +11,7 @@ Where nobody names a camera model, the pictures choose one before anything is fi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 
@@ -33,26 +33,28 @@ from geocalib.pipeline.options import KeepFields
 from geocalib.pipeline.predict import NetworkOutput
 from geocalib.pipeline.prepare import path_of
 from geocalib.priors.enabled import File, with_readings, with_starts
+from geocalib.priors.gravity_odds import Odds
 from geocalib.priors.judge import (
     Checks,
     agreement,
     annotated,
+    believed_readings,
     doubtful_rows,
+    gravity_odds,
     held_against,
     left_out,
     tells,
     told_rows,
     unknown,
-    without_focal,
     worth_lines,
-    wrong_cameras,
 )
 from geocalib.priors.readings import Readings
 from geocalib.result.calibration import Calibration, Failure, Outcome
 from geocalib.result.trust import BLANK, Doubt, doubts, judged
 from geocalib.solver import FitOptions, FitResult, fit
 from geocalib.solver.joint import Plane, fit_turned
-from geocalib.solver.known import Given, Mapping
+from geocalib.solver.known import Given
+from geocalib.solver.known import Mapping as PixelMapping
 from geocalib.solver.sigma_calibration import FREE
 
 
@@ -125,17 +127,33 @@ def _judged(
     # What is told of one photo must not change the answer for another.
     untold = [row for row in range(len(outputs)) if row not in told]
     outcomes = _refined(job, outputs, given, untold)
-    outcomes |= _refined(job, outputs, with_readings(given, readings, files, cameras), told)
-    checks = agreement(readings, _unrefined(job, outputs, given, told))
+    alone = _unrefined(job, outputs, given, told)
+    checks, odds = agreement(readings, alone), gravity_odds(readings, alone)
+    heeded = _heeded(outputs, readings, odds)
+    outcomes |= _refined(job, heeded, with_readings(given, readings, files, cameras), told)
     doubtful = doubtful_rows(readings, checks, outcomes, job.coupled)
-    anew = agreement(readings, _refined(job, outputs, given, doubtful))
-    checks |= anew
-    if wrong := wrong_cameras(anew, cameras):
-        changed = [row for row in doubtful if job.coupled or cameras[row] in wrong]
-        left = without_focal(readings, cameras, wrong)
-        outcomes |= _refined(job, outputs, with_readings(given, left, files, cameras), changed)
-        checks |= {row: left_out(checks[row]) for row in changed if cameras[row] in wrong}
+    alone = _refined(job, outputs, given, doubtful)
+    anew = agreement(readings, alone)
+    checks, odds = checks | anew, odds | gravity_odds(readings, alone)
+    left = believed_readings(readings, anew, odds, cameras)
+    if changed := [row for row in doubtful if left[row] != readings[row]]:
+        changed = doubtful if job.coupled else changed
+        heeded = _heeded(outputs, left, odds)
+        outcomes |= _refined(job, heeded, with_readings(given, left, files, cameras), changed)
+        checks |= {row: left_out(checks[row], left[row]) for row in changed}
     return [outcomes[row] for row in range(len(outputs))], checks
+
+
+def _heeded(
+    outputs: Sequence[NetworkOutput], readings: Sequence[Readings], odds: Mapping[int, Odds]
+) -> list[NetworkOutput]:
+    """What the network saw, with the weight that it has beside what sensors tell of gravity."""
+    return [
+        replace(output, fields=output.fields.weighted(odds[row].picture_weight))
+        if row in odds and readings[row].gravity is not None
+        else output
+        for row, output in enumerate(outputs)
+    ]
 
 
 def _held_against_given(
@@ -267,7 +285,9 @@ def _fit_batch(job: Job, outputs: Sequence[NetworkOutput], given: Given) -> FitR
     """One fit of all images."""
     fields = [output.fields for output in outputs]
     sizes = [output.file.size for output in outputs]
-    mapping = Mapping.create([output.view for output in outputs], [part.size for part in fields])
+    mapping = PixelMapping.create(
+        [output.view for output in outputs], [part.size for part in fields]
+    )
     model = job.errors.model_to_fit(job.model)
     options = FitOptions(confidence_scale=job.errors.confidence_scale)
     if given.distortion is None:

@@ -7,7 +7,8 @@ is turned as that was turned to be upright.
 
 What has been done to a picture since, the file does not say, but it leaves traces: the name of an
 editor, or the shape of a picture that stands although phones store all of them lying. Such a
-picture was turned by a program, and the quarter turn is taken from gravity itself.
+picture was turned by a program, and the quarter turn is taken from gravity itself. One of a size
+that the camera does not make was written anew, and may have been cut.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from geocalib.records import dataclass
 
 PHONE_SIGMA_DEG = 0.9
 """Of a phone at rest: 0.5 degrees of roll, 1.2 of pitch, most of it the bias of each phone."""
-MOTION_DEG_PER_G = 60.0
+MOTION_DEG_PER_G = 50.0
 """More of it for each g by which the length of the acceleration is off: as much again across
 gravity as along it."""
 MOST_MOTION_G = 0.2
@@ -37,6 +38,17 @@ GAUGE_SIGMA_DEG = 1.5
 ones."""
 STEEP = 0.35
 """Of gravity across the view, in g, below which a picture's quarter turns cannot be told by it."""
+LYING_SIDES = (2592, 3264, 4032, 5712, 8064)
+SQUARE_SIDES = (1936, 2448, 3024, 4284)
+"""Pixels on the longer side of an Apple camera's pictures, and of its square ones."""
+SMALL, ROUND = 2050, 50
+"""Pixels: up to such a longer side, or a multiple of that, a picture of another size was made
+smaller as a whole; else it was cut out of a larger one."""
+CUT_SIGMA_DEG = 4.5
+"""More of it where the middle of the picture is not that of the camera's, and it may have been
+straightened as it was cut."""
+STITCHED = 2.4
+"""Longer to shorter side of pictures of several views."""
 OF_PHONES = re.compile(r"\d+(\.\d+)*")
 """What phones name as their software: the version of their system."""
 
@@ -64,8 +76,9 @@ def held_gravity(
     if noted is None:
         return None, ("how the camera was held makes no sense in the file and was ignored",)
     down = upright(noted.down, metadata.taken)
-    edited = is_edited(metadata.tags)
     width, height = size
+    if max(size) > STITCHED * min(size):
+        return None, ()
     if metadata.taken == 1 and height > width:
         if math.hypot(down[0], down[1]) < STEEP:
             return None, (
@@ -73,13 +86,31 @@ def held_gravity(
                 f"that by {noted.source} was ignored",
             )
         down = max((upright(down, turn) for turn in (6, 8)), key=lambda turned: turned[1])
-    return GravityReading(down, noted.sigma_deg, noted.source, edited), ()
+    cut = CUT_SIGMA_DEG if is_cut(metadata.tags, size) else 0.0
+    sigma = math.hypot(noted.sigma_deg, cut)
+    return GravityReading(down, sigma, noted.source, is_edited(metadata.tags, size)), ()
 
 
-def is_edited(tags: Mapping[int, Any]) -> bool:
-    """Whether a program other than a phone's own system has written the file."""
+def is_edited(tags: Mapping[int, Any], size: tuple[int, int]) -> bool:
+    """Whether a program other than that of the camera has written the picture of (width, height),
+    as far as one can tell."""
     software = str(tags.get(Base.Software, "")).strip("\0 ")
-    return bool(software) and OF_PHONES.fullmatch(software) is None
+    if "Apple" not in str(tags.get(Base.Make, "")):
+        return False
+    return OF_PHONES.fullmatch(software) is None or not _as_taken(size)
+
+
+def is_cut(tags: Mapping[int, Any], size: tuple[int, int]) -> bool:
+    """Whether a picture of (width, height) was cut out of that of a phone, as far as one can
+    tell."""
+    longer = max(size)
+    phone = "Apple" in str(tags.get(Base.Make, ""))
+    return phone and longer > SMALL and longer % ROUND != 0 and not _as_taken(size)
+
+
+def _as_taken(size: tuple[int, int]) -> bool:
+    """Whether an Apple camera takes pictures of such a size."""
+    return max(size) in (SQUARE_SIDES if size[0] == size[1] else LYING_SIDES)
 
 
 def _phone(held: Mapping[str, tuple[float, ...]]) -> Noted | None:

@@ -5,7 +5,7 @@ Every photo is fitted with its priors, and once more without them, but without l
 most of the time: that tells whether the priors agree with the network (``agreement``). Lines, which
 have seen the priors, tell by how far they pull the answer off them. Only where one of the two comes
 near a contradiction (``doubtful_rows``), the photo is fitted with lines and without priors, and it
-is decided which of the two is believed (``wrong_cameras``).
+is decided which of the two is believed (``believed_readings``).
 
 What a caller gave, hard or soft, is never left out; it is held against the answer without it in
 the same way, and a contradiction is a warning.
@@ -28,6 +28,7 @@ from geocalib.chi_square import chi2_sf
 from geocalib.geometry import gravity as sphere
 from geocalib.geometry.gravity import from_roll_pitch, to_roll_pitch
 from geocalib.priors.exif import FocalReading
+from geocalib.priors.gravity_odds import Odds
 from geocalib.priors.gravity_reading import GravityReading
 from geocalib.priors.readings import Readings
 from geocalib.result.calibration import Calibration, Outcome
@@ -100,31 +101,50 @@ def _is_doubtful(reading: Readings, checks: Checks, outcome: Outcome) -> bool:
     return unlikely or moved > MOVED * reading.focal.relative
 
 
-def wrong_cameras(checks: Mapping[int, Checks], cameras: Sequence[int]) -> set[int]:
-    """The cameras whose EXIF focal length is not believed. Sensors of gravity are only warned of.
-
-    cameras: equal integers for photos of one camera.
-    """
+def gravity_odds(readings: Sequence[Readings], alone: Mapping[int, Outcome]) -> dict[int, Odds]:
+    """Who is right about gravity, by the rows of those photos whose sensors tell of it. alone: as
+    for ``agreement``."""
     return {
-        cameras[row]
-        for row, each in checks.items()
-        if not all(believed(one) for one in each if one.quantity == "focal")
+        row: Odds.create(said, seen)
+        for row, seen in alone.items()
+        if isinstance(seen, Calibration) and (said := readings[row].gravity) is not None
     }
 
 
-def without_focal(
-    readings: Sequence[Readings], cameras: Sequence[int], wrong: set[int]
+def believed_readings(
+    readings: Sequence[Readings],
+    checks: Mapping[int, Checks],
+    odds: Mapping[int, Odds],
+    cameras: Sequence[int],
 ) -> list[Readings]:
-    """What was read, without the focal lengths of the wrong cameras."""
+    """What was read, without the focal lengths and the gravity that pictures make unlikely.
+
+    checks: of the photos that were looked at once more, by row. cameras: equal integers for photos
+    of one camera, whose focal length is believed of all or of none. A picture that is lost about
+    gravity has no say about the focal length.
+    """
+    sensors = {row: odds[row] for row in checks if row in odds}
+    lost = {row for row, each in sensors.items() if each.picture_lost_likelier}
+    wrong = {
+        cameras[row]
+        for row, each in checks.items()
+        if row not in lost and not all(believed(one) for one in each if one.quantity == "focal")
+    }
+    misread = {row for row, each in sensors.items() if not each.sensor_believed}
     return [
-        replace(reading, focal=None) if camera in wrong else reading
-        for reading, camera in zip(readings, cameras, strict=True)
+        replace(
+            reading,
+            focal=None if cameras[row] in wrong else reading.focal,
+            gravity=None if row in misread else reading.gravity,
+        )
+        for row, reading in enumerate(readings)
     ]
 
 
-def left_out(checks: Checks) -> Checks:
-    """The checks of a photo whose EXIF focal length was left out."""
-    return tuple(replace(each, used=each.quantity == "gravity") for each in checks)
+def left_out(checks: Checks, left: Readings) -> Checks:
+    """The checks of a photo of which no more than this was used."""
+    used = {"focal": left.focal is not None, "gravity": left.gravity is not None}
+    return tuple(replace(each, used=used[each.quantity]) for each in checks)
 
 
 def annotated(

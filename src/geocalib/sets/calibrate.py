@@ -14,15 +14,15 @@ from geocalib.priors.judge import (
     Checks,
     agreement,
     annotated,
+    believed_readings,
     doubtful_rows,
+    gravity_odds,
     held_against,
     left_out,
     tells,
     told_rows,
     unknown,
-    without_focal,
     worth_lines,
-    wrong_cameras,
 )
 from geocalib.result.calibration import Failure, Outcome
 from geocalib.sets.camera_group import CameraGroup, Method, PredictedImage
@@ -110,11 +110,12 @@ def _fitted(
     if told_rows(readings, together=True):
         checks = agreement(readings, fitted(given, lines=False))
         if doubtful_rows(readings, checks, outcomes, together=True):
-            checks = agreement(readings, fitted(given))
-            if wrong := wrong_cameras(checks, cameras):
-                left = without_focal(readings, cameras, wrong)
+            alone = fitted(given)
+            checks = agreement(readings, alone)
+            left = believed_readings(readings, checks, gravity_odds(readings, alone), cameras)
+            if left != readings:
                 outcomes = fitted(with_readings(given, left, files, cameras))
-                checks = {row: left_out(each) for row, each in checks.items()}
+                checks = {row: left_out(each, left[row]) for row, each in checks.items()}
     held: dict[int, Checks] = {}
     if tells(given):
         held = held_against(given, fitted(unknown(given), lines=False))
