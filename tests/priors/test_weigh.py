@@ -90,7 +90,7 @@ def weighed(solve: Linear, hints: Sequence[FocalReading | None], **how: Any) -> 
 def test_what_agrees_costs_no_second_look_at_lines() -> None:
     solve = Linear([500.0])
     ((outcome, (prior,)),) = weighed(solve, [hint(560.0)])
-    assert solve.calls == [([0], True, True), ([0], False, False)]
+    assert solve.calls == [([0], False, False), ([0], True, True)]
     assert isinstance(outcome, Calibration)
     assert 550 < outcome.fy < 560
     assert prior.estimate == (pytest.approx(500),)
@@ -102,8 +102,8 @@ def test_only_what_is_doubtful_is_fitted_again() -> None:
     found = weighed(solve, [hint(510.0), hint(1000.0), None])
     assert solve.calls == [
         ([2], False, True),
-        ([0, 1], True, True),
         ([0, 1], False, False),
+        ([0, 1], True, True),
         ([1], False, True),
     ]
     assert [len(each.checks) for each in found] == [1, 1, 0]
