@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -169,6 +170,18 @@ def test_another_lens_has_its_parameters_among_the_numbers(
     page.select_option("#lens", "simple_radial")
     page.wait_for_function("() => document.querySelector('#numbers').innerText.includes('k₁')")
     assert "±" in numbers(page)["Distortion k₁"]
+
+
+def test_lens_that_fits_best_is_found_and_named(town: tuple[Any, dict[str, Any]]) -> None:
+    page, _ = town
+    with page.expect_response("**/v1/refit"):
+        page.select_option("#lens", "auto")
+    still(page)
+    assert page.input_value("#lens") == "auto"
+    remarks = page.locator("#remarks").text_content()
+    # The town was rendered through a pinhole.
+    assert re.search(r"Lens: pinhole fits best, with \d+%", remarks), remarks
+    assert not any(name.startswith("Distortion") for name in numbers(page))
 
 
 def test_box_follows_the_hand_over_the_ground(town: tuple[Any, dict[str, Any]]) -> None:

@@ -15,7 +15,8 @@ const POINTS_ACROSS = 1000; // points, the unit of strokes, along the longer sid
 const LEAST_POINT = 0.4; // pixels
 const LEAST_LETTER = 7;
 const LABEL = 13;
-const FADING = 0.3; // power of relative confidences: they span many orders of magnitude
+const FADING = 0.5; // power of relative confidences: they span many orders of magnitude
+const SURE = 0.9; // share of the cells that are less sure than what is shown without a veil
 const MOST_ARROWS = 13;
 const LEAST_SPACING = 14;
 
@@ -244,7 +245,7 @@ function drawConfidence(context, camera, { veil, x, y, width, height }) {
  */
 export function veilOf({ up_confidence, latitude_confidence, ...grid }) {
   const grids = [up_confidence, latitude_confidence];
-  const most = grids.map((values) => Math.max(...values.flat(), Number.MIN_VALUE));
+  const most = grids.map((values) => Math.max(quantile(values.flat(), SURE), Number.MIN_VALUE));
   const [columns, rows] = [around(grid.x, grid.width), around(grid.y, grid.height)];
   const canvas = new OffscreenCanvas(columns.cells.length, rows.cells.length);
   const context = canvas.getContext("2d");
@@ -252,7 +253,7 @@ export function veilOf({ up_confidence, latitude_confidence, ...grid }) {
   rows.cells.forEach((j, row) => {
     columns.cells.forEach((i, column) => {
       const seen = i !== null && j !== null;
-      const shares = grids.map((values, k) => (seen ? values[j][i] / most[k] : 0));
+      const shares = grids.map((values, k) => (seen ? Math.min(1, values[j][i] / most[k]) : 0));
       const sure = ((shares[0] + shares[1]) / 2) ** FADING;
       const alpha = DARKEST * (1 - sure);
       image.data.set([...VEIL, alpha], 4 * (row * canvas.width + column));
@@ -261,6 +262,9 @@ export function veilOf({ up_confidence, latitude_confidence, ...grid }) {
   context.putImageData(image, 0, 0);
   return { canvas, left: columns.before, top: rows.before };
 }
+
+const quantile = (values, share) =>
+  values.sort((a, b) => a - b)[Math.floor(share * (values.length - 1))];
 
 /** The cells along one side that cover all of it: each by its place in the grid, null where the
  * network saw nothing; and how many there are before the grid begins. */

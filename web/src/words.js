@@ -5,6 +5,7 @@ import { degrees, gravityOf } from "./vectors.js";
 
 /** Names of the camera models for people, in the order of the menu. */
 export const LENSES = {
+  auto: "Whichever fits best",
   pinhole: "Pinhole: bends nothing",
   simple_radial: "Radial, 1 parameter",
   radial: "Radial, 2 parameters",
@@ -135,6 +136,12 @@ export function verdict(record) {
 /** What straight lines and sensors had to say. */
 export function remarks(record) {
   const found = [];
+  const [best, ...others] = record.lens ?? [];
+  if (best) {
+    const behind = others.find(({ probability }) => probability >= 0.01);
+    const next = behind ? `, ${family(behind)} with ${percent(behind)}` : "";
+    found.push(`Lens: ${family(best)} fits best, with ${percent(best)}${next}.`);
+  }
   const lines = record.lines?.verdict ?? "looked at again when the slider rests";
   found.push(`Straight lines: ${lines}.`);
   for (const prior of record.priors) {
@@ -145,6 +152,8 @@ export function remarks(record) {
   return found;
 }
 
+const family = ({ camera_model: model }) => LENSES[model].split(/[:,(]/)[0].trim().toLowerCase();
+const percent = ({ probability }) => `${fixed(100 * probability, 0)}%`;
 const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
 /** Where the box stands, in words. */
