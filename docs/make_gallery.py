@@ -1,8 +1,8 @@
 """Make the gallery again, pictures and page: ``python docs/make_gallery.py``.
 
-Twenty photographs of rendered worlds, chosen for what they show and not for how well they go, with
-what the packaged weights find in them. Worlds are kept in out/gallery: each takes a minute to
-render.
+Five photographs of examples/photographs, and twenty of rendered worlds, chosen for what they show
+and not for how well they go, with what the packaged weights find in them. Worlds are kept in
+out/gallery: each takes a minute to render.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from geocalib_lab.panoramas.panorama import PanoramaBank, render
 from geocalib_lab.training.worlds import panoramas
 
 DOCS = Path(__file__).parent
+PHOTOGRAPHS = DOCS.parent / "examples" / "photographs"
 PICTURES = DOCS / "pictures" / "gallery"
 PAGE = DOCS / "gallery.md"
 WORLDS = DOCS.parent / "out" / "gallery"
@@ -72,6 +73,15 @@ class Photo:
         return Image.fromarray((255 * colours).round().clamp(0, 255).byte().numpy())
 
 
+REAL = {
+    "leuven": "A street, by a phone; its accelerometer says roll +0.5 and pitch +8.6",
+    "building": "A building, from its lawn",
+    "pagoda": "A pagoda, from the distance: a narrow view",
+    "cameraman": "A meadow with little to go by",
+    "coffee": "A cup from above: nothing here tells how wide the view is",
+}
+"""Photographs, and what they show."""
+
 PHOTOS = (
     Photo("A town, level", 21, 0, 0, 55, town=True),
     Photo("Looking down at the square", 23, 3, -20, 65, town=True),
@@ -99,30 +109,40 @@ PHOTOS = (
 def main() -> None:
     calibrator = Calibrator()
     PICTURES.mkdir(parents=True, exist_ok=True)
+    photographs = []
+    for name, shows in REAL.items():
+        found = calibrator.calibrate(PHOTOGRAPHS / f"{name}.jpg")
+        file = _draw(Image.open(PHOTOGRAPHS / f"{name}.jpg"), found, name)
+        photographs.append("\n".join([*_head(shows, file), _found(found), "", *_warnings(found)]))
     parts: dict[str, list[str]] = {heading: [] for heading in HEADINGS}
     for number, photo in enumerate(PHOTOS, 1):
         picture = photo.take()
         found = calibrator.calibrate(picture, photo.camera_model)
-        file = PICTURES / f"{number:02}.jpg"
-        drawn = overlay(picture, found).convert("RGB")
-        drawn.thumbnail((SHOWN_WIDTH, SHOWN_WIDTH), Image.Resampling.LANCZOS)
-        drawn.save(file, quality=80, optimize=True)
-        heading, text = _entry(photo, found, f"pictures/gallery/{file.name}")
+        heading, text = _entry(photo, found, _draw(picture, found, f"{number:02}"))
         parts[heading].append(text)
         print(number, heading, photo.shows, flush=True)
     sections = [
-        f"## {heading}\n\n{HEADINGS[heading]}\n\n" + "\n".join(parts[heading]) for heading in parts
+        f"### {heading}\n\n{HEADINGS[heading]}\n\n" + "\n".join(parts[heading]) for heading in parts
     ]
-    PAGE.write_text(INTRODUCTION + "\n" + "\n".join(sections), encoding="utf-8")
+    page = [INTRODUCTION, *photographs, WORLDS_INTRODUCTION, *sections]
+    PAGE.write_text("\n".join(page), encoding="utf-8")
 
 
-INTRODUCTION = f"""# Gallery
+INTRODUCTION = """# Gallery
 
-{len(PHOTOS)} photographs of worlds that this project renders, so that the truth is known, with what
-the packaged weights find: the horizon in magenta, lines of equal latitude, up-vectors. They were
+What the packaged weights find: the horizon in magenta, lines of equal latitude, up-vectors.
+`python docs/make_gallery.py` makes pictures and page.
+
+## Photographs
+
+Their truth is not known: judge by whether the horizon lies where you would draw it. Whose they
+are, and under which licence, is said [beside them](../examples/photographs/CREDITS.md).
+"""
+
+WORLDS_INTRODUCTION = f"""## Rendered worlds
+
+{len(PHOTOS)} pictures of worlds that this project renders, so that the truth is known. They were
 chosen for what they show, before it was known how they would go, and sorted afterwards.
-`python docs/make_gallery.py` makes pictures and page. Numbers are roll, pitch and vertical field of
-view in degrees.
 """
 
 HEADINGS = {
@@ -130,6 +150,14 @@ HEADINGS = {
     "Wrong, and it says so": "The answer has a warning.",
     "Wrong, and sure of it": "No warning. This is what to beware of.",
 }
+
+
+def _draw(picture: Image.Image, found: Calibration, name: str) -> str:
+    """The file with what was found drawn on a picture, as the page links to it."""
+    drawn = overlay(picture, found).convert("RGB")
+    drawn.thumbnail((SHOWN_WIDTH, SHOWN_WIDTH), Image.Resampling.LANCZOS)
+    drawn.save(PICTURES / f"{name}.jpg", quality=80, optimize=True)
+    return f"pictures/gallery/{name}.jpg"
 
 
 def _entry(photo: Photo, found: Calibration, file: str) -> tuple[str, str]:
@@ -140,6 +168,30 @@ def _entry(photo: Photo, found: Calibration, file: str) -> tuple[str, str]:
     good = gravity < GOOD_DEG and vfov < 3 * GOOD_DEG
     rest = "Wrong, and sure of it" if found.trusted else "Wrong, and it says so"
     true_vfov = math.degrees(float(photo.camera.vfov[0]))
+    lines = [
+        *_head(photo.shows, file, photo.camera_model),
+        f"| true | {photo.roll:+.1f} | {photo.pitch:+.1f} | {true_vfov:.1f} |",
+        _found(found),
+        "",
+        *_warnings(found),
+    ]
+    return "Right" if good else rest, "\n".join(lines)
+
+
+def _head(shows: str, file: str, camera_model: str = "pinhole") -> list[str]:
+    """Title, picture, and head of the table of a photo."""
+    return [
+        f"**{shows}**" + (f", `{camera_model}`" if camera_model != "pinhole" else ""),
+        "",
+        f"![{shows}]({file})",
+        "",
+        "| | roll ° | pitch ° | vFoV ° |",
+        "| --- | --- | --- | --- |",
+    ]
+
+
+def _found(found: Calibration) -> str:
+    """The row of what was found."""
     sigma = found.sigma
     answers = (
         (found.roll_deg, sigma.roll_deg, "+.1f"),
@@ -147,17 +199,12 @@ def _entry(photo: Photo, found: Calibration, file: str) -> tuple[str, str]:
         (found.vfov_deg, sigma.vfov_deg, ".1f"),
     )
     cells = [f"{value:{style}} ± {one_sigma:.1f}" for value, one_sigma, style in answers]
-    lines = [
-        f"**{photo.shows}**"
-        + (f", `{photo.camera_model}`" if photo.camera_model != "pinhole" else ""),
-        "",
-        f"![{photo.shows}]({file})",
-        "",
-        f"True: {photo.roll:+.1f}, {photo.pitch:+.1f}, {true_vfov:.1f}; found: {', '.join(cells)}.",
-        "",
-        *(f"*{warning}*\n" for warning in found.warnings),
-    ]
-    return "Right" if good else rest, "\n".join(lines)
+    return f"| found | {' | '.join(cells)} |"
+
+
+def _warnings(found: Calibration) -> list[str]:
+    """A line in italics for each."""
+    return [f"*{warning}*\n" for warning in found.warnings]
 
 
 def _world(seed: int) -> torch.Tensor:
