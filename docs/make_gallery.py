@@ -113,7 +113,7 @@ def main() -> None:
     for name, shows in REAL.items():
         found = calibrator.calibrate(PHOTOGRAPHS / f"{name}.jpg")
         file = _draw(Image.open(PHOTOGRAPHS / f"{name}.jpg"), found, name)
-        photographs.append("\n".join([*_head(shows, file), _found(found), "", *_warnings(found)]))
+        photographs.append("\n".join(_lines(shows, file, f"Found: {_found(found)}.", found)))
     parts: dict[str, list[str]] = {heading: [] for heading in HEADINGS}
     for number, photo in enumerate(PHOTOS, 1):
         picture = photo.take()
@@ -131,7 +131,8 @@ def main() -> None:
 INTRODUCTION = """# Gallery
 
 What the packaged weights find: the horizon in magenta, lines of equal latitude, up-vectors.
-`python docs/make_gallery.py` makes pictures and page.
+Numbers are roll, pitch and vertical field of view in degrees. `python docs/make_gallery.py` makes
+pictures and page.
 
 ## Photographs
 
@@ -168,43 +169,27 @@ def _entry(photo: Photo, found: Calibration, file: str) -> tuple[str, str]:
     good = gravity < GOOD_DEG and vfov < 3 * GOOD_DEG
     rest = "Wrong, and sure of it" if found.trusted else "Wrong, and it says so"
     true_vfov = math.degrees(float(photo.camera.vfov[0]))
-    lines = [
-        *_head(photo.shows, file, photo.camera_model),
-        f"| true | {photo.roll:+.1f} | {photo.pitch:+.1f} | {true_vfov:.1f} |",
-        _found(found),
-        "",
-        *_warnings(found),
-    ]
+    title = photo.shows + (f", `{photo.camera_model}`" if photo.camera_model != "pinhole" else "")
+    true = f"True: {photo.roll:+.1f}, {photo.pitch:+.1f}, {true_vfov:.1f}"
+    lines = _lines(title, file, f"{true}; found: {_found(found)}.", found)
     return "Right" if good else rest, "\n".join(lines)
 
 
-def _head(shows: str, file: str, camera_model: str = "pinhole") -> list[str]:
-    """Title, picture, and head of the table of a photo."""
-    return [
-        f"**{shows}**" + (f", `{camera_model}`" if camera_model != "pinhole" else ""),
-        "",
-        f"![{shows}]({file})",
-        "",
-        "| | roll ° | pitch ° | vFoV ° |",
-        "| --- | --- | --- | --- |",
-    ]
+def _lines(title: str, file: str, numbers: str, found: Calibration) -> list[str]:
+    """The part of the page on one picture."""
+    warnings = [f"*{warning}*\n" for warning in found.warnings]
+    return [f"**{title}**", "", f"![{title}]({file})".replace("`", ""), "", numbers, "", *warnings]
 
 
 def _found(found: Calibration) -> str:
-    """The row of what was found."""
+    """Roll, pitch and vertical field of view, each with one sigma."""
     sigma = found.sigma
     answers = (
         (found.roll_deg, sigma.roll_deg, "+.1f"),
         (found.pitch_deg, sigma.pitch_deg, "+.1f"),
         (found.vfov_deg, sigma.vfov_deg, ".1f"),
     )
-    cells = [f"{value:{style}} ± {one_sigma:.1f}" for value, one_sigma, style in answers]
-    return f"| found | {' | '.join(cells)} |"
-
-
-def _warnings(found: Calibration) -> list[str]:
-    """A line in italics for each."""
-    return [f"*{warning}*\n" for warning in found.warnings]
+    return ", ".join(f"{value:{style}} ± {one_sigma:.1f}" for value, one_sigma, style in answers)
 
 
 def _world(seed: int) -> torch.Tensor:
