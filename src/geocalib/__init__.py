@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from geocalib.cameras import Camera
     from geocalib.errors import GeoCalibError
+    from geocalib.geometry.drawn import DrawnLine
     from geocalib.geometry.fields import Fields, perspective_field
     from geocalib.geometry.horizon import horizon
     from geocalib.pipeline.calibrator import Calibrator
@@ -29,6 +30,7 @@ __all__ = [
     "Calibrator",
     "Camera",
     "Crop",
+    "DrawnLine",
     "Failure",
     "Fields",
     "FitOptions",
@@ -49,6 +51,7 @@ _HOMES = {
     "Calibrator": "geocalib.pipeline.calibrator",
     "Camera": "geocalib.cameras",
     "Crop": "geocalib.priors.crop",
+    "DrawnLine": "geocalib.geometry.drawn",
     "Failure": "geocalib.result.calibration",
     "Fields": "geocalib.geometry.fields",
     "GeoCalib": "geocalib.published_api",

@@ -220,7 +220,7 @@ def test_failure_record() -> None:
     assert tuple(record) == RECORD.keys
     known = {"schema": "geocalib/4", "image": "a.jpg", "width": 640, "height": 480}
     known |= {"error": failure.error}
-    lists = ("distortion", "parameters", "covariance", "warnings", "priors", "lens")
+    lists = ("distortion", "parameters", "covariance", "warnings", "priors", "lens", "drawn")
     assert record == dict.fromkeys(RECORD.keys) | known | {key: [] for key in lists}
     assert Failure.from_dict(json.loads(failure.to_json())) == failure
     with pytest.raises(FormatError, match="x: holds no calibration: failed: no pixel"):

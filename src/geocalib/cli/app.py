@@ -27,6 +27,7 @@ from geocalib.cli.network import begin
 from geocalib.cli.options import (
     Borders,
     Device,
+    DrawnLines,
     Focal,
     Fov,
     FrameOption,
@@ -43,6 +44,7 @@ from geocalib.cli.options import (
     Weights,
     Workers,
     chosen_format,
+    drawn_lines,
 )
 from geocalib.cli.plugins import Commands
 from geocalib.cli.prior_options import (
@@ -211,6 +213,7 @@ def calibrate(
     ] = None,
     recursive: Recursive = False,
     lines: LinesOption = Lines.AUTO,
+    line: DrawnLines = None,
     sensors: Sensors = Switch.ON,
     prior_report: PriorReport = False,
     any_rotation: AnyRotation = Rotation.AUTO,
@@ -242,6 +245,7 @@ def calibrate(
         pitch_deg=pitch,
         shared_intrinsics=shared and (cameras == ALL_IMAGES or cameras or BY_EXIF),
         lines=lines.value,
+        drawn=drawn_lines(line),
         sensors=sensors is Switch.ON,
         any_rotation=any_rotation.value,
         free_principal_point=POINT_SHARE if free_principal_point else None,
@@ -257,6 +261,8 @@ def calibrate(
         )
     chosen = chosen_format(json, csv, format, output)
     found = _find(paths, recursive)
+    if len(found.images) > 1:
+        options.check_many()
     network = EngineSpec(weights, device, engine.value)
     loads = begin(network)
     from geocalib.cli import calibrate as command
@@ -305,6 +311,7 @@ def show(
     roll: Roll = None,
     pitch: Pitch = None,
     lines: LinesOption = Lines.AUTO,
+    line: DrawnLines = None,
     sensors: Sensors = Switch.ON,
     any_rotation: AnyRotation = Rotation.AUTO,
     free_principal_point: FreePrincipalPoint = False,
@@ -327,6 +334,7 @@ def show(
         roll_deg=roll,
         pitch_deg=pitch,
         lines=lines.value,
+        drawn=drawn_lines(line),
         sensors=sensors is Switch.ON,
         any_rotation=any_rotation.value,
         free_principal_point=POINT_SHARE if free_principal_point else None,

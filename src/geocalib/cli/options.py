@@ -9,6 +9,7 @@ import typer
 
 from geocalib.cli.groups import INPUT, KNOWN, LENS, OUTPUT, SPEED
 from geocalib.errors import ConfigError
+from geocalib.geometry.drawn import DrawnLine, parse_line
 from geocalib.pipeline.options import CameraModelName, Format, Frame, Lines
 
 Photos = Annotated[
@@ -60,6 +61,16 @@ LinesOption = Annotated[
         "--lines",
         help="Sharpen with straight lines, or not, or ask them alone.",
         rich_help_panel=SPEED,
+    ),
+]
+DrawnLines = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--line",
+        metavar="X0,Y0,X1,Y1,KIND",
+        help="A line drawn on the one photo, in pixels as it is seen: up, level, horizon or "
+        "parallel,N to the N-th; several times.",
+        show_default=False,
     ),
 ]
 Photo = Annotated[str, typer.Argument(metavar="PHOTO", show_default=False)]
@@ -124,6 +135,11 @@ Overwrite = Annotated[
 
 SUFFIXES = {".json": Format.JSON, ".jsonl": Format.JSON, ".csv": Format.CSV}
 """Formats that the name of a file tells."""
+
+
+def drawn_lines(texts: list[str] | None) -> list[DrawnLine]:
+    """The lines that options say."""
+    return [parse_line(text) for text in texts or ()]
 
 
 def chosen_format(

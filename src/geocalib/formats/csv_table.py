@@ -2,8 +2,8 @@
 
 Every number has a column of its own, named by its place in ``geocalib.result.schema``. Cells are
 empty where there is no value; the few that hold lists of any length (of free parameters, their
-covariance, level lines, warnings and priors) hold them as JSON. Text that a spreadsheet would take
-for a formula has an apostrophe before it.
+covariance, level lines, warnings, priors and drawn lines) hold them as JSON. Text that a
+spreadsheet would take for a formula has an apostrophe before it.
 """
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ TEXTS = {name for name, _, text in _EVERY if text}
 """Columns of text; all others hold JSON, which for numbers is the number."""
 
 _ADDED = ("sigma_aspect", "priors", "request", *(name for name in COLUMNS if "photo_" in name))
-_THIRD = [name for name in COLUMNS if name != "lens" and not name.startswith("trusted_")]
+_FOURTH = ("lens", "drawn", *(name for name in COLUMNS if name.startswith("trusted_")))
+_THIRD = [name for name in COLUMNS if name not in _FOURTH]
 _SECOND = [name for name in _THIRD if name not in ("frame", "orientation")]
 _FIRST = [name for name in _SECOND if name not in _ADDED]
 

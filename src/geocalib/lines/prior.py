@@ -19,7 +19,7 @@ import numpy as np
 
 from geocalib.arrays import diagonal, double, min_rows, tiny
 from geocalib.geometry.fields import ALONG_PITCH, CX, LOG_F, Free
-from geocalib.geometry.gravity import tangent_basis
+from geocalib.geometry.gravity import difference, tangent_basis
 from geocalib.geometry.tensors import map_tensors
 from geocalib.lines.system import Arrow
 from geocalib.lines.unknowns import Array, Guess, Layout, powers, times
@@ -78,6 +78,13 @@ class Prior:
     def distance(self, guess: Guess, layout: Layout) -> Array:
         """(R,) how far guesses are from the mean, in sigmas."""
         return np.asarray(np.sqrt(self.forces(guess, layout).squared))
+
+    def deviation(self, guess: Guess, layout: Layout) -> Array:
+        """(R, a + Q) how far guesses of one gravity are from the mean: angles and intrinsics."""
+        mean = self.mean.gravity[:, 0]
+        turn = difference(mean, guess.gravity[:, 0], self.basis) if layout.tangents else mean[:, :0]
+        turn = np.broadcast_to(turn, (len(guess), layout.tangents))
+        return np.concatenate([turn, self._off(guess, layout, self._shrunk(guess, layout))], -1)
 
     def pull(self, guess: Guess, layout: Layout, forces: Forces) -> PriorEquations:
         """Return the normal equations that the prior adds at guesses, where it has these forces."""

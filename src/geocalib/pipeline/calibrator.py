@@ -141,7 +141,7 @@ class Calibrator:
         means: focal, gravity, distortion, principal_point, aspect, vfov_deg, roll_deg and pitch_deg
         (what is known: a value, or a ``Prior``); shared_intrinsics and rig (what images share);
         exif, sensors, prior, crop and free_principal_point (what may be known beside the pixels);
-        lines, any_rotation and keep_fields. options: all of them as one object instead.
+        lines, drawn, any_rotation and keep_fields. options: all of them as one object instead.
         ``Calibration.priors`` tells how well the picture agrees with what was known.
         """
         from geocalib.pipeline.job import answer_of, listed
@@ -196,6 +196,7 @@ class Calibrator:
         from geocalib.pipeline.parallel.stream import batch_size, stream
 
         asked = Options.create(options, camera_model, keywords)
+        asked.check_many()
         if asked.shared_intrinsics or asked.rig is not None:
             raise ConfigError("images that share a camera or a rig go to calibrate, or to a set")
         if workers is not None and workers < 1:
@@ -217,7 +218,9 @@ class Calibrator:
         """The stages of ``calibrate_many``, for machines of their own."""
         from geocalib.pipeline.parallel.stream import Stages
 
-        job = self._job(Options.create(options, camera_model, keywords), 1)
+        asked = Options.create(options, camera_model, keywords)
+        asked.check_many()
+        job = self._job(asked, 1)
         return Stages(self.engine_spec, self._engine.spec, job)
 
     def calibrate_set(

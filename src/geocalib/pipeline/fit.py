@@ -20,11 +20,13 @@ import numpy as np
 from geocalib.arrays import double, to_numpy
 from geocalib.cameras.base import CameraModel
 from geocalib.errors import ConfigError, CouplingError, ImageError
+from geocalib.geometry.drawn import outside
 from geocalib.geometry.fields import Fields
 from geocalib.geometry.segments import Segments
 from geocalib.imaging import ImageSource, read_photo
 from geocalib.imaging.enlarge import enlarge
 from geocalib.lines.detect import SHORT_SIDE, detect
+from geocalib.lines.drawn import follow, hold_to_drawn, told_of_focal
 from geocalib.lines.refine import refine_outcomes
 from geocalib.lines.vanishing import TOO_FEW, calibrate_by_lines
 from geocalib.pipeline.job import Job
@@ -65,7 +67,7 @@ def fit_outputs(job: Job, outputs: Sequence[NetworkOutput | Failure]) -> list[Ou
     for index, output in enumerate(outputs):
         if not isinstance(output, NetworkOutput):
             outcomes[index] = output
-        elif misfit := job.given.impossible_focal(index, job.model, (file := output.file).size):
+        elif misfit := _misfit(job, index, file := output.file):
             outcomes[index] = Failure(file.path, *file.size, f"{file.name}: {misfit}")
         else:
             seen[index] = output
@@ -75,6 +77,12 @@ def fit_outputs(job: Job, outputs: Sequence[NetworkOutput | Failure]) -> list[Ou
         answers = _fit_seen(job[order], [seen[index] for index in order])
         outcomes.update(zip(order, answers, strict=True))
     return [outcomes[index] for index in range(len(outputs))]
+
+
+def _misfit(job: Job, index: int, file: File) -> str | None:
+    """Why what is told of an image cannot be so, given its size, if it cannot."""
+    focal = job.given.impossible_focal(index, job.model, file.size)
+    return focal or outside(job.drawn, file.size)
 
 
 def _fit_seen(job: Job, outputs: Sequence[NetworkOutput]) -> list[Outcome]:
@@ -200,11 +208,18 @@ def _refined(
     else:
         focal_estimates = [output.focal_estimate for output in outputs]
         before = job.enabled.expected(outcomes, cameras, told, focal_estimates)
+    if job.drawn:
+        bare = outcomes if own_sigmas else before
+        outcomes = before = follow(bare, job.drawn)
+        gained = told_of_focal(bare, before)
+        told = gained if told is None else [sum(each) for each in zip(told, gained, strict=True)]
     # Here they are needed, and waited for.
     segments = [output.lines for output in outputs]
     refined = refine_outcomes(before, segments, cameras, job.rig, told)
     if own_sigmas:
         refined = [prefer_refined(*each) for each in zip(outcomes, refined, strict=True)]
+    if job.drawn:
+        refined = [hold_to_drawn(*each) for each in zip(refined, outcomes, strict=True)]
     return dict(zip(rows, refined, strict=True))
 
 

@@ -16,6 +16,7 @@ from geocalib.cameras.base import CameraModel
 from geocalib.cameras.registry import get_model
 from geocalib.errors import ConfigError, CouplingError, ImageError
 from geocalib.files.image_files import content_of
+from geocalib.geometry.drawn import DrawnLine
 from geocalib.imaging import ImageSource
 from geocalib.nets.card import WeightCard
 from geocalib.pipeline.engines.sigmas import find_sigmas
@@ -61,12 +62,16 @@ class Job:
     lines: LinesMode
     rotation: RotationMode
     keep_fields: KeepFields
+    drawn: Sequence[DrawnLine]
+    """Lines that a person drew, on one image."""
     usual_distortion: Rows = None
     """(B, D) of the lenses that pictures chose themselves, before they are fitted."""
 
     @classmethod
     def create(cls, options: Options, card: WeightCard, count: int) -> Job:
         """About so many images, for the network with this card."""
+        if count != 1:
+            options.check_many()
         models = models_of(options, count)
         groups = options.groups(range(count))
         coupling = couple(count, groups, options.rig)
@@ -88,9 +93,10 @@ class Job:
             enabled,
             errors_of(card),
             warnings_of(card),
-            options.lines,
+            options.lines_mode,
             options.rotation,
             options.keep_fields,
+            options.drawn,
         )
 
     @property

@@ -10,12 +10,13 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args
 
 from geocalib.errors import ConfigError, CouplingError, PriorError
 from geocalib.geometry.conventions import VFOV_RANGE_DEG
+from geocalib.geometry.drawn import DrawnLine, checked_lines
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -156,7 +157,8 @@ class Keywords(TypedDict, total=False):
     prior: UsualPrior
     crop: CropLike
     free_principal_point: float | None
-    lines: LinesMode
+    lines: LinesMode | Sequence[DrawnLine]
+    drawn: Sequence[DrawnLine]
     any_rotation: AnyRotation
     keep_fields: KeepFields
 
@@ -213,9 +215,12 @@ class Options:
     (larger) picture; None: it is fixed there."""
 
     # How the picture is read.
-    lines: LinesMode = "auto"
+    lines: LinesMode | Sequence[DrawnLine] = "auto"
     """"auto" refines the network's answer with straight lines where there are enough, "off" does
-    not look for any, and "only" asks lines alone."""
+    not look for any, and "only" asks lines alone. Drawn lines in its place are taken beside "auto",
+    as ``drawn`` takes them."""
+    drawn: Sequence[DrawnLine] = ()
+    """Lines that a person drew on one photograph: observations that the answer follows."""
     any_rotation: AnyRotation = "auto"
     """"auto" notices where another side than the upper one is clearly up, "on" takes the likeliest
     side, and "off" the upper one."""
@@ -238,6 +243,14 @@ class Options:
         return options
 
     def __post_init__(self) -> None:
+        if not isinstance(self.lines, str):
+            if self.drawn:
+                raise ConfigError("lines and drawn each hold drawn lines; give them once")
+            object.__setattr__(self, "drawn", self.lines)
+            object.__setattr__(self, "lines", "auto")
+        object.__setattr__(self, "drawn", checked_lines(self.drawn))
+        if self.drawn and self.aspect is not None and _number(self.aspect) is None:
+            raise ConfigError("drawn lines tell nothing of a free aspect; drop it, or hold it")
         _check_choice("lines", self.lines, get_args(LinesMode))
         _check_choice("prior", self.prior, get_args(UsualPrior))
         rotation_mode(self.any_rotation)
@@ -298,8 +311,20 @@ class Options:
         told = (self.focal, self.vfov_deg, self.gravity, self.roll_deg, self.pitch_deg)
         return any(value is not None for value in (*told, self.distortion))
 
+    def check_many(self) -> None:
+        """An error if more than one photograph cannot be asked this."""
+        if self.drawn:
+            raise ConfigError("lines are drawn on one photograph; calibrate each by itself")
+
+    @property
+    def lines_mode(self) -> LinesMode:
+        """What straight lines that are found are used for."""
+        assert isinstance(self.lines, str)
+        return self.lines
+
     def check_set(self) -> None:
         """An error if a set of photographs, which are fitted together, cannot be asked this."""
+        self.check_many()
         if self.free_principal_point is not None:
             raise ConfigError("the principal point of a set is fixed; drop free_principal_point")
         if self.prior != "none":
@@ -358,6 +383,8 @@ class Options:
             "free_principal_point": self.free_principal_point is not None,
             "crop": self.crop,
             "prior": str(self.prior),
+            # Of one photograph alone, so that requests about many stay as they were.
+            **({"drawn": [asdict(line) for line in self.drawn]} if self.drawn else {}),
         }
 
 

@@ -32,6 +32,7 @@ from geocalib.priors.gravity_odds import Odds
 from geocalib.priors.gravity_reading import GravityReading
 from geocalib.priors.readings import Readings
 from geocalib.result.calibration import Calibration, Outcome
+from geocalib.result.drawn import disagreements
 from geocalib.result.lines import Verdict
 from geocalib.result.prior_check import PriorCheck
 from geocalib.result.trust import EVERYTHING, Doubt, doubts, judged
@@ -159,7 +160,7 @@ def annotated(
     said = map(Doubt, (*notes, *readings.notes))
     wrong = (_contradiction(prior) for prior in checks if prior.contradicts)
     answer = replace(outcome, priors=checks, orientation=orientation)
-    return judged(answer, (*said, *wrong, *doubts(outcome)))
+    return judged(answer, (*said, *wrong, *disagreements(outcome.drawn), *doubts(outcome)))
 
 
 def _contradiction(prior: PriorCheck) -> Doubt:

@@ -20,6 +20,7 @@ from geocalib.geometry import gravity as sphere
 from geocalib.geometry.fields import ALONG_PITCH, CX, CY, LOG_F, Fields
 from geocalib.geometry.horizon import horizon as horizon_points
 from geocalib.geometry.orientation import UNDOES
+from geocalib.result.drawn import DrawnCheck
 from geocalib.result.layout import write
 from geocalib.result.lens import Lens
 from geocalib.result.lines import Lines
@@ -68,6 +69,8 @@ class Calibration:
     """What became of straight lines, where they were looked for."""
     priors: tuple[PriorCheck, ...] = ()
     """What sensors said, against the picture alone, where they were asked."""
+    drawn: tuple[DrawnCheck, ...] = ()
+    """Lines that a person drew, and how well they agree."""
     lens: Lens | None = None
     """The lens families that were compared, where the camera model was not named."""
     frame: Frame = "upright"
@@ -170,7 +173,7 @@ class Calibration:
         """The calibration of the same image resampled to width x height, pixels.
 
         Sigmas and covariance go along. What was measured on the image itself (``fields``, and
-        ``priors`` in its pixels) does not.
+        ``priors`` and ``drawn`` in its pixels) does not.
         """
         camera = self.camera.resize(width, height)
         scale = dict(zip((CX, CY), (camera.size / self.camera.size)[0].tolist(), strict=True))
@@ -192,6 +195,7 @@ class Calibration:
             ),
             fields=None,
             priors=(),
+            drawn=(),
         )
 
     @property
@@ -343,6 +347,7 @@ class Calibration:
             lines=new.lines,
             lens=new.lens,
             priors=new.priors,
+            drawn=new.drawn,
             frame=frame,
         )
 
@@ -392,6 +397,7 @@ class Calibration:
             lines=values.lines(),
             lens=values.lens(),
             priors=values.priors(),
+            drawn=values.drawn(),
             frame=values.frame(),
             orientation=values.orientation(),
         )

@@ -20,6 +20,7 @@ from geocalib.geometry import gravity as sphere
 from geocalib.geometry.fields import ALONG_PITCH, ALONG_ROLL, CX, CY, LOG_ASPECT, LOG_F
 from geocalib.geometry.orientation import upright
 from geocalib.records import dataclass
+from geocalib.result.drawn import DrawnCheck
 from geocalib.result.lens import Lens, LensFamily
 from geocalib.result.lines import Angles, Lines
 from geocalib.result.prior_check import PriorCheck
@@ -36,6 +37,7 @@ class Turned:
     lines: Lines | None
     lens: Lens | None
     priors: tuple[PriorCheck, ...]
+    drawn: tuple[DrawnCheck, ...]
 
 
 class Answer(Angles, Protocol):
@@ -55,6 +57,8 @@ class Answer(Angles, Protocol):
     def lens(self) -> Lens | None: ...
     @property
     def priors(self) -> tuple[PriorCheck, ...]: ...
+    @property
+    def drawn(self) -> tuple[DrawnCheck, ...]: ...
 
 
 def turned(old: Answer, turn: int) -> Turned:
@@ -71,19 +75,34 @@ def turned(old: Answer, turn: int) -> Turned:
         None if old.lines is None else _lines(old.lines, old, camera, gravity, axes),
         None if old.lens is None else Lens(tuple(_family(each, axes) for each in old.lens)),
         tuple(_prior(prior, turn, old.camera.aspect.item()) for prior in old.priors),
+        tuple(_drawn(line, old.camera, turn) for line in old.drawn),
     )
 
 
 def _camera(old: Camera, turn: int) -> Camera:
     """A batch of 1. Distortion is radial: it stays as it is."""
-    size, c = old.size[0], old.c[0]
-    f, aspect = old.f, old.aspect
+    size, f, aspect = old.size[0], old.f, old.aspect
+    x, y = _place(old.c[0, 0], old.c[0, 1], old, turn)
     if turn > 4:
-        size, c, f, aspect = size[::-1], c[::-1], f * aspect, 1 / aspect
-    x, y = c
-    x = size[0] - x if turn in (2, 3, 6, 7) else x
-    y = size[1] - y if turn in (3, 4, 7, 8) else y
+        size, f, aspect = size[::-1], f * aspect, 1 / aspect
     return replace(old, f=f, aspect=aspect, size=size[None], c=np.array([[x, y]]))
+
+
+def _place(x: float, y: float, old: Camera, turn: int) -> tuple[float, float]:
+    """Where a place of the old picture is in the turned one."""
+    width, height = old.size[0]
+    if turn > 4:
+        x, y, width, height = y, x, height, width
+    x = width - x if turn in (2, 3, 6, 7) else x
+    y = height - y if turn in (3, 4, 7, 8) else y
+    return float(x), float(y)
+
+
+def _drawn(line: DrawnCheck, old: Camera, turn: int) -> DrawnCheck:
+    """A drawn line, on the turned picture."""
+    x0, y0 = _place(line.x0, line.y0, old, turn)
+    x1, y1 = _place(line.x1, line.y1, old, turn)
+    return replace(line, x0=x0, y0=y0, x1=x1, y1=y1)
 
 
 def _jacobian(names: Sequence[str], along: Array, axes: Array) -> tuple[tuple[str, ...], Array]:

@@ -24,6 +24,7 @@ class Verdict(StrEnum):
     TOO_FEW = "not used: there are too few straight segments"
     NO_DIRECTION = "not used: too few of the segments run parallel in space"
     UNLIKELY = "not used: they fit an upright world worse than the network's answer fits the photo"
+    DRAWN = "not used: they contradict the lines that were drawn"
     NOTHING_FREE = "not used: gravity and focal length are given"
 
     @property

@@ -2,7 +2,7 @@
 
 Those of ``geocalib/1`` had some keys only sometimes. Until ``geocalib/2`` all were of upright
 pictures, and none said how the pixels lie in the file. Until ``geocalib/3`` all lenses were named,
-and nothing was trusted by itself.
+nobody drew lines, and nothing was trusted by itself.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def upgraded(record: Mapping[str, Any]) -> dict[str, Any]:
     # A warning was one about everything.
     good = new.get("status") == Status.CONVERGED and not new.get("warnings")
     trusted = {f"trusted_{quantity}": good if answered else None for quantity in EVERYTHING}
-    return {**new, "schema": SCHEMA, "lens": [], **trusted}
+    return {**new, "schema": SCHEMA, "lens": [], "drawn": [], **trusted}
 
 
 def _second(record: Mapping[str, Any]) -> dict[str, Any]:

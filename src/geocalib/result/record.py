@@ -10,8 +10,10 @@ from typing import Any, Literal, NoReturn, get_args
 from geocalib.arrays import Array, as_doubles
 from geocalib.cameras import Camera, get_model
 from geocalib.cameras.exchange import LONGEST_SIDE
-from geocalib.errors import CameraError, FormatError
+from geocalib.errors import CameraError, ConfigError, FormatError
+from geocalib.geometry.drawn import checked_lines
 from geocalib.records import dataclass
+from geocalib.result.drawn import DrawnCheck
 from geocalib.result.layout import Place, read
 from geocalib.result.lens import Lens, LensFamily
 from geocalib.result.lines import Lines, Verdict
@@ -193,6 +195,15 @@ class Values:
                 if len(prior[key]) != count:
                     place.key(key).fail(f"a list of {count} numbers", list(prior[key]))
         return tuple(PriorCheck(**prior) for prior in self["priors"])
+
+    def drawn(self) -> tuple[DrawnCheck, ...]:
+        """Lines that a person drew."""
+        checks = tuple(DrawnCheck(**each) for each in self["drawn"])
+        try:
+            checked_lines([check.line for check in checks])
+        except ConfigError as error:
+            raise FormatError(f"{self.place.source}: drawn: {error}") from None
+        return checks
 
 
 def _aspect(fx: float, fy: float) -> float:

@@ -76,6 +76,21 @@ LENS_FAMILY = Struct(
     )
 )
 
+DRAWN = Struct(
+    (
+        Field("x0", NUMBER, NEVER, "where the line begins", "pixels"),
+        Field("y0", NUMBER, NEVER, "likewise", "pixels"),
+        Field("x1", NUMBER, NEVER, "where it ends", "pixels"),
+        Field("y1", NUMBER, NEVER, "likewise", "pixels"),
+        Field("kind", TEXT, NEVER, "`up`, `level`, `parallel` or `horizon`"),
+        Field("to", COUNT, POSSIBLE, "the number, from 1, of the line that it is parallel to"),
+        Field("sigma_deg", NUMBER, NEVER, "by which such edges miss their direction", "degrees"),
+        Field("off_deg", NUMBER, NEVER, "by how much the answer misses it", "degrees"),
+        Field("tension", NUMBER, NEVER, "how far it is from the network alone", "sigmas"),
+        Field("used", FLAG, NEVER, "whether the answer follows it"),
+    )
+)
+
 PHOTO = Struct(
     (
         Field("bytes", COUNT, POSSIBLE, "its size", "bytes"),
@@ -132,6 +147,7 @@ RECORD = Struct(
         Field("trusted_fov", FLAG, FAILED, "likewise field of view and focal length"),
         Field("trusted_lens", FLAG, FAILED, "likewise distortion and kind of lens"),
         Field("priors", Many(PRIOR), NEVER, "what was known, against the picture alone"),
+        Field("drawn", Many(DRAWN), NEVER, "lines that a person drew"),
         Field("error", TEXT, POSSIBLE, "why there is no answer; null if there is one"),
         *ORIGIN,
     )
