@@ -23,7 +23,7 @@ from geocalib.geometry import gravity as sphere
 from geocalib.geometry.drawn import END, parse_line
 from geocalib.geometry.gravity import angle_between
 from geocalib.lines.drawn import follow
-from geocalib.result.drawn import disagreements
+from geocalib.result.trust import disagreements
 
 TOWN = Path(__file__).parents[2] / "examples/town.jpg"
 SIGMAS = {"roll direction": 0.05, "pitch direction": 0.05, "log f": 0.15}

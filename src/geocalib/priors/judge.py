@@ -32,10 +32,9 @@ from geocalib.priors.gravity_odds import Odds
 from geocalib.priors.gravity_reading import GravityReading
 from geocalib.priors.readings import Readings
 from geocalib.result.calibration import Calibration, Outcome
-from geocalib.result.drawn import disagreements
 from geocalib.result.lines import Verdict
 from geocalib.result.prior_check import PriorCheck
-from geocalib.result.trust import EVERYTHING, Doubt, doubts, judged
+from geocalib.result.trust import EVERYTHING, Doubt, disagreements, doubts, judged
 from geocalib.solver.known import Given, Prior
 
 WRONG = 0.03

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from geocalib.geometry.drawn import DrawnLine, LineKind
+from geocalib.geometry.drawn import DrawnLine
 from geocalib.records import dataclass
-from geocalib.result.prior_check import CONTRADICTION
-from geocalib.result.trust import Doubt
 
 
 @dataclass(frozen=True)
@@ -35,22 +31,3 @@ class DrawnCheck:
         """To be asked for again."""
         ends = self.x0, self.y0, self.x1, self.y1
         return DrawnLine(*ends, self.kind, self.to, self.sigma_deg)
-
-
-def disagreements(checks: Sequence[DrawnCheck]) -> tuple[Doubt, ...]:
-    """Which lines most likely say something wrong, or nothing."""
-    found = []
-    for number, each in enumerate(checks, 1):
-        name = f"line {number} ({each.kind})"
-        contradicts = f"{name} contradicts the picture by {each.tension:.1f} sigma"
-        if not each.used:
-            text = (
-                f"{contradicts}, or the other lines, and was left out; two that agree are believed"
-            )
-            found.append(Doubt(text))
-        elif each.tension > CONTRADICTION:
-            found.append(Doubt(f"{contradicts}; the answer follows it"))
-        if each.kind == LineKind.LEVEL and number not in [other.to for other in checks]:
-            text = f"{name} has no line parallel to it, and alone tells nothing; draw one"
-            found.append(Doubt(text, about=()))
-    return tuple(found)

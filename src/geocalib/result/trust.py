@@ -12,11 +12,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, get_args
 
+from geocalib.geometry.drawn import LineKind
 from geocalib.records import dataclass
+from geocalib.result.prior_check import CONTRADICTION
 from geocalib.solver.result import Status
 
 if TYPE_CHECKING:
     from geocalib.result.calibration import Calibration
+    from geocalib.result.drawn import DrawnCheck
 
 Quantity = Literal["gravity", "fov", "lens"]
 EVERYTHING: tuple[Quantity, ...] = get_args(Quantity)
@@ -75,6 +78,25 @@ def doubts(calibration: Calibration) -> tuple[Doubt, ...]:
     if sigma.focal / calibration.fy > DOUBTFUL_FOCAL or sigma.vfov_deg > DOUBTFUL_FOV_DEG:
         spread = _spread(sigma.vfov_deg)
         found.append(Doubt(f"the field of view is uncertain ({spread})", ("fov", "lens")))
+    return tuple(found)
+
+
+def disagreements(checks: Sequence[DrawnCheck]) -> tuple[Doubt, ...]:
+    """Which lines most likely say something wrong, or nothing."""
+    found = []
+    for number, each in enumerate(checks, 1):
+        name = f"line {number} ({each.kind})"
+        contradicts = f"{name} contradicts the picture by {each.tension:.1f} sigma"
+        if not each.used:
+            text = (
+                f"{contradicts}, or the other lines, and was left out; two that agree are believed"
+            )
+            found.append(Doubt(text))
+        elif each.tension > CONTRADICTION:
+            found.append(Doubt(f"{contradicts}; the answer follows it"))
+        if each.kind == LineKind.LEVEL and number not in [other.to for other in checks]:
+            text = f"{name} has no line parallel to it, and alone tells nothing; draw one"
+            found.append(Doubt(text, about=()))
     return tuple(found)
 
 
