@@ -1,4 +1,4 @@
-"""Who may import whom: read from the code, imports within functions and for types included."""
+"""Which package may import which: read from the code, imports in functions and for types included."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def link(folder: Path, photos: list[str], count: int) -> list[str]:
 
 
 def start(source: Path, output: Path, lines: bool) -> subprocess.Popen[bytes]:
-    """The command."""
+    """Start the command in a process of its own."""
     words = ["batch", str(source), str(output), "--lines", "auto" if lines else "off"]
     return subprocess.Popen([sys.executable, "-m", "geocalib", *words])
 

@@ -92,7 +92,7 @@ ENGINES: tuple[EngineName, ...] = ("torch", "onnx")
 
 @dataclass(frozen=True)
 class Spent:
-    """Median seconds of something."""
+    """Median seconds that a step took, on the wall and on the processor."""
 
     wall: float
     cpu: float
@@ -127,7 +127,7 @@ class Clock:
         self._runs[name].append((time.perf_counter() - wall, time.process_time() - cpu))
 
     def spent(self) -> dict[str, Spent]:
-        """Without the warm-up."""
+        """The medians of every step, without the runs that warm up."""
         return {
             name: Spent(*(median(times) for times in zip(*runs[WARM_UP:], strict=True)))
             for name, runs in self._runs.items()

@@ -193,7 +193,7 @@ def rendered(panoramas: Path, out: Path) -> list[Truth]:
 
 
 def read_truth(line: str) -> Truth:
-    """What ``rendered`` wrote."""
+    """Read the truth that ``rendered`` wrote."""
     values = json.loads(line)
     return Truth(**values | {"distortion": tuple(values["distortion"])})
 
@@ -304,7 +304,7 @@ def table(scores: Sequence[Score]) -> Iterator[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the benchmark."""
+    """Run the benchmark from the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--panoramas", type=Path, help="folder to render views from")
     parser.add_argument("--pictures", type=Path, default=Path("/tmp/lenses"), help="views go here")

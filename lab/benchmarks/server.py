@@ -57,7 +57,7 @@ KEPT = re.compile(r"^geocalib_kept_photos (\d+)", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Own:
-    """A client's photo."""
+    """A photo that belongs to one client."""
 
     data: bytes
     size: tuple[int, int]

@@ -139,7 +139,7 @@ def _proportional(process: int) -> int:
 
 
 def render(folder: Path) -> list[str]:
-    """The photos, in files."""
+    """Render the photos and write them to files."""
     import numpy as np
     import torch
     from PIL import Image
@@ -167,7 +167,7 @@ def render(folder: Path) -> list[str]:
 
 
 def rows(cores: int, seconds: float) -> list[dict[str, Any]]:
-    """What is measured here."""
+    """The rows of the table that are measured here."""
     import importlib.util
 
     accelerated = shutil.which("nvidia-smi") is not None

@@ -43,7 +43,7 @@ class Walk:
         return len(self.calls)
 
     def sentence(self) -> str:
-        """The four numbers."""
+        """The four numbers in one sentence."""
         return (
             f"{len(self.modules)} modules, {self.functions} functions, {self.jumps} jumps between "
             f"modules, {self.depth} calls deep"

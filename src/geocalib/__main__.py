@@ -1,4 +1,4 @@
-"""``python -m geocalib``."""
+"""The entry point of ``python -m geocalib``."""
 
 from geocalib.cli.app import main
 

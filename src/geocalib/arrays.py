@@ -126,7 +126,7 @@ def cast(x: Array, dtype: DType) -> Array:
 
 
 def double(x: Array) -> Array:
-    """In double precision."""
+    """The same array in double precision."""
     return cast(x, namespace(x).float64)
 
 
@@ -149,7 +149,7 @@ def _finfo(dtype: DType) -> Any:
 
 
 def clip(x: Array, low: float | None = None, high: float | None = None) -> Array:
-    """Held between two numbers."""
+    """Values held between two numbers."""
     if not isinstance(x, NUMPY):
         return x.clamp(low, high)
     if low is not None:
@@ -158,12 +158,12 @@ def clip(x: Array, low: float | None = None, high: float | None = None) -> Array
 
 
 def degrees(x: Array) -> Array:
-    """Of radians."""
+    """Angles in degrees, of radians."""
     return math.degrees(1) * x
 
 
 def inverse_root(x: Array) -> Array:
-    """1 / sqrt(x)."""
+    """The inverse of the square root, 1 / sqrt(x)."""
     return 1 / np.sqrt(x) if isinstance(x, NUMPY) else x.rsqrt()
 
 
@@ -209,7 +209,7 @@ def sum_rows(values: Array, index: Array, count: int) -> Array:
 
 
 def mean_rows(values: Array, index: Array, count: int) -> Array:
-    """Likewise, their means."""
+    """(count, ...) the means of the values (n, ...) with that index (n,)."""
     ones = namespace(values).ones(len(values), dtype=values.dtype, device=values.device)
     number = sum_rows(ones, index, count)
     return sum_rows(values, index, count) / number.reshape(-1, *(1,) * (values.ndim - 1))
@@ -294,12 +294,12 @@ def copied(x: Array) -> Array:
 
 
 def detach(x: Array) -> Array:
-    """Without its history."""
+    """The same values without the history of gradients."""
     return x if isinstance(x, NUMPY) else x.detach()
 
 
 def no_gradients() -> AbstractContextManager[Any]:
-    """Nothing is recorded within."""
+    """A context in which no gradients are recorded."""
     return _if_torch("no_grad")
 
 

@@ -70,17 +70,17 @@ class PublishedCamera:
 
     @property
     def K(self) -> Array:
-        """(B, 3, 3)."""
+        """The calibration matrix, (B, 3, 3)."""
         return self.camera.K
 
     @property
     def vfov(self) -> Array:
-        """(B,) radians."""
+        """The vertical field of view, (B,) radians."""
         return self.camera.vfov
 
     @property
     def hfov(self) -> Array:
-        """(B,) radians."""
+        """The horizontal field of view, (B,) radians."""
         return self.camera.hfov
 
     @property
@@ -149,12 +149,12 @@ class PublishedGravity:
 
     @property
     def roll(self) -> Array:
-        """(B,) radians."""
+        """The roll of the camera, (B,) radians."""
         return self.rp[:, 0]
 
     @property
     def pitch(self) -> Array:
-        """(B,) radians."""
+        """The pitch of the camera, (B,) radians."""
         return self.rp[:, 1]
 
 
@@ -177,11 +177,11 @@ class GeoCalib:
         return self
 
     def cpu(self) -> GeoCalib:
-        """As ``to("cpu")``."""
+        """The same on the processor, as ``to("cpu")``."""
         return self.to("cpu")
 
     def cuda(self) -> GeoCalib:
-        """As ``to("cuda")``."""
+        """The same on the GPU, as ``to("cuda")``."""
         return self.to("cuda")
 
     def eval(self) -> GeoCalib:
@@ -242,7 +242,7 @@ def load_image(path: ImageSource) -> Array:
 
 @cache
 def _say_which() -> None:
-    """Once in a process."""
+    """Warn of the weights, once in a process."""
     warn(
         "GeoCalib() takes the weights of this package, lean; weights='pinhole' downloads those of "
         "the paper",

@@ -31,12 +31,12 @@ def torch_image_to_numpy(image: Array) -> npt.NDArray[np.uint8]:
 
 
 def rad2deg(radians: Array) -> Array:
-    """Degrees."""
+    """Angles in degrees, of radians."""
     return radians * (180 / math.pi)
 
 
 def deg2rad(degrees: Array) -> Array:
-    """Radians."""
+    """Angles in radians, of degrees."""
     return degrees * (math.pi / 180)
 
 

@@ -23,7 +23,7 @@ TOWN = Path(__file__).parents[2] / "examples" / "town.jpg"
 
 @pytest.fixture(scope="module")
 def calibrator(packaged: Calibrator) -> Iterator[Calibrator]:
-    """Whose network looks at each picture once: the questions about it differ."""
+    """A calibrator whose network looks at each picture once: the questions about it differ."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(OnnxEngine, "_run", remembered(OnnxEngine._run, skipped=1))
         yield packaged

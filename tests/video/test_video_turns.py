@@ -61,7 +61,8 @@ def test_things_that_move_by_themselves_do_not_count() -> None:
 
 @pytest.mark.parametrize("travel", [[0.0, 0.0, 0.15], [0.1, 0.0, 0.0], [0.03, 0.05, 0.1]])
 def test_travel_is_no_turn(travel: list[float]) -> None:
-    """Who walks over a floor sees it move downwards, but does not turn; nor tells of the lens."""
+    """A camera that is carried over a floor sees it move downwards, but does not turn; nor does the
+    flow tell of the lens."""
     points = scene()
     points = points[points[:, 2] > 5]
     before = flow_of(points, 0 * TURN).before

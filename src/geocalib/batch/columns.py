@@ -16,7 +16,7 @@ NAMES = (*PATHS, "__key__", "key", "name", "id")
 
 
 def parquet() -> Any:
-    """The module ``pyarrow.parquet``."""
+    """The module ``pyarrow.parquet``, imported when it is needed."""
     try:
         return import_module("pyarrow.parquet")
     except ImportError:

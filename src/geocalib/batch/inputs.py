@@ -73,6 +73,6 @@ def _shown(name: str) -> bool:
 
 
 def _natural(name: str) -> list[Any]:
-    """10 comes after 9."""
+    """A key by which 10 comes after 9."""
     parts = re.split(r"(\d+)", name)
     return [int(part) if row % 2 else part for row, part in enumerate(parts)]

@@ -33,14 +33,14 @@ class Place:
         return Place(f"{self.url.rstrip('/')}/{name}")
 
     def open(self) -> BinaryIO:
-        """To read."""
+        """Open the file to read its bytes."""
         if self.local:
             return Path(self.path).open("rb")
         opened: BinaryIO = self._files.open(self.path, "rb")
         return opened
 
     def read(self) -> bytes:
-        """All of it."""
+        """Read all bytes of the file."""
         with self.open() as file:
             return file.read()
 

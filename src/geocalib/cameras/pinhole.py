@@ -1,4 +1,4 @@
-"""Pinhole camera: no distortion."""
+"""The pinhole camera, which has no distortion."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class Factor:
 
 
 def value(X: Array, k: Parameters) -> Array:
-    """d(X), by Horner's rule."""
+    """The value of d(X), by Horner's rule."""
     return _horner(X, k) * X + 1
 
 

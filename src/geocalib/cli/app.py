@@ -116,7 +116,7 @@ app = typer.Typer(
 
 
 def main() -> None:
-    """The entry point."""
+    """The entry point of the command ``geocalib``."""
     streams.make_ready()
     start_quickly()
     # With python -W somebody wants to know.

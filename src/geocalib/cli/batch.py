@@ -17,7 +17,7 @@ from geocalib.pipeline.options import CameraModelName, Lines, Options
 
 
 class Where(StrEnum):
-    """Who works."""
+    """The engine that works on a batch."""
 
     LOCAL = "local"
     RAY = "ray"

@@ -58,7 +58,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Tally:
-    """How it went."""
+    """How many images have answers, doubts, or none."""
 
     good: int
     doubtful: int

@@ -22,7 +22,7 @@ from geocalib.pipeline.parallel.threads import threads
 
 
 def run() -> None:
-    """Print it."""
+    """Print versions, devices, weights, models and formats."""
     show(_facts())
 
 

@@ -28,7 +28,7 @@ QUALITY = 95
 """Of JPEG and WebP."""
 
 SOFTWARE = "geocalib"
-"""Who made a picture, in its own words."""
+"""The program that a picture's metadata name as its maker."""
 
 
 def places(images: Sequence[str], output: str, suffix: str = "") -> dict[str, Path]:

@@ -21,7 +21,7 @@ UsualPrior = Annotated[
 
 
 class Switch(StrEnum):
-    """Whether something is done."""
+    """Whether something is done: on or off."""
 
     ON = "on"
     OFF = "off"

@@ -146,7 +146,7 @@ class Job:
         return self.file is None
 
     def opened(self) -> AbstractContextManager[Source]:
-        """The frames."""
+        """The frames of a file or a camera, opened."""
         from geocalib.video.frames import open_camera, open_file
 
         return open_camera(self.camera or 0) if self.file is None else open_file(self.file)

@@ -27,7 +27,7 @@ def write(outcomes: Iterable[Outcome], path: str | Path, frame: Frame = FRAME) -
 
 
 def dumps(outcomes: Iterable[Outcome], frame: Frame = FRAME) -> str:
-    """The content of cameras.txt."""
+    """The content of a file cameras.txt."""
     calibrations = calibrated(outcomes, frame)
     ids: dict[str, int] = {}
     images = []

@@ -79,7 +79,7 @@ def _state(scene: Scene) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Project:
-    """What a file holds."""
+    """What a project file of fSpy holds."""
 
     camera: Camera
     """Pinhole, a batch of 1."""

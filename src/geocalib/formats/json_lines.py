@@ -45,7 +45,7 @@ class Writer:
             self._file = self.path.open("ab")
 
     def write(self, outcome: Outcome) -> None:
-        """Append one record."""
+        """Append one record as a line."""
         self.write_record(outcome.to_dict())
 
     def write_record(self, record: Mapping[str, Any]) -> None:

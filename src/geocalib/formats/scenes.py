@@ -95,17 +95,17 @@ class Scene:
 
     @property
     def hfov(self) -> float:
-        """Radians."""
+        """The horizontal field of view in radians."""
         return 2 * math.atan2(0.5 * self.width, self.fx)
 
     @property
     def vfov(self) -> float:
-        """Radians."""
+        """The vertical field of view in radians."""
         return 2 * math.atan2(0.5 * self.height, self.fy)
 
     @property
     def focal_mm(self) -> float:
-        """On film of ``FILM_WIDTH``."""
+        """The focal length in millimetres, on film of ``FILM_WIDTH``."""
         return self.fx * FILM_WIDTH / self.width
 
     @property

@@ -77,7 +77,7 @@ class Fields:
         return len(self.up)
 
     def __getitem__(self, index: slice | Array | list[int]) -> Fields:
-        """A sub-batch."""
+        """The fields of some of the images."""
         return self.map(lambda value: value[index])
 
     def to(self, *args: Any, **kwargs: Any) -> Fields:
@@ -98,7 +98,7 @@ class Fields:
 
     @property
     def size(self) -> tuple[int, int]:
-        """(width, height) in pixels."""
+        """The size (width, height) in pixels."""
         return self.up.shape[3], self.up.shape[2]
 
     @classmethod

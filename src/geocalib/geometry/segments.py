@@ -66,12 +66,12 @@ class Segments:
 
     @property
     def length(self) -> Array:
-        """(N,) pixels."""
+        """The lengths of the segments, (N,) in pixels."""
         along = self.ends[:, 1] - self.ends[:, 0]
         return namespace(along).linalg.vector_norm(along, axis=-1)
 
     def __getitem__(self, index: Array | slice) -> Segments:
-        """Some of them."""
+        """Some of the segments or curves."""
         return replace(self, ends=self.ends[index])
 
     def turned(self, width: float) -> Segments:

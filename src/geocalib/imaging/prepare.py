@@ -54,7 +54,7 @@ class NetworkInput:
 
     @property
     def size(self) -> tuple[int, int]:
-        """(w, h) in pixels."""
+        """The size (width, height) of the input in pixels."""
         return self.image.shape[2], self.image.shape[1]
 
     @property

@@ -112,7 +112,7 @@ class _Plane(Protocol):
 
     @property
     def camera(self) -> Camera:
-        """The old one."""
+        """The camera that took the photo."""
 
     @property
     def rotation(self) -> Array:

@@ -39,7 +39,7 @@ PARTS = ("cameras", "images", "points3D", "rigs", "frames")
 
 @dataclass(frozen=True)
 class Model:
-    """A reconstruction."""
+    """A reconstruction as files hold it."""
 
     rotations: dict[str, Array]
     """(3, 3) from the world to the camera frame (x right, y down, z forward), by the image."""
@@ -120,7 +120,7 @@ def _turned_part(file: Path, rotation: Array) -> bytes:
 
 
 def _sound(quaternion: Array, file: Path) -> Array:
-    """(3, 3) rotation."""
+    """The (3, 3) rotation of a quaternion, or an error that names the file."""
     if not np.isfinite(quaternion).all() or not has_direction(quaternion):
         raise FormatError(f"{file} is damaged: a rotation is {quaternion.tolist()}")
     return from_quaternion(quaternion)
@@ -188,7 +188,7 @@ def _binary_frames(file: Path, content: bytes | bytearray) -> Iterator[tuple[str
 
 
 def _binary_points(file: Path, content: bytes | bytearray) -> Iterator[int]:
-    """Where each position is."""
+    """Where in the content each position of a point lies, in bytes."""
     walk = _Walk(file, content)
     for _ in range(walk.number("Q")):
         walk.number("Q")

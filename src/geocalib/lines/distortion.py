@@ -44,7 +44,7 @@ from geocalib.solver.coupling import Coupling
 DISTORTION = 0.05
 """One sigma of the distortion in units of the image's height: k = that times (f / H)^2."""
 MODEL = get_model("division")
-"""Whose k is the k1 of a polynomial, for small ones, and which is solved for nothing."""
+"""Its k equals the k1 of a polynomial where it is small, and its rays need no iterations."""
 
 
 def with_free_distortion(calibration: Calibration) -> Calibration:

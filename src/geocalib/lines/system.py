@@ -38,7 +38,7 @@ class Arrow:
         return np.concatenate([np.concatenate([A, B], -1), np.concatenate([B.mT, self.C], -1)], -2)
 
     def eliminate(self) -> Elimination:
-        """Eliminate the gravities."""
+        """Eliminate the gravities from the normal equations."""
         inverse = np.asarray(np.linalg.inv(self.A), np.float64)
         AB = inverse @ self.B
         S = self.C - (self.B.mT @ AB).sum(1)

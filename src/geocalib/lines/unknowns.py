@@ -63,7 +63,7 @@ class Guess:
 
     @classmethod
     def concatenate(cls, parts: Sequence[Guess]) -> Guess:
-        """Stack guesses."""
+        """Stack guesses of several images."""
         return map_tensors(lambda *column: np.concatenate(column), *parts)
 
 

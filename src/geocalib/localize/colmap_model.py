@@ -44,7 +44,7 @@ class ModelImage:
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A reconstruction."""
+    """A reconstruction of COLMAP: cameras, images, points."""
 
     images: dict[str, ModelImage]
     """By name."""

@@ -195,7 +195,7 @@ def _dataset(file: Mapping[str, Any], group: str, name: str) -> npt.NDArray[Any]
 
 
 def format_results(poses: Mapping[str, Pose]) -> str:
-    """The results file."""
+    """The content of the file of results."""
     return "".join(f"{name} {pose_numbers(pose)}\n" for name, pose in poses.items())
 
 

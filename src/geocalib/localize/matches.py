@@ -44,14 +44,14 @@ class Matches:
 
     @classmethod
     def create(cls, rays: Array, derivatives: Array, points: Array) -> Matches:
-        """Of its parts."""
+        """Matches from rays, their derivatives and points."""
         rows = np.concatenate([derivatives, rays[:, None]], 1).transpose(1, 0, 2)
         rotation = rows[..., :, None] * points[:, None, :]
         linear = np.concatenate([rotation.reshape(3, -1, 9), rows], -1).reshape(-1, 12)
         return cls(rays, derivatives, points, linear)
 
     def __getitem__(self, index: npt.NDArray[np.bool_]) -> Matches:
-        """Some of them."""
+        """Some of the matches."""
         return self.create(self.rays[index], self.derivatives[index], self.points[index])
 
     def squared_errors(self, rotations: Array, translations: Array) -> Array:

@@ -64,7 +64,7 @@ class GravityPrior:
 
     @property
     def sigma(self) -> float:
-        """Radians."""
+        """The standard deviation of the gravity prior, in radians."""
         return math.radians(self.sigma_deg)
 
     def angle(self, rotation: Array) -> Array:

@@ -173,7 +173,7 @@ class AttentionBlock(nn.Module):
         return refined
 
     def attend(self, x: Tensor) -> Tensor:
-        """What every token sees."""
+        """What every token gathers from the others, before projection."""
         q, k, v = self.qkv(x).unflatten(-1, (3, self.heads, HEAD_WIDTH)).unbind(-3)
         seen = functional.scaled_dot_product_attention(
             q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)

@@ -351,5 +351,5 @@ def signed(level: float) -> str:
 
 
 def array(value: AnyArray) -> Array:
-    """The values for matplotlib."""
+    """The values as matplotlib takes them."""
     return np.asarray(to_numpy(value), np.float64)

@@ -121,7 +121,7 @@ def blank(size: tuple[int, int], point: float = 1.0) -> tuple[Figure, Axes]:
 
 
 def rendered(figure: Figure) -> Image.Image:
-    """The figure's pixels, RGBA."""
+    """The pixels of a figure, (H, W, 4) RGBA."""
     canvas: Any = FigureCanvasAgg(figure)
     canvas.draw()
     return Image.fromarray(np.array(canvas.buffer_rgba()))

@@ -92,7 +92,7 @@ class Calibrator:
 
     @property
     def device(self) -> str:
-        """Where the network runs."""
+        """The device that the network runs on."""
         return str(self._engine.device)
 
     @property

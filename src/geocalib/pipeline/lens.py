@@ -52,7 +52,7 @@ class Choice:
 
     @property
     def lens(self) -> Lens:
-        """As answers tell it."""
+        """The comparison of families as answers hold it."""
         pairs = zip(self.candidates, self.probabilities, strict=True)
         return Lens(tuple(_told(*pair) for pair in pairs))
 

@@ -86,7 +86,7 @@ class Lines(StrEnum):
 
 
 class EngineChoice(StrEnum):
-    """What runs the network."""
+    """The runtime that runs the network."""
 
     AUTO = "auto"
     ONNX = "onnx"
@@ -94,7 +94,7 @@ class EngineChoice(StrEnum):
 
 
 class Format(StrEnum):
-    """The names of ``geocalib.formats``."""
+    """The names of formats in ``geocalib.formats``."""
 
     JSON = "json"
     CSV = "csv"
@@ -112,14 +112,14 @@ class Format(StrEnum):
 
 
 class Frame(StrEnum):
-    """The names of ``geocalib.result.frame``."""
+    """The names of frames in ``geocalib.result.frame``."""
 
     UPRIGHT = "upright"
     STORED = "stored"
 
     @property
     def literal(self) -> Literal["upright", "stored"]:
-        """As functions take it."""
+        """The value as functions of Python take it."""
         return "stored" if self is Frame.STORED else "upright"
 
 

@@ -53,7 +53,7 @@ class Engine(Protocol):
 
     @property
     def confidence_scale(self) -> float | None:
-        """As ``FitOptions`` takes it."""
+        """The scale of confidences, as ``FitOptions`` takes it."""
 
     @property
     def has_orientation(self) -> bool:

@@ -117,7 +117,7 @@ def focal_reading(
 
 
 def _apart(one: FocalReading, other: FocalReading) -> float:
-    """In sigmas of both."""
+    """How far two readings are apart, in sigmas of both."""
     return abs(math.log(one.focal_px / other.focal_px)) / math.hypot(one.relative, other.relative)
 
 

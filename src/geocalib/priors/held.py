@@ -114,7 +114,7 @@ def _as_taken(size: tuple[int, int]) -> bool:
 
 
 def _phone(held: Mapping[str, tuple[float, ...]]) -> Noted | None:
-    """By an accelerometer."""
+    """Gravity by the accelerometer of a phone, where it was held still."""
     acceleration = held.get("apple_acceleration")
     if acceleration is None or len(acceleration) != 3:
         return None

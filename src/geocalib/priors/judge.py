@@ -337,7 +337,7 @@ def believed(focal: PriorCheck) -> bool:
 
 
 def _student(value: float) -> float:
-    """Density of Student's distribution."""
+    """The density of Student's distribution."""
     n = FREEDOM
     norm = math.gamma(0.5 * (n + 1)) / (math.sqrt(n * math.pi) * math.gamma(0.5 * n))
     return float(norm * (1 + value**2 / n) ** (-0.5 * (n + 1)))

@@ -200,12 +200,12 @@ class Calibration:
 
     @property
     def width(self) -> int:
-        """Pixels."""
+        """The width of the photo in pixels."""
         return round(self.camera.size[0, 0].item())
 
     @property
     def height(self) -> int:
-        """Pixels."""
+        """The height of the photo in pixels."""
         return round(self.camera.size[0, 1].item())
 
     @property
@@ -214,12 +214,12 @@ class Calibration:
 
     @property
     def fx(self) -> float:
-        """Pixels."""
+        """The horizontal focal length in pixels."""
         return self.camera.focal[0, 0].item()
 
     @property
     def fy(self) -> float:
-        """Pixels."""
+        """The vertical focal length in pixels."""
         return self.camera.f.item()
 
     @property
@@ -234,7 +234,7 @@ class Calibration:
 
     @property
     def K(self) -> Array:
-        """(3, 3) calibration matrix."""
+        """The calibration matrix, (3, 3), in pixels."""
         return self.camera.K[0]
 
     def K_at(self, width: float, height: float) -> Array:
@@ -408,7 +408,7 @@ class Calibration:
 
     @classmethod
     def from_json(cls, text: str, source: str = "record") -> Calibration:
-        """The inverse of ``to_json``."""
+        """Read what ``to_json`` wrote."""
         return cls.from_dict(parse(text, source), source)
 
     @property

@@ -18,7 +18,7 @@ from geocalib.records import dataclass
 
 
 class Scalar(StrEnum):
-    """A single value."""
+    """A single value in a record."""
 
     TEXT = "text"
     WHOLE = "a whole number"
@@ -69,7 +69,7 @@ class Struct:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """In order."""
+        """The keys of an object, in order."""
         return tuple(field.name for field in self.fields)
 
 

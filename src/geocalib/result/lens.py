@@ -43,10 +43,10 @@ class Lens:
 
     @property
     def rivals(self) -> tuple[LensFamily, ...]:
-        """All others."""
+        """The families that were not chosen."""
         return self.families[1:]
 
     def __str__(self) -> str:
-        """One sentence."""
+        """The comparison in one sentence."""
         shares = (f"{each.camera_model} {100 * each.probability:.0f}%" for each in self.families)
         return f"lens: {', '.join(shares)}"

@@ -49,7 +49,7 @@ class Traces:
 
     @classmethod
     def astray(cls, segments: Segments) -> Traces:
-        """Segments that follow nothing."""
+        """How many segments follow no direction."""
         xp = namespace(segments.ends)
         nothing = xp.zeros(0, dtype=xp.float64)
         kind = xp.full(len(segments), CLUTTER, dtype=xp.int64)
@@ -120,7 +120,7 @@ class Lines:
         return replace(self, traces=replace(self.traces, segments=segments, directions=directions))
 
     def __str__(self) -> str:
-        """One sentence."""
+        """What became of the lines, in one sentence."""
         if not self.verdict.used:
             return f"lines {self.verdict}"
         level = " + ".join(map(str, self.level)) or "no"

@@ -127,7 +127,7 @@ class Values:
         )
 
     def gravity(self) -> Array:
-        """(3,) float64 unit vector."""
+        """The direction of gravity, a (3,) float64 unit vector."""
         if abs(math.hypot(*self["gravity"]) - 1) > UNIT_TOLERANCE:
             self._fail("gravity", "a unit vector")
         return as_doubles(self["gravity"])
@@ -184,7 +184,7 @@ class Values:
         return Trust(*(self[f"trusted_{quantity}"] for quantity in EVERYTHING))
 
     def priors(self) -> tuple[PriorCheck, ...]:
-        """What sensors said."""
+        """What callers, files and sensors said, checked."""
         for index, prior in enumerate(self["priors"]):
             place = self.place.key("priors").item(index)
             lens = len(prior["prior"])

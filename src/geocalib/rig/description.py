@@ -59,7 +59,7 @@ class RigDescription:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the cameras."""
+        """The names of all cameras, in order."""
         return tuple(camera.name for camera in self.cameras)
 
     @property

@@ -45,7 +45,7 @@ class Shots:
 
     @property
     def rig(self) -> Rig:
-        """For the fit."""
+        """The rig as the fit takes it."""
         return Rig(self.description.camera_from_rig, self.camera, self.time)
 
     @property

@@ -111,12 +111,12 @@ def create_app(
 
     @app.get("/v1/health")
     async def health() -> dict[str, str]:
-        """Whether the server lives."""
+        """Say whether the server is alive."""
         return {"status": "ok"}
 
     @app.get("/v1/ready")
     async def ready() -> dict[str, str]:
-        """Whether it takes requests."""
+        """Say whether the server takes requests."""
         if not service.ready:
             raise RefusedError(503, "the server is about to stop; ask another one")
         return {"status": "ready"}

@@ -1,4 +1,4 @@
-"""What ``/metrics`` tells Prometheus."""
+"""The counters and gauges that ``/metrics`` gives to Prometheus."""
 
 from __future__ import annotations
 

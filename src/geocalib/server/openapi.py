@@ -58,20 +58,20 @@ def answer() -> dict[str, Any]:
 
 
 def calibrate() -> dict[str, Any]:
-    """Of ``POST /v1/calibrate``."""
+    """The description of ``POST /v1/calibrate``."""
     example = {"images": [{"name": "photo.jpg", "data": "/9j/4AAQSkZJRg..."}], **KNOWN}
     content = {**_form(OptionsBody, KNOWN), **_json(CalibrateRequest, example)}
     return {"requestBody": {"required": True, "content": content}, **answer()}
 
 
 def refit() -> dict[str, Any]:
-    """Of ``POST /v1/refit``."""
+    """The description of ``POST /v1/refit``."""
     content = _json(RefitRequest, {"id": RECORD["id"], "roll_deg": 0, "pitch_deg": 8})
     return {"requestBody": {"required": True, "content": content}, **answer()}
 
 
 def render() -> dict[str, Any]:
-    """Of ``POST /v1/render``."""
+    """The description of ``POST /v1/render``."""
     content = _form(RenderRequest, {"id": RECORD["id"], "kind": "upright", "format": "png"})
     picture: dict[str, Any] = {"image/jpeg": {}, "image/png": {}}
     responses = {"200": {"description": "the picture", "content": picture}, **_refusals()}
@@ -79,7 +79,7 @@ def render() -> dict[str, Any]:
 
 
 def export() -> dict[str, Any]:
-    """Of ``POST /v1/export``."""
+    """The description of ``POST /v1/export``."""
     content = _json(ExportRequest, {"records": [RECORD], "format": "colmap"})
     file: dict[str, Any] = {"application/octet-stream": {}}
     responses = {"200": {"description": "the file", "content": file}, **_refusals()}

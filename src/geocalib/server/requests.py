@@ -33,7 +33,7 @@ LARGEST_GRID = 2048
 
 
 class Strict(BaseModel):
-    """Unknown keys are mistakes."""
+    """A body in which unknown keys are mistakes."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -46,7 +46,7 @@ class Soft(Strict):
 
 
 class SoftNumbers(Strict):
-    """Several."""
+    """Several values that are known with a sigma."""
 
     value: Numbers
     sigma: Positive
@@ -127,14 +127,14 @@ def _listed(value: float | Numbers | None) -> float | Sequence[float] | None:
 
 
 class Encoded(Strict):
-    """An image in JSON."""
+    """An image within JSON, in base64."""
 
     name: str = ""
     data: Base64Bytes
 
 
 class CalibrateRequest(OptionsBody):
-    """``POST /v1/calibrate`` as JSON."""
+    """The body of ``POST /v1/calibrate`` as JSON."""
 
     images: tuple[Encoded, ...]
 
@@ -172,7 +172,7 @@ class RefitRequest(OptionsBody):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The ids."""
+        """The ids of the photos that are asked about."""
         return self.ids if self.id is None else (self.id,)
 
 
@@ -194,7 +194,7 @@ class RenderRequest(OptionsBody):
 
 
 class ExportRequest(Strict):
-    """``POST /v1/export``."""
+    """The body of ``POST /v1/export``."""
 
     records: tuple[dict[str, Any], ...] = Field(min_length=1)
     format: Format

@@ -66,7 +66,7 @@ class Service:
         self._fits = ThreadPoolExecutor(2, "fits")
 
     def stop(self) -> None:
-        """Finish what was accepted."""
+        """Finish what was accepted, and stop."""
         self.ready = False
         self._pictures.shutdown()
         self._fits.shutdown()

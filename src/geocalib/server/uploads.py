@@ -129,7 +129,7 @@ class Body:
             yield chunk
 
     async def _next(self) -> bytes:
-        """What comes in next."""
+        """The next part that comes in."""
         message = await self._request.receive()
         if message["type"] == "http.disconnect":
             self._done = True

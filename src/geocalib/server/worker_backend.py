@@ -1,4 +1,5 @@
-"""Who does the work: processes with a core each, or this one, where an accelerator does most."""
+"""Where batches are worked on: in processes with a core each, or in this one, where an accelerator
+does most of the work."""
 
 from __future__ import annotations
 
@@ -68,7 +69,7 @@ class Processes:
 
 
 def _done(spec: EngineSpec, work: Callable[..., Result], arguments: tuple[Any, ...]) -> Result:
-    """In a worker."""
+    """Do the work within a worker process."""
     return work(_calibrator(spec), *arguments)
 
 

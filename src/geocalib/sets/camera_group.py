@@ -92,7 +92,7 @@ class GroupMember:
 
 
 class CameraGroup:
-    """Pictures of one camera."""
+    """The pictures of one camera, which are fitted together."""
 
     def __init__(self, file: Path, expected: int, method: Method) -> None:
         """expected: how many pictures will be added."""

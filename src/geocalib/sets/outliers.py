@@ -112,7 +112,7 @@ def _spread(squared: Array, unknowns: int) -> float:
 
 
 def _squared(away: Array, covariance: Array) -> Array:
-    """(B,) squared Mahalanobis lengths."""
+    """The squared Mahalanobis lengths, (B,)."""
     return (away * np.linalg.solve(covariance, away[..., None])[..., 0]).sum(1)
 
 

@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 class ResumeCache:
-    """A folder of records."""
+    """A folder of records, from which an interrupted run resumes."""
 
     def __init__(self, folder: Path, asked: str) -> None:
         """asked: what else the records depend on, in any words."""

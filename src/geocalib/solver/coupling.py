@@ -275,7 +275,7 @@ class Arrow:
         )
 
     def eliminate(self, coupling: Coupling) -> Elimination:
-        """Eliminate the times."""
+        """Eliminate the gravities of all times."""
         A_inverse = inverse(self.A)
         AB = A_inverse @ self.B
         S = self.C - coupling.times_sum(self.B.mT @ AB)

@@ -75,7 +75,7 @@ class Plane:
         return len(self.size)
 
     def __getitem__(self, index: Array | Sequence[int]) -> Plane:
-        """Some of the images."""
+        """The planes of some of the images."""
         rows = to_array(index, namespace(self.size))
         mapping = Mapping(self.mapping.scale[rows], self.mapping.corner[rows])
         return Plane(mapping, self.size[rows], self.centre[rows])

@@ -343,7 +343,7 @@ def focal_of_view(view: Array | Prior, heights: Array) -> Array | Prior:
 
 
 def _degrees(name: str, given: Known, images: Array) -> Array:
-    """(B,) radians."""
+    """What is given in degrees, as (B,) radians."""
     return math.radians(1) * rows(name, given, images, 1)[:, 0]
 
 

@@ -44,7 +44,7 @@ class Observations:
 
     @property
     def count(self) -> int:
-        """N, padding included."""
+        """The number of places N, padding included."""
         return self.up_weight.shape[1]
 
     def map(self, change: Callable[[Array], Array]) -> Observations:
@@ -52,21 +52,21 @@ class Observations:
         return map_tensors(change, self)
 
     def __getitem__(self, index: slice | Array) -> Observations:
-        """A sub-batch."""
+        """The observations of some of the images."""
         return self.map(lambda value: value[index])
 
     def detach(self) -> Observations:
-        """Without gradients."""
+        """The same values without gradients."""
         return self.map(detach)
 
     def up_places(self) -> Array:
-        """(B, N, 2)."""
+        """The places of up-vectors in pixels, (B, N, 2)."""
         return namespace(self.at_x).stack(
             [self.at_x[:, : self.count], self.at_y[:, : self.count]], axis=-1
         )
 
     def latitude_places(self) -> Array:
-        """(B, N, 2)."""
+        """The places of latitudes in pixels, (B, N, 2)."""
         return namespace(self.at_x).stack(
             [self.at_x[:, -self.count :], self.at_y[:, -self.count :]], axis=-1
         )

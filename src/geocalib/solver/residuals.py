@@ -67,12 +67,12 @@ class _Residuals:
 
     @property
     def jacobian(self) -> Array:
-        """(B, P, M)."""
+        """The derivatives by the unknowns, (B, P, M)."""
         return self.rows[:, :-1]
 
     @property
     def value(self) -> Array:
-        """(B, M)."""
+        """The residuals, (B, M)."""
         return self.rows[:, -1]
 
 
@@ -139,7 +139,7 @@ def huber_kernel(squared: Array, threshold: float | None) -> tuple[Array, Array]
 
 
 def _joined(parts: list[Held]) -> Held:
-    """One batch of several."""
+    """One batch of residuals, of several."""
     if len(parts) == 1:
         return parts[0]
 

@@ -282,20 +282,20 @@ class FitResult:
 
     @property
     def roll_deg(self) -> Array:
-        """(B,)."""
+        """The roll of each camera in degrees, (B,)."""
         return degrees(sphere.to_roll_pitch(self.gravity)[0])
 
     @property
     def pitch_deg(self) -> Array:
-        """(B,)."""
+        """The pitch of each camera in degrees, (B,)."""
         return degrees(sphere.to_roll_pitch(self.gravity)[1])
 
     @property
     def vfov_deg(self) -> Array:
-        """(B,)."""
+        """The vertical field of view in degrees, (B,)."""
         return degrees(self.camera.vfov)
 
     @property
     def hfov_deg(self) -> Array:
-        """(B,)."""
+        """The horizontal field of view in degrees, (B,)."""
         return degrees(self.camera.hfov)

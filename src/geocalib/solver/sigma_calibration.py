@@ -74,7 +74,7 @@ class LearntSigmas:
         return np.maximum(np.exp(raised), LEAST_FACTOR)
 
     def to_dict(self) -> dict[str, list[float]]:
-        """Plain lists by name."""
+        """The constants as plain lists by name."""
         return {name: getattr(self, name).tolist() for name in self.__dataclass_fields__}
 
     @classmethod

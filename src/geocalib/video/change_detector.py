@@ -27,7 +27,7 @@ class Filter(Protocol[Z_in]):
         """Whether the measurement is what could be expected."""
 
     def updated(self, measurement: Z_in) -> Self:
-        """With one measurement more."""
+        """The filter after one measurement more."""
 
 
 F = TypeVar("F", bound=Filter)  # type: ignore[type-arg]

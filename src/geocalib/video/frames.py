@@ -41,7 +41,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class Source:
-    """Frames in order, once."""
+    """Frames in order, which can be read once."""
 
     name: str
     """What messages call it."""

@@ -52,7 +52,7 @@ class Heading:
 
     @classmethod
     def start(cls, chain: int = 0) -> Heading:
-        """Without any turn yet."""
+        """The heading before any turn is known."""
         return cls(chain, np.eye(3), np.zeros((3, 3)))
 
     def after(self, turn: Turn | None) -> Heading:

@@ -62,14 +62,14 @@ class LensFilter:
 
     @classmethod
     def start(cls, lens: Lens) -> LensFilter:
-        """From the first frame."""
+        """The filter after the first frame."""
         information = np.linalg.inv(lens.covariance)
         zero = np.zeros_like(lens.mean)
         return cls(information, information @ lens.mean, 1, 0.0, 0.0, zero)
 
     @property
     def mean(self) -> Array:
-        """(D,)."""
+        """The mean of log f and the distortion, (D,)."""
         return np.linalg.solve(self.information, self.weighted)
 
     @property
@@ -88,7 +88,7 @@ class LensFilter:
 
     @property
     def lens(self) -> Lens:
-        """The estimate."""
+        """The estimate of the lens so far."""
         typical = self.count * np.linalg.inv(self.information)
         factor = max(1 - self.share, 0.0) + self.share / self.independent
         return Lens(self.mean, factor * typical)
@@ -100,7 +100,7 @@ class LensFilter:
         return float(chi2_sf(square, len(lens.mean))) >= LEVEL
 
     def updated(self, lens: Lens) -> LensFilter:
-        """With one frame more."""
+        """The filter after one frame more."""
         information = np.linalg.inv(lens.covariance)
         normalised, dimensions = self._normalised(lens), len(lens.mean)
         return LensFilter(
@@ -129,7 +129,7 @@ class Stretch:
     """Sum of information times log f."""
 
     def plus(self, log_f: float, information: float) -> Stretch:
-        """With one turn more."""
+        """The evidence with one turn more."""
         believed = min(information, LEAST_TURN_SIGMA**-2)
         return Stretch(self.information + believed, self.weighted + believed * log_f)
 

@@ -80,7 +80,7 @@ class State:
     """(M, 8, 8) of a tangent step and the rest."""
 
     def __getitem__(self, index: int) -> State:
-        """One of them."""
+        """One of the states of the bank."""
         at = slice(index, index + 1)
         return State(self.gravity[at], self.basis[at], self.rest[at], self.covariance[at])
 
@@ -178,7 +178,7 @@ class MotionFilter:
 
     @classmethod
     def start(cls, sight: Sight) -> MotionFilter:
-        """From the first frame."""
+        """The filter after the first frame."""
         noise = Noise.candidates()
         # Until frames tell otherwise they err as they say, each for itself.
         return cls(
@@ -214,7 +214,7 @@ class MotionFilter:
         return float(chi2_sf(square, 2)[0]) >= LEVEL
 
     def updated(self, sight: Sight) -> MotionFilter:
-        """With one frame more."""
+        """The filter after one frame more."""
         ahead, _ = self.state.predicted(self.moment, sight.moment, self.noise)
         state, gained = ahead.corrected(sight, self.noise)
         likelihood = self.likelihood + gained

@@ -51,13 +51,13 @@ class Noise:
         return cls(np.deg2rad(agility) ** 2, share, memory)
 
     def __getitem__(self, index: int) -> Noise:
-        """One of them."""
+        """The noise of one of the filters."""
         at = slice(index, index + 1)
         return Noise(self.agility[at], self.share[at], self.memory[at])
 
     @property
     def common(self) -> Array:
-        """(M,) variance of e."""
+        """(M,) the variance of e, the error that neighbouring frames have in common."""
         return (1 - WHITE) * self.share
 
     def transition(self, seconds: float) -> Array:

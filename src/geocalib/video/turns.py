@@ -63,7 +63,7 @@ LARGEST_SIGMA = math.radians(2.0)
 
 @dataclass(frozen=True)
 class Flow:
-    """Points in two frames."""
+    """The places of corners in two frames."""
 
     before: Array
     """(N, 2) pixels."""

@@ -117,7 +117,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What was found."""
+    """The reports and tables of an evaluation."""
 
     reports: Sequence[Report]
     """Of each set."""
@@ -126,7 +126,7 @@ class Evaluation:
 
     @property
     def failed(self) -> int:
-        """Photographs without an answer."""
+        """How many photographs have no answer."""
         return sum(report.failed for report in self.reports)
 
     @property

@@ -31,7 +31,7 @@ TRIES = 8
 
 @dataclass(frozen=True)
 class CropConfig:
-    """How crops are drawn."""
+    """How crops are drawn from panoramas."""
 
     per_panorama: int = PER_PANORAMA
     """Crops, or shots of a rig."""

@@ -101,7 +101,7 @@ class Sample:
 
     @property
     def gravity(self) -> Array | None:
-        """(3,) float64, pointing down."""
+        """The true direction of gravity, (3,) float64, pointing down."""
         if self.roll_deg is None or self.pitch_deg is None:
             return None
         return from_roll_pitch(*np.deg2rad([self.roll_deg, self.pitch_deg]))
@@ -231,7 +231,7 @@ def _pictures(table: Path) -> Path:
 
 @dataclass(frozen=True)
 class _Layout:
-    """Which column holds what."""
+    """Which column of a table holds what."""
 
     image: str
     roll: str

@@ -86,7 +86,7 @@ class SetPage:
 
 
 def write_page(file: Path, tables: Sequence[Table], sets: Sequence[SetPage]) -> None:
-    """Write the page."""
+    """Write the page with tables, plots and the worst photographs."""
     card = sets[0].report.card
     photos = sum(len(page.report) for page in sets)
     failed = sum(page.report.failed for page in sets)

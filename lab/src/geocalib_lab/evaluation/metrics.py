@@ -97,7 +97,7 @@ def gravity_errors(gravity: Array, truth: Array) -> dict[str, Array]:
 
 
 def vfov_error(camera: Camera, truth: Camera) -> Array:
-    """(B,) degrees."""
+    """The absolute error of the vertical field of view, (B,) degrees."""
     return _infinite(degrees(abs(double(camera.vfov) - double(truth.vfov))))
 
 

@@ -99,7 +99,7 @@ class Report:
 
     @property
     def failed(self) -> int:
-        """Photographs without an answer."""
+        """How many photographs have no answer."""
         return sum(not isinstance(outcome, Calibration) for outcome in self.outcomes)
 
     def about(self, samples: Sequence[Sample]) -> Report:

@@ -116,7 +116,7 @@ def fit_sigma_scale(
 
 
 def sigma_factors(found: Mapping[str, Deviations]) -> dict[str, float]:
-    """``fit_sigma_scale`` of deviations."""
+    """The factors of ``fit_sigma_scale`` for these deviations."""
     return fit_sigma_scale(
         {name: part.errors for name, part in found.items()},
         {name: part.sigmas for name, part in found.items()},

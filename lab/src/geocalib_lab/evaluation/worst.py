@@ -23,7 +23,7 @@ SCALES = {"gravity": 1.0, "vfov": 2.0}
 
 @dataclass(frozen=True)
 class Case:
-    """One photograph."""
+    """One photograph with what was found and what is true."""
 
     number: int
     """Among those of the report."""

@@ -56,7 +56,7 @@ class PanoramaBank:
 
     @property
     def device(self) -> torch.device:
-        """Where the panoramas are."""
+        """The device that the panoramas lie on."""
         return self.pixels.device
 
     @classmethod
@@ -186,7 +186,7 @@ def level_sizes(width: int, height: int) -> list[tuple[int, int]]:
 
 
 def owner_of(name: str) -> str:
-    """Who a file belongs to: the name up to its second double underscore."""
+    """The owner of a file: its name up to its second double underscore."""
     return "__".join(Path(name).name.split("__")[:2])
 
 

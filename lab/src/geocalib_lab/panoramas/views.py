@@ -77,7 +77,7 @@ class ViewConfig:
 
 @dataclass(frozen=True)
 class Views:
-    """B views of panoramas."""
+    """A batch of B views of panoramas."""
 
     index: Tensor
     """(B,) numbers of the panoramas."""

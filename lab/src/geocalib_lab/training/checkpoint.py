@@ -22,7 +22,7 @@ def save(state: dict[str, Any], path: Path) -> None:
 
 
 def load(path: Path, device: torch.device | str = "cpu") -> dict[str, Any]:
-    """Read what ``save`` wrote."""
+    """Read a checkpoint that ``save`` wrote."""
     try:
         state = torch.load(path, map_location=device, weights_only=True)
     except FileNotFoundError:

@@ -41,7 +41,7 @@ class Table:
         self._file.flush()
 
     def close(self) -> None:
-        """No more rows."""
+        """Close the file; no more rows follow."""
         self._file.close()
 
 
@@ -53,7 +53,7 @@ class Means:
         self._counts: dict[str, int] = {}
 
     def add(self, values: dict[str, Tensor]) -> None:
-        """One more of each."""
+        """Add one more value of each kind."""
         for name, value in values.items():
             self._sums[name] = self._sums[name] + value if name in self._sums else value
             self._counts[name] = self._counts.get(name, 0) + 1

@@ -152,7 +152,7 @@ class FitLosses:
     """Whether the fit has an answer."""
 
     def combined(self, config: LossConfig) -> Tensor:
-        """(B,) weighted sum."""
+        """The weighted sum of all losses, (B,)."""
         return (
             config.gravity * self.gravity
             + config.vfov * self.vfov

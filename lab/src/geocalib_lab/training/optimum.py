@@ -47,7 +47,7 @@ FREE = Free(distortion=(0,))
 
 @dataclass(frozen=True)
 class Estimate:
-    """Cameras of B images."""
+    """The cameras and gravities of B images."""
 
     gravity: Tensor
     """(B, 3)."""

@@ -116,7 +116,7 @@ def read_photo_bank(
 
 
 def owner_of(image: str) -> str:
-    """Who a photograph belongs to: its name up to the double underscore."""
+    """The owner of a photograph: its name up to the double underscore."""
     return Path(image).name.partition("__")[0]
 
 

@@ -50,7 +50,7 @@ RARE = 0.01
 PARTS = 6
 """Of owners, each judged by what the others have taught."""
 QUANTITIES = ("roll", "pitch", "focal")
-"""Whose errors are in which column."""
+"""The columns of errors, in order."""
 
 AnyEngine = OnnxEngine | TorchEngine
 Bools = npt.NDArray[np.bool_]
@@ -72,7 +72,7 @@ class Fits:
     """(N, 3) errors along roll, along pitch and of log f in their sigmas; NaN where unknown."""
 
     def __getitem__(self, keep: Bools) -> Fits:
-        """Some of them."""
+        """The same quantities of some of the photographs."""
         owners = [owner for owner, kept in zip(self.owners, keep, strict=True) if kept]
         return Fits(owners, self.photo[keep], self.traits[keep], self.off[keep])
 
@@ -264,7 +264,7 @@ def table(fits: Fits) -> Iterator[str]:
 
 
 def _rank(a: Floats, b: Floats) -> float:
-    """Spearman's correlation."""
+    """Spearman's rank correlation of two samples."""
     places = [values.argsort().argsort().astype(np.float64) for values in (a, b)]
     return float(np.corrcoef(places[0], places[1])[0, 1])
 

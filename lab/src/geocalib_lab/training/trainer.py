@@ -25,7 +25,7 @@ Draw = Callable[[tuple[int, int], torch.Generator, PartClock], Batch]
 
 @dataclass(frozen=True)
 class StepReport:
-    """What a step did."""
+    """What one step of training did, for the log."""
 
     parts: dict[str, Tensor]
     """Losses before weighting, each ()."""

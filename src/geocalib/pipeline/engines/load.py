@@ -56,7 +56,7 @@ class EngineSpec:
         return str(self.weights) if os.path.isfile(self.weights) else None
 
     def load(self) -> OnnxEngine | TorchEngine:
-        """Such an engine."""
+        """Load the engine of this specification."""
         return load_engine(self.weights, self.engine, self.device, self.compile)
 
 

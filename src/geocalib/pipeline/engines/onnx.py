@@ -156,7 +156,7 @@ def outputs(session: onnxruntime.InferenceSession) -> list[str]:
 
 @contextmanager
 def _file(weights: str | Path) -> Iterator[Path]:
-    """Where the network lies."""
+    """The path of the file of the network."""
     if isinstance(weights, str) and weights in PUBLISHED:
         raise WeightsError(f"{weights} runs in torch alone: choose that engine, or other weights")
     if not (isinstance(weights, str) and weights in PACKAGES):

@@ -30,7 +30,7 @@ class TorchEngine:
     """A network on a device. See ``geocalib.pipeline.predict.Engine``."""
 
     def __init__(self, loaded: LoadedNetwork, device: torch.device, compile: bool) -> None:
-        """compile: with torch.compile."""
+        """compile: whether the network is compiled by torch.compile."""
         network, card = loaded.network.to(device), loaded.card
         self.card = card
         convert_conv2d_weight_memory_format(network, torch.channels_last)

@@ -191,19 +191,19 @@ class Stages:
     """About one photo."""
 
     def prepare(self, photos: Sequence[ImageSource]) -> list[Prepared | Failure]:
-        """Where there are processors."""
+        """Run the first stage, on processors."""
         batch = Batch(photos, self.job.repeated(len(photos)))
         return isolate_failures(partial(_prepare_in_worker, self.input_spec), batch)
 
     def predict(
         self, engine: Engine, inputs: Sequence[Prepared | Failure]
     ) -> list[NetworkOutput | Failure]:
-        """Where the engine is."""
+        """Run the second stage, where the engine is."""
         images = list(map(_unpacked, inputs))
         return predict(engine, images, self.job.rotation, self.job.enabled.expects_photos)
 
     def fit(self, outputs: Sequence[NetworkOutput | Failure]) -> list[Outcome]:
-        """Where there are processors."""
+        """Run the third stage, on processors."""
         return isolate_failures(_fit_in_worker, Batch(outputs, self.job.repeated(len(outputs))))
 
 
@@ -280,12 +280,12 @@ class FullBatches:
 
     @property
     def on_processor(self) -> bool:
-        """As of the engine."""
+        """Whether the engine runs on processors."""
         return self._engine.on_processor
 
     @property
     def confidence_scale(self) -> float | None:
-        """As ``FitOptions`` takes it."""
+        """The scale of confidences, as ``FitOptions`` takes it."""
         return self._engine.confidence_scale
 
     @property

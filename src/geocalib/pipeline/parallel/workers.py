@@ -110,7 +110,7 @@ class Workers:
 
 
 class _Process:
-    """One worker."""
+    """One worker process and its pipe."""
 
     def __init__(self) -> None:
         import subprocess  # Not at the top: one photo needs no workers, and it is slow to import.
@@ -141,7 +141,7 @@ class _Process:
         return answer
 
     def kill(self) -> None:
-        """Now, whatever it does."""
+        """End the process now, whatever it does."""
         if self._process.poll() is None:
             self._process.kill()
 
@@ -198,7 +198,7 @@ def packed(thing: object) -> list[Any]:
 
 
 def send(file: IO[bytes], parts: list[Any]) -> None:
-    """Write what was packed."""
+    """Write to the process what was packed."""
     for part in parts:
         file.write(part)
     file.flush()

@@ -158,7 +158,7 @@ class Journal:
             yield append
 
     def outcomes(self) -> Iterator[Outcome]:
-        """All answers, in order."""
+        """All answers of the file, in order."""
         for number, record in enumerate(self._records(), 1):
             yield read_outcome(record, f"{self.path}, line {number}")
 

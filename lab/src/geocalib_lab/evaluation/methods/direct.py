@@ -25,7 +25,7 @@ class Direct:
     def __init__(
         self, network: DeepCalib | ParamNet, card: WeightCard, device: torch.device
     ) -> None:
-        """network: ready to use."""
+        """network: a trained one, ready to use."""
         self.card = card
         self._network, self._device = network.to(device), device
         self._spec = InputSpec(

@@ -1,4 +1,4 @@
-"""Who answers, where it is not the weights alone."""
+"""The identity of what answers, where it is not the weights alone."""
 
 from __future__ import annotations
 

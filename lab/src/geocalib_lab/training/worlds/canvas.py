@@ -41,7 +41,7 @@ class Canvas:
 
     @property
     def size(self) -> int:
-        """Texels along a side."""
+        """How many texels a side has."""
         return self.u.shape[1]
 
     def noise(self, roughness: float) -> Tensor:
@@ -82,7 +82,7 @@ def rectangle(
 
 
 def paint_of(colour: Colour, device: torch.device) -> Tensor:
-    """(3, 1, 1)."""
+    """A colour as a tensor (3, 1, 1)."""
     return torch.tensor(colour, device=device)[:, None, None]
 
 

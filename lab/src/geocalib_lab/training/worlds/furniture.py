@@ -117,7 +117,7 @@ def counter(place: Place, rng: random.Random) -> None:
 
 
 def plant(place: Place, rng: random.Random) -> None:
-    """A pot with leaves."""
+    """Add a pot with a plant in leaf."""
     stage = place.stage
     tall = rng.uniform(0.2, 0.5)
     place.pillar(tall, tall, stage.painted())

@@ -1,4 +1,4 @@
-"""Panoramas of procedural worlds."""
+"""Panoramas of procedural worlds, drawn at random."""
 
 from __future__ import annotations
 

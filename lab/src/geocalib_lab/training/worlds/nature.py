@@ -1,4 +1,4 @@
-"""Worlds out of town."""
+"""Worlds out of town: fields, woods and shores."""
 
 from __future__ import annotations
 

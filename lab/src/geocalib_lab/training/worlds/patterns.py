@@ -200,7 +200,7 @@ def metal(canvas: Canvas) -> Tensor:
 
 
 def marble(canvas: Canvas) -> Tensor:
-    """Veined stone."""
+    """The texture of veined stone."""
     rng = canvas.rng
     vein = (canvas.noise(0.3).abs() * rng.uniform(2, 8)).clamp(0, 1)
     stone = canvas.flat(light_colour(rng) if rng.random() < 0.6 else any_colour(rng))
@@ -208,7 +208,7 @@ def marble(canvas: Canvas) -> Tensor:
 
 
 def bark(canvas: Canvas) -> Tensor:
-    """Rough, cracked along v."""
+    """A rough texture, cracked along v."""
     rng = canvas.rng
     ridges = _streaks(canvas).T
     tone = 1 + 0.3 * ridges + 0.15 * canvas.noise(0.9)

@@ -242,7 +242,7 @@ def cabinet(canvas: Canvas) -> Tensor:
 
 
 def curtain(canvas: Canvas) -> Tensor:
-    """Cloth in vertical folds."""
+    """A picture of cloth in vertical folds."""
     rng = canvas.rng
     folds = torch.sin(2 * math.pi * (rng.choice([5, 8, 11]) * canvas.u) + 0.6 * canvas.noise(0.0))
     cloth = patterns.paper(canvas) if rng.random() < 0.4 else canvas.flat(any_colour(rng))
@@ -278,7 +278,7 @@ def road(canvas: Canvas) -> Tensor:
 
 
 def crossing(canvas: Canvas) -> Tensor:
-    """Broad stripes on asphalt."""
+    """A picture of broad stripes on asphalt."""
     stripes = canvas.inside((0.25 - (canvas.u * 8 % 1 - 0.5).abs()) / 8)
     worn = (0.9 + 0.2 * canvas.noise(0.7)).clamp(0, 1)
     return over(patterns.asphalt(canvas), (0.9, 0.9, 0.88), stripes * worn)

@@ -1,4 +1,4 @@
-"""Worlds within walls."""
+"""Worlds within walls: rooms, halls and corridors."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ class Ridge:
 
 @dataclass(frozen=True)
 class Sky:
-    """Colours of linear light."""
+    """The colours of a sky, as linear light."""
 
     zenith: Vector
     horizon: Vector

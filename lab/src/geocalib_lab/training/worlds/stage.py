@@ -66,7 +66,7 @@ class Stage:
         return Look(self.library.pick(kind, self.rng), tile, tint or self.tint(), glow, gloss)
 
     def tint(self) -> Vector:
-        """A faint colour cast."""
+        """A faint colour cast, drawn at random."""
         low = self.rng.uniform(0.6, 0.95)
         red, green, blue = (self.rng.uniform(low, 1.05) for _ in range(3))
         return red, green, blue
@@ -79,7 +79,7 @@ class Stage:
         )
 
     def ground(self, look: Look) -> None:
-        """Level ground without end."""
+        """Level ground that extends without end."""
         axes = np.diag([ENDLESS, 0.5, ENDLESS])
         self.solids.append(Solid(Shape.BOX, (0.0, 0.5, 0.0), axes, look, look, look))
 
@@ -205,5 +205,5 @@ class Place:
 
 
 def white_light(strength: float) -> Vector:
-    """Light without colour."""
+    """Light of equal red, green and blue."""
     return (WHITE[0] * strength, WHITE[1] * strength, WHITE[2] * strength)

@@ -1,4 +1,4 @@
-"""Worlds in town."""
+"""Worlds in town: streets, squares and courtyards."""
 
 from __future__ import annotations
 

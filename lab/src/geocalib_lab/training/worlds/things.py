@@ -43,7 +43,7 @@ def scatter(
 
 
 def dark(stage: Stage, gloss: float = 0.0) -> Look:
-    """Black or grey plastic."""
+    """The paint of black or grey plastic."""
     tone = stage.rng.uniform(0.02, 0.25)
     return stage.look("plaster", tint=(tone, tone, tone * 1.1), gloss=gloss)
 

@@ -1,4 +1,4 @@
-"""Light and sky outdoors."""
+"""The light and the sky of outdoor worlds."""
 
 from __future__ import annotations
 
