@@ -1,4 +1,4 @@
-"""Which package may import which: read from the code, imports in functions and for types included."""
+"""Which package may import which, by the code; imports in functions and for types are included."""
 
 from __future__ import annotations
 
