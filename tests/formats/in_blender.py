@@ -1,7 +1,9 @@
 """Run by Blender: say where its camera sees the corners of the ground and the horizon.
 
 ``blender -b -P SCRIPT -P in_blender.py -- OUT.json`` after a script of ours, or
-``blender -b -P in_blender.py -- OUT.json FILE.fspy``, which reads fSpy's file by its rules alone.
+``blender -b -P in_blender.py -- OUT.json FILE.fspy``, which reads fSpy's file by its rules, or
+``blender -b -P in_blender.py -- OUT.json FILE WIDTH HEIGHT`` with one that Blender itself imports:
+glTF, or Nuke's .chan.
 """
 
 import json
@@ -40,6 +42,27 @@ def load_fspy(path):
     scene.render.resolution_percentage = 100
 
 
+def load(file, width, height):
+    scene = bpy.context.scene
+    if file.endswith(".gltf"):
+        bpy.data.objects.remove(scene.camera)
+        bpy.ops.import_scene.gltf(filepath=file)
+        scene.camera = next(thing for thing in scene.objects if thing.type == "CAMERA")
+    else:
+        bpy.ops.preferences.addon_enable(module="io_anim_nuke_chan")
+        viewer = bpy.data.objects.new("nuke", bpy.data.cameras.new("nuke"))
+        scene.collection.objects.link(viewer)
+        bpy.context.view_layer.objects.active = scene.camera = viewer
+        # Blender names the rotation that comes first: Rx Ry Rz is its ZYX.
+        bpy.ops.import_scene.import_chan(
+            filepath=file, z_up=True, rotation_order="ZYX",
+            sensor_width=36, sensor_height=36 * height / width,
+        )  # fmt: skip
+        scene.frame_set(1)
+    scene.render.resolution_x, scene.render.resolution_y = width, height
+    scene.render.resolution_percentage = 100
+
+
 def pixel(point):
     scene = bpy.context.scene
     seen = world_to_camera_view(scene, scene.camera, Vector(point))
@@ -47,9 +70,11 @@ def pixel(point):
     return [seen.x * width, (1 - seen.y) * height, seen.z]
 
 
-out, *fspy = sys.argv[sys.argv.index("--") + 1 :]
-if fspy:
-    load_fspy(fspy[0])
+out, *file = sys.argv[sys.argv.index("--") + 1 :]
+if len(file) == 1:
+    load_fspy(file[0])
+elif file:
+    load(file[0], int(file[1]), int(file[2]))
 bpy.context.view_layer.update()
 things = [thing.name for thing in bpy.data.objects]
 camera = bpy.context.scene.camera.data

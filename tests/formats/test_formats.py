@@ -22,7 +22,10 @@ SINGLE = {
 
 ONE_EACH = ("opencv", "ros")
 
-TESTED_BY_THEIR_PROGRAMS = ("blender", "fspy", "hugin", "exif", "xmp", "realityscan")
+TESTED_BY_THEIR_PROGRAMS = (
+    *("blender", "fspy", "gltf", "usd", "nuke", "maya"),
+    *("hugin", "exif", "xmp", "realityscan"),
+)
 """Formats with tests of their own."""
 
 

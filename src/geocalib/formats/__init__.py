@@ -29,13 +29,17 @@ from geocalib.formats import (
     csv_table,
     exif,
     fspy,
+    gltf,
     hugin,
     json_lines,
+    maya,
     nerfstudio,
+    nuke,
     opencv,
     realityscan,
     ros,
     scenes,
+    usd,
     xmp,
 )
 from geocalib.formats.outputs import destination, one_each
@@ -111,6 +115,14 @@ FORMATS: dict[str, FileFormat] = {
         blender.write, blender.SUFFIX, scenes.FRAME, each=blender.dumps, beside=scenes.PICTURE
     ),
     "fspy": FileFormat(fspy.write, fspy.SUFFIX, scenes.FRAME, one_each=True),
+    "gltf": FileFormat(
+        gltf.write, gltf.SUFFIX, scenes.FRAME, each=gltf.dumps, beside=scenes.PICTURE
+    ),
+    "usd": FileFormat(usd.write, usd.SUFFIX, scenes.FRAME, each=usd.dumps, beside=scenes.PICTURE),
+    "nuke": FileFormat(nuke.write, nuke.FILE, scenes.FRAME, nuke.dumps),
+    "maya": FileFormat(
+        maya.write, maya.SUFFIX, scenes.FRAME, each=maya.dumps, beside=scenes.PICTURE
+    ),
     "hugin": FileFormat(hugin.write, hugin.SUFFIX, hugin.FRAME, each=hugin.dumps, lens=to_ptlens),
     "exif": FileFormat(exif.write, exif.SUFFIX, exif.FRAME, one_each=True),
     "xmp": FileFormat(xmp.write, xmp.SUFFIX, xmp.FRAME, each=xmp.dumps),

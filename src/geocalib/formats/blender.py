@@ -15,8 +15,8 @@ from geocalib.result.record import Frame
 
 SUFFIX = ".blender.py"
 
-SCRIPT = '''\
-"""The camera of {name!r}, found by geocalib: run it as  blender -P THIS_FILE"""
+SCRIPT = """\
+# The camera of {name!r}, found by geocalib: run it as  blender -P THIS_FILE
 
 import os
 
@@ -85,7 +85,7 @@ def show_picture(camera):
 
 
 build()
-'''
+"""
 
 
 def write(outcomes: Iterable[Outcome], path: str | Path, frame: Frame = FRAME) -> list[Path]:

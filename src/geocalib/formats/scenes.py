@@ -23,7 +23,7 @@ from geocalib.cameras import Camera
 from geocalib.errors import FormatError
 from geocalib.files import write_bytes
 from geocalib.formats.outputs import files_of_each
-from geocalib.geometry.gravity import world_from_camera
+from geocalib.geometry.gravity import to_roll_pitch, world_from_camera
 from geocalib.imaging import warp
 from geocalib.imaging.read import read_photo
 from geocalib.records import dataclass
@@ -49,6 +49,9 @@ NEAR, FAR = 0.1, 1000.0
 
 FILM_WIDTH = 36.0
 """Millimetres: of the film for which focal lengths are told."""
+
+CENTRED = 1.0
+"""Pixels: a principal point that is no farther off is in the middle."""
 
 LEVEL_TO_Z_UP = np.array([[1.0, 0, 0], [0, 0, 1], [0, -1, 0]])
 
@@ -109,6 +112,33 @@ class Scene:
         return self.fx * FILM_WIDTH / self.width
 
     @property
+    def rotation_deg(self) -> tuple[float, float, float]:
+        """About x, y and z in a world with y up: the camera turned by Rx Ry Rz, or Ry Rx Rz, as it
+        has no heading."""
+        roll, pitch = to_roll_pitch(self.gravity)
+        return math.degrees(pitch), 0.0, -math.degrees(roll)
+
+    @property
+    def film_mm(self) -> tuple[float, float]:
+        """The sides of film for that focal length; the pixels on it need not be square."""
+        return FILM_WIDTH, self.height * self.focal_mm / self.fy
+
+    @property
+    def film_offset_mm(self) -> tuple[float, float]:
+        """To the right and up: by how much the film's middle is off the axis."""
+        width, height = self.film_mm
+        return width * (0.5 - self.cx / self.width), height * (self.cy / self.height - 0.5)
+
+    def check_centred(self, program: str) -> None:
+        """Of formats without a place for the principal point."""
+        aside = max(abs(self.cx - 0.5 * self.width), abs(self.cy - 0.5 * self.height))
+        if aside > CENTRED:
+            raise FormatError(
+                f"{self.name}: {program} has no place for a principal point {aside:.0f} pixels off "
+                "the middle; --format usd and --format blender have"
+            )
+
+    @property
     def pose(self) -> Array:
         """(4, 4) from a camera that looks along -z with y up, to the world with z up."""
         pose = np.eye(4)
@@ -133,26 +163,28 @@ def write_scenes(
     """A file for each image that has a camera, and a picture beside it where it needs one."""
     files = files_of_each(outcomes, path, suffix, frame)
     contents: dict[Path, str | bytes] = {}
-    pictures: list[Path] = []
+    straight: dict[Path, Calibration] = {}
     for file, calibration in files.items():
         scene = scene_of(calibration)
         photo = calibration.image
         if photo is not None and os.path.exists(photo):
             picture = photo
             if needs_picture(calibration):
-                pictures.append(file.with_name(f"{scene.name}{PICTURE}"))
-                picture = str(_drawn(calibration, pictures[-1]))
+                place = file.with_name(f"{scene.name}{PICTURE}")
+                straight[place], picture = calibration, str(place)
             scene = _showing(scene, os.path.relpath(picture, file.parent))
         elif needs_picture(calibration):
             console.warn(
                 f"{photo or scene.name} is not there to be straightened; geocalib undistort does it"
             )
         contents[file] = dumps(scene)
+    for place, calibration in straight.items():
+        write_bytes(place, picture_bytes(calibration))
     for file, content in contents.items():
         write_bytes(
             file, content if isinstance(content, bytes) else content.encode("utf-8", "replace")
         )
-    return [*files, *pictures]
+    return [*files, *straight]
 
 
 def each(dumps: Callable[[Scene], str | bytes]) -> Callable[[Calibration, Frame], str | bytes]:
@@ -186,12 +218,6 @@ def scene_of(calibration: Calibration) -> Scene:
 
 def _showing(scene: Scene, picture: str) -> Scene:
     return Scene(scene.name, Path(picture).as_posix(), scene.camera, scene.gravity)
-
-
-def _drawn(calibration: Calibration, file: Path) -> Path:
-    """The picture as the pinhole camera takes it, written."""
-    write_bytes(file, picture_bytes(calibration))
-    return file
 
 
 def picture_bytes(calibration: Calibration) -> bytes:

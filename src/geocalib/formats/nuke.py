@@ -1,0 +1,41 @@
+"""Nuke's .chan: one line for each image, as a frame of one camera.
+
+Frame, translation in metres, rotation in degrees, and the vertical field of view in degrees, with
+tabs between. The rotation is Rx Ry Rz, y up.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from pathlib import Path
+
+from geocalib.errors import FormatError
+from geocalib.files import write_text
+from geocalib.formats.outputs import STRAIGHTEN, calibrated, destination
+from geocalib.formats.scenes import EYE_HEIGHT, FRAME, bends, scene_of
+from geocalib.result.calibration import Calibration, Outcome
+from geocalib.result.record import Frame
+
+FILE = "camera.chan"
+
+
+def write(outcomes: Iterable[Outcome], path: str | Path, frame: Frame = FRAME) -> list[Path]:
+    """Write camera.chan. See ``geocalib.formats`` for the path and what is returned."""
+    file = destination(path, FILE)
+    write_text(file, dumps(outcomes, frame))
+    return [file]
+
+
+def dumps(outcomes: Iterable[Outcome], frame: Frame = FRAME) -> str:
+    """The content of camera.chan."""
+    return "".join(_line(n, c) for n, c in enumerate(calibrated(outcomes, frame), 1))
+
+
+def _line(number: int, calibration: Calibration) -> str:
+    if bends(calibration.camera):
+        raise FormatError(f"{calibration.image}: Nuke's .chan has no lens that bends; {STRAIGHTEN}")
+    scene = scene_of(calibration)
+    scene.check_centred("Nuke's .chan")
+    values = [0.0, EYE_HEIGHT, 0.0, *scene.rotation_deg, math.degrees(scene.vfov)]
+    return "\t".join([str(number), *map(repr, values)]) + "\n"
