@@ -10,7 +10,16 @@ import pytest
 
 from calibrations import one
 from geocalib.result.calibration import Calibration
-from geocalib.result.trust import DOUBTFUL_GRAVITY_DEG, Doubt, doubts, judged
+from geocalib.result.lines import Lines, Verdict
+from geocalib.result.prior_check import PriorCheck
+from geocalib.result.trust import (
+    DOUBTFUL_CHANCE,
+    DOUBTFUL_GRAVITY_DEG,
+    Doubt,
+    chance_far_off,
+    doubts,
+    judged,
+)
 from geocalib.solver import Status
 
 
@@ -62,7 +71,7 @@ def test_a_narrow_view_that_may_be_a_wide_one_is_doubted() -> None:
     answer = one("pinhole", f=2060.0, size=(1200, 768), c=(600, 384))
     unsure = replace(answer, sigma=replace(answer.sigma, focal=673.0, vfov_deg=6.7))
     assert answer.vfov_deg == pytest.approx(21.1, abs=0.05)
-    assert words(unsure) == ["the field of view is uncertain (± 7°)"]
+    assert "the field of view is uncertain (± 7°)" in words(unsure)
 
 
 def test_wide_views_are_doubted_by_the_angle() -> None:
@@ -110,3 +119,48 @@ def test_the_verdict_tells_what_holds_all_the_same() -> None:
     shown = judged(one("radial"), (gravity,)).verdict
     assert shown == ("field of view and lens ok", gravity.text)
     assert one().verdict == ("ok",)
+
+
+def changed(gravity_deg: float = 3.0, focal: float = 60.0, **camera: float) -> Calibration:
+    """An answer that is somewhat sure."""
+    answer = one("pinhole", **camera)
+    sigma = replace(answer.sigma, gravity_deg=gravity_deg, focal=focal)
+    return replace(answer, sigma=sigma)
+
+
+def test_the_chance_that_gravity_is_far_off_grows_with_what_speaks_for_it() -> None:
+    usual = chance_far_off(changed())
+    assert chance_far_off(changed(gravity_deg=4.5)) > usual
+    assert chance_far_off(changed(focal=150.0)) > usual
+    assert chance_far_off(changed(pitch_deg=40.0)) > chance_far_off(changed(pitch_deg=0.0))
+    assert chance_far_off(changed(roll_deg=25.0)) > usual
+    with_lines = replace(changed(), lines=Lines(Verdict.CROSSED, 40, (30, 20)))
+    assert chance_far_off(with_lines) < 0.5 * usual
+
+
+def test_gravity_that_may_be_far_off_is_doubted_though_its_sigma_is_small() -> None:
+    unsure = changed(gravity_deg=4.0, focal=90.0, pitch_deg=30.0)
+    (doubt,) = doubts(unsure)
+    chance = chance_far_off(unsure)
+    assert chance > DOUBTFUL_CHANCE
+    assert doubt == Doubt(f"gravity may be off by more than 5° ({chance:.0%} likely)", ("gravity",))
+
+
+def test_gravity_that_others_tell_is_not_guessed_at() -> None:
+    down = (0.0, 1.0, 0.0)
+    said = PriorCheck("gravity", "accelerometer", down, 1.0, down, 9.0, 0.5)
+    unsure = changed(gravity_deg=4.0, focal=90.0, pitch_deg=30.0)
+    assert doubts(replace(unsure, priors=(said,))) == ()
+    assert doubts(replace(unsure, priors=(replace(said, used=False),))) != ()
+    held = replace(unsure, parameters=("log f",), covariance=unsure.covariance[2:3, 2:3])
+    assert doubts(held) == ()
+
+
+def test_lines_that_move_the_answer_far_raise_a_doubt() -> None:
+    lines = Lines(Verdict.CROSSED, 40, (30, 20), focal_sigmas=1.4)
+    near = replace(one("pinhole"), lines=lines)
+    far = replace(near, lines=replace(lines, focal_sigmas=2.2))
+    assert doubts(near) == ()
+    (doubt,) = doubts(far)
+    assert doubt.text == "straight lines moved the focal length by 2.2 of the network's sigmas"
+    assert gates(judged(far, (doubt,))) == (True, False, True)

@@ -290,7 +290,13 @@ def _with_lines(
     before: Calibration, after: Calibration, verdict: Verdict, traces: Traces, probability: float
 ) -> Calibration:
     """Return the answer with what became of the lines."""
-    return replace(after, lines=Lines.create(verdict, traces, probability, before, after))
+    lines = Lines.create(verdict, traces, probability, before, after)
+    if LOG_F in before.parameters:
+        at = before.parameters.index(LOG_F)
+        sigma = float(np.sqrt(before.covariance[at, at]))
+        moved = abs(float(np.log(after.fy / before.fy)))
+        lines = replace(lines, focal_sigmas=moved / sigma if sigma > 0 else 0.0)
+    return replace(after, lines=lines)
 
 
 def _moved(explanation: Explanation, straight: list[Calibration]) -> list[Calibration]:

@@ -88,6 +88,8 @@ class Lines:
     """By how much they moved the answer."""
     pitch_deg: float = 0.0
     vfov_deg: float = 0.0
+    focal_sigmas: float = field(default=0.0, compare=False)
+    """By how many of the network's sigmas they moved the focal length; not in the record."""
     traces: Traces | None = field(default=None, repr=False, compare=False)
     """The segments themselves; not in the record."""
 
@@ -111,7 +113,7 @@ class Lines:
             (after.roll_deg - before.roll_deg + 180) % 360 - 180,
             after.pitch_deg - before.pitch_deg,
             after.vfov_deg - before.vfov_deg,
-            traces,
+            traces=traces,
         )
 
     def turned_back(self, segments: Segments, directions: Array) -> Lines:

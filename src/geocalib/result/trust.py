@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, get_args
 
 from geocalib.geometry.drawn import LineKind
+from geocalib.geometry.fields import ALONG_PITCH
 from geocalib.records import dataclass
 from geocalib.result.prior_check import CONTRADICTION
 from geocalib.solver.result import Status
@@ -24,11 +25,22 @@ if TYPE_CHECKING:
 Quantity = Literal["gravity", "fov", "lens"]
 EVERYTHING: tuple[Quantity, ...] = get_args(Quantity)
 
-DOUBTFUL_GRAVITY_DEG = 5.0
+FAR_OFF_DEG = 5.0
+DOUBTFUL_GRAVITY_DEG = FAR_OFF_DEG
+DOUBTFUL_CHANCE = 0.25
+"""Probability, from which on a doubt says so, that gravity is off by more than ``FAR_OFF_DEG``."""
+FAR_OFF_WEIGHTS = (0.18, 0.54, 0.95, 0.80, 0.15, 0.65, -1.49)
+"""Constant, and weights of ``gravity_traits``: fitted to photographs whose gravity an accelerometer
+tells, those of one half of their owners (``lab/benchmarks/trust.py fit``)."""
 DOUBTFUL_FOCAL = 0.2
 """One sigma of the logarithm of the focal length: at 50 degrees, 9 degrees of the field of view."""
 DOUBTFUL_FOV_DEG = math.degrees(DOUBTFUL_FOCAL)
 """One sigma: where a wide view hardly depends on the focal length alone."""
+LEAST_SIGMA_DEG, LEAST_SIGMA_FOCAL, MOST_DEG = 0.1, 0.01, 45.0
+"""Where traits are clipped."""
+MOVED_FAR = 1.5
+"""Sigmas of the network by which lines may move the focal length. Of photographs where they moved
+it further, twice as many are far off as of the others."""
 NOTHING_DEG = 180.0
 """A sigma beyond this says no more."""
 
@@ -75,9 +87,16 @@ def doubts(calibration: Calibration) -> tuple[Doubt, ...]:
     if not sigma.gravity_deg <= DOUBTFUL_GRAVITY_DEG:  # NaN is as bad
         spread = _spread(sigma.gravity_deg)
         found.append(Doubt(f"the direction of gravity is uncertain ({spread})", ("gravity",)))
+    elif (chance := chance_far_off(calibration)) > DOUBTFUL_CHANCE:
+        words = f"gravity may be off by more than {FAR_OFF_DEG:.0f}° ({chance:.0%} likely)"
+        found.append(Doubt(words, ("gravity",)))
     if sigma.focal / calibration.fy > DOUBTFUL_FOCAL or sigma.vfov_deg > DOUBTFUL_FOV_DEG:
         spread = _spread(sigma.vfov_deg)
         found.append(Doubt(f"the field of view is uncertain ({spread})", ("fov", "lens")))
+    moved = 0.0 if calibration.lines is None else calibration.lines.focal_sigmas
+    if moved > MOVED_FAR:
+        words = f"straight lines moved the focal length by {moved:.1f} of the network's sigmas"
+        found.append(Doubt(words, ("fov",)))
     return tuple(found)
 
 
@@ -98,6 +117,37 @@ def disagreements(checks: Sequence[DrawnCheck]) -> tuple[Doubt, ...]:
             text = f"{name} has no line parallel to it, and alone tells nothing; draw one"
             found.append(Doubt(text, about=()))
     return tuple(found)
+
+
+def chance_far_off(calibration: Calibration) -> float:
+    """The probability that gravity is off by more than ``FAR_OFF_DEG``, of answers whose gravity
+    the network found; of others 0.
+
+    Sigmas do not tell of views that the network never learnt: steep ones, which it takes for level
+    ones of something else. That it is unsure of the lens, or that lines found nothing, does.
+    """
+    said = any(each.quantity == "gravity" and each.used for each in calibration.priors)
+    if said or calibration.drawn or ALONG_PITCH not in calibration.parameters:
+        return 0.0
+    constant, *slopes = FAR_OFF_WEIGHTS
+    traits = gravity_traits(calibration)
+    raised = constant + sum(w * x for w, x in zip(slopes, traits, strict=True))
+    return 1 / (1 + math.exp(-raised))
+
+
+def gravity_traits(calibration: Calibration) -> tuple[float, ...]:
+    """What tells whether gravity is far off: the logarithms of its sigma in degrees and of that of
+    log f; how far the camera looks up, looks down and leans to a side, in tens of degrees; and
+    whether lines were used."""
+    sigma, lines, pitch = calibration.sigma, calibration.lines, calibration.pitch_deg
+    return (
+        math.log(min(max(sigma.gravity_deg, LEAST_SIGMA_DEG), MOST_DEG)),
+        math.log(min(max(sigma.focal / calibration.fy, LEAST_SIGMA_FOCAL), 1.0)),
+        min(max(pitch, 0.0), MOST_DEG) / 10,
+        min(max(-pitch, 0.0), MOST_DEG) / 10,
+        min(abs(calibration.roll_deg), MOST_DEG) / 10,
+        float(lines is not None and lines.verdict.used),
+    )
 
 
 def _spread(sigma_deg: float) -> str:
