@@ -1,0 +1,213 @@
+"""What accelerometers say of photographs against what the pictures alone say.
+
+    python lab/benchmarks/sensors.py gather PHONES.csv GRAVITY.csv ... OUT.jsonl
+    python lab/benchmarks/sensors.py report OUT.jsonl
+
+``gather`` asks the pictures that tables (image, roll_deg, pitch_deg, norm_g, model, software) name,
+with nothing else known. ``report`` fits the sigma of accelerometers (``geocalib.priors.held``) and
+how often and how far pictures are lost (``geocalib.priors.gravity_odds``) to the photographs of
+train, and compares both by phone, with the constants that the package has.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import minimize
+
+from geocalib import Calibrator
+from geocalib.errors import GeoCalibError
+from geocalib.geometry import gravity as sphere
+from geocalib.priors.gravity_odds import LOST_LEVEL, LOST_STEEP, SPREAD, STEEP_DEG
+from geocalib.priors.held import MOST_MOTION_G, MOTION_DEG_PER_G, PHONE_SIGMA_DEG
+
+Array = npt.NDArray[np.float64]
+
+NORMAL_68 = float(np.sqrt(-2 * np.log(0.32)))
+"""What 68% of the lengths of a normal vector in the plane are below, in its sigmas."""
+FEWEST = 20
+"""Photographs for a row of its own."""
+SURE_DEG = 1.5
+"""Pictures whose sigmas together are below show how good the sensors are."""
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """N photographs whose files nobody has touched."""
+
+    apart: Array
+    """(N, 2) degrees from picture to sensor, along roll and along pitch."""
+    covariance: Array
+    """(N, 2, 2) of the picture, square degrees."""
+    motion: Array
+    """(N,) by how much the length of the acceleration is off 1 g."""
+    steep: npt.NDArray[np.bool_]
+    """(N,) by the sensor."""
+    model: npt.NDArray[np.str_]
+    train: npt.NDArray[np.bool_]
+
+    def __getitem__(self, rows: npt.NDArray[np.bool_]) -> Pairs:
+        return Pairs(*(value[rows] for value in vars(self).values()))
+
+    def __len__(self) -> int:
+        return len(self.apart)
+
+    @property
+    def angle(self) -> Array:
+        """(N,) degrees."""
+        return np.hypot(*self.apart.T)
+
+    def normalised(self, spread: float, sensor_deg: float, motion_deg: float) -> Array:
+        """(N,) lengths by the sigmas of both together."""
+        return np.sqrt(self._squared(self._covariance(spread, sensor_deg, sensor_deg, motion_deg)))
+
+    def _covariance(self, spread: float, roll: float, pitch: float, motion: float) -> Array:
+        sensor = np.array([[roll, 0], [0, pitch]]) ** 2
+        moved = (motion * self.motion[:, None, None]) ** 2 * np.eye(2)
+        return spread**2 * self.covariance + sensor + moved
+
+    def _squared(self, covariance: Array) -> Array:
+        return np.einsum("ni,nij,nj->n", self.apart, np.linalg.inv(covariance), self.apart)
+
+    def surprise(self, sensor: Sequence[float], picture: Sequence[float]) -> float:
+        """The negative log-likelihood. sensor: sigmas of roll and pitch, and of motion per g;
+        picture: its spread, and share and scale of those that are lost, level and steep."""
+        spread, level, steep, level_scale, steep_scale = picture
+        covariance = self._covariance(spread, *sensor)
+        share = np.where(self.steep, steep, level)
+        scale = np.where(self.steep, steep_scale, level_scale)
+        area = 2 * np.pi * np.sqrt(np.linalg.det(covariance))
+        near = (1 - share) * np.exp(-0.5 * self._squared(covariance)) / area
+        lost = share * np.exp(-self.angle / scale) / (2 * np.pi * scale**2)
+        return float(-np.log(near + lost).sum())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    commands = parser.add_subparsers(required=True)
+    gathering = commands.add_parser("gather")
+    gathering.add_argument("tables", type=Path, nargs="+")
+    gathering.add_argument("out", type=Path)
+    gathering.set_defaults(run=lambda options: gather(options.tables, options.out))
+    reporting = commands.add_parser("report")
+    reporting.add_argument("gathered", type=Path)
+    reporting.set_defaults(run=lambda options: report(read(options.gathered)))
+    options = parser.parse_args()
+    options.run(options)
+
+
+def gather(tables: Sequence[Path], out: Path) -> None:
+    calibrator = Calibrator("lean", device="cpu")
+    with out.open("w") as file:
+        for table in tables:
+            for row in csv.DictReader(table.open()):
+                try:
+                    found = calibrator.calibrate(
+                        table.parent / row["image"], exif=False, sensors=False
+                    )
+                except GeoCalibError:
+                    continue
+                seen = {
+                    "gravity": found.gravity.tolist(),
+                    "covariance": np.asarray(found.covariance)[:2, :2].tolist(),
+                }
+                file.write(json.dumps(row | {"seen": seen}) + "\n")
+                file.flush()
+
+
+def read(gathered: Path) -> Pairs:
+    """Those that nobody has touched: of the sizes of their cameras, or trusted by their table."""
+    rows = [json.loads(line) for line in gathered.open()]
+    rows = [
+        row
+        for row in rows
+        if "1" in (row.get("native"), row.get("trust")) or row.get("why_not") == "moving"
+    ]
+    roll, pitch, norm = (
+        np.array([float(row[name]) for row in rows]) for name in ("roll_deg", "pitch_deg", "norm_g")
+    )
+    said = sphere.from_roll_pitch(np.radians(roll), np.radians(pitch))
+    seen = np.array([row["seen"]["gravity"] for row in rows])
+    covariance = np.array([row["seen"]["covariance"] for row in rows])
+    apart = np.degrees(sphere.difference(seen, said, sphere.tangent_basis(seen)))
+    every = Pairs(
+        apart,
+        np.degrees(np.degrees(covariance)),
+        abs(norm - 1),
+        abs(pitch) > STEEP_DEG,
+        np.array([row["model"] for row in rows]),
+        np.array([row["image"].startswith("train") for row in rows]),
+    )
+    return every[every.motion <= MOST_MOTION_G]
+
+
+def report(pairs: Pairs) -> None:
+    train = pairs[pairs.train]
+    sure = train[np.sqrt(np.trace(train.covariance, axis1=1, axis2=2)) < SURE_DEG]
+    (level, level_scale), (steep, steep_scale) = LOST_LEVEL, LOST_STEEP
+    shares = [SPREAD, level, steep, level_scale, steep_scale]
+    sensor = fitted(
+        lambda x: sure.surprise(x[:3].tolist(), [float(x[3]), *shares[1:]]),
+        [PHONE_SIGMA_DEG, PHONE_SIGMA_DEG, MOTION_DEG_PER_G, SPREAD],
+    )
+    print(
+        f"sensors, by {len(sure)} sure pictures: roll {sensor[0]:.2f}, pitch {sensor[1]:.2f} "
+        f"degrees, motion {sensor[2]:.0f} degrees per g"
+    )
+    ours = (PHONE_SIGMA_DEG, PHONE_SIGMA_DEG, MOTION_DEG_PER_G)
+    picture = fitted(lambda x: train.surprise(ours, x.tolist()), shares)
+    print(
+        f"pictures, by {len(train)}: spread {picture[0]:.2f}; lost {picture[1]:.0%} of level ones, "
+        f"by {picture[3]:.0f} degrees, and {picture[2]:.0%} of steep ones, by {picture[4]:.0f}"
+    )
+    columns = ("phone", "photos", "median", "68%", "normalised, 68%", "lost")
+    print(f"\n| {' | '.join(columns)} |\n|{' --- |' * len(columns)}")
+    for name, group in groups(pairs):
+        lengths = group.normalised(SPREAD, PHONE_SIGMA_DEG, MOTION_DEG_PER_G)
+        near = lengths < 3 * NORMAL_68
+        cells = (
+            name,
+            len(group),
+            f"{np.median(group.angle):.1f}",
+            f"{np.percentile(group.angle, 68):.1f}",
+            f"{np.percentile(lengths, 68) / NORMAL_68:.2f}",
+            f"{1 - near.mean():.0%}",
+        )
+        print(f"| {' | '.join(map(str, cells))} |")
+
+
+def fitted(surprise: Callable[[Array], float], start: Sequence[float]) -> Array:
+    """The positive numbers of least surprise."""
+    least = minimize(
+        lambda logs: surprise(np.exp(logs)),
+        np.log(start),
+        method="Nelder-Mead",
+        options={"maxiter": 10**4, "maxfev": 10**4},
+    )
+    return np.asarray(np.exp(least.x))
+
+
+def groups(pairs: Pairs) -> Iterator[tuple[str, Pairs]]:
+    """By model, those of which there are many; and parts of all."""
+    names, counts = np.unique(pairs.model, return_counts=True)
+    for name in names[counts >= FEWEST]:
+        yield str(name), pairs[pairs.model == name]
+    yield "others", pairs[np.isin(pairs.model, names[counts < FEWEST])]
+    yield "all of train", pairs[pairs.train]
+    yield "all of val", pairs[~pairs.train]
+    yield "level", pairs[~pairs.steep]
+    yield "steep", pairs[pairs.steep]
+    for low, high in ((0, 0.005), (0.005, 0.015), (0.015, 0.04), (0.04, MOST_MOTION_G)):
+        rows = (pairs.motion >= low) & (pairs.motion < high)
+        yield f"off 1 g by {low:g} to {high:g}", pairs[rows]
+
+
+if __name__ == "__main__":
+    main()
