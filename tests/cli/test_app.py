@@ -28,6 +28,7 @@ from geocalib.cli import plugins
 from geocalib.cli.app import app
 from geocalib.formats import FORMATS, json_lines
 from geocalib.nets.catalogue import WEIGHT_NAMES
+from maker_notes import apple, photo
 
 TESTS = Path(__file__).parents[1]
 PAGE = TESTS.parent / "docs" / "command-line.md"
@@ -140,6 +141,21 @@ def test_what_the_file_of_a_photo_tells(run: Run, tmp_path: Path) -> None:
     assert "gravity roll +0.0, pitch +0.0 ± 1°, by accelerometer" in said
     assert names.count("photo") == 2
     assert said.endswith("camera not told fy not told gravity not told")
+
+
+def test_every_reading_of_a_photo_is_told_with_its_worth(run: Run, tmp_path: Path) -> None:
+    tags = {Base.FocalLengthIn35mmFilm: 33, Base.FocalLength: 4.12, Base.Model: "iPhone 5"}
+    felt = apple((-1.0, 0.0, 0.0))
+    (tmp_path / "a.jpg").write_bytes(photo(felt, tags={Base.Software: "GIMP 2.10", **tags}))
+    (tmp_path / "a.json").write_text('{"gravity": [0, 1, 0], "frame": "camera"}')
+    said = " ".join(run("info", str(tmp_path / "a.jpg")).stdout.split())
+    # The surer of both focal lengths counts: 80 pixels are 5.68 mm on the diagonal.
+    assert "not used fy 61 ± 2 px, by EXIF 33 mm fy 58 ± 1 px, by EXIF 4.12 mm by" in said
+    assert "apple acceleration -1 0 0" in said
+    assert "combined gravity roll +0.0, pitch +0.0 ± 0.9°, by accelerometer in EXIF" in said
+    assert "combined gravity roll +0.0, pitch +0.0 ± 1°, by accelerometer in a.json" in said
+    assert " gravity roll +0.0, pitch +0.0 ± 0.67°, by accelerometer in EXIF and acc" in said
+    assert "file written by a program since" in said
 
 
 def test_a_photo_that_cannot_be_read_tells_nothing(run: Run, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from geocalib.errors import ImageError
 from geocalib.geometry.gravity import to_roll_pitch
 from geocalib.imaging import Photo, read_photo
 from geocalib.imaging.content import Circle, examine
-from geocalib.priors.exif import FocalReading, focal_reading
+from geocalib.priors.exif import FocalReading, focal_reading, focal_readings
 from geocalib.priors.gravity_reading import GravityReading
 from geocalib.priors.readings import read_gravity
 from geocalib.result.calibration import Failure
@@ -31,6 +31,9 @@ TURNED = {
     8: "stored on its side",
 }
 """By EXIF orientation."""
+
+UNUSED, COMBINED = "not used", "combined"
+"""What becomes of a reading beside the one that counts."""
 
 LENGTHS = {
     Base.FocalLength: ("focal length", "mm"),
@@ -64,10 +67,18 @@ def _facts(image: str, photo: Photo) -> Iterator[tuple[str, str]]:
     for tag, (name, unit) in LENGTHS.items():
         if tag in metadata.tags:
             yield name, f"{_text(metadata.tags, tag)} {unit}".strip()
+    lengths, _ = focal_readings(metadata.tags, photo.size)
     hint, notes = focal_reading(metadata.tags, photo.size)
+    yield from ((UNUSED, f"fy {_pixels(other)}") for other in lengths if other != hint)
     yield from _focal(hint, height)
+    for name, numbers in metadata.held.items():
+        yield name.replace("_", " "), " ".join(f"{number:.4g}" for number in numbers)
     told = read_gravity(image, metadata, photo.size)
+    several = told.instruments if len(told.instruments) > 1 else ()
+    yield from ((COMBINED, f"gravity {_gravity(other)}") for other in several)
     yield "gravity", "not told" if told.gravity is None else _gravity(told.gravity)
+    if told.gravity is not None and told.gravity.edited:
+        yield "file", "written by a program since: where the picture contradicts gravity, it counts"
     content = examine(photo.pixels, photo.size)
     if content.warning is not None:
         yield "content", content.warning
@@ -84,8 +95,12 @@ def _focal(hint: FocalReading | None, height: int) -> Iterator[tuple[str, str]]:
     half = math.atan(0.5 * height / hint.focal_px)
     # Along log f, of which the sigma is.
     sigma = math.degrees(math.sin(2 * half)) * hint.relative
-    yield "fy", f"{hint.focal_px:.0f} ± {hint.sigma_px:.0f} px, by EXIF {hint.source}"
+    yield "fy", _pixels(hint)
     yield "vFoV", f"{math.degrees(2 * half):.1f} ± {sigma:.1f}°"
+
+
+def _pixels(hint: FocalReading) -> str:
+    return f"{hint.focal_px:.0f} ± {hint.sigma_px:.0f} px, by EXIF {hint.source}"
 
 
 def _shape(circle: Circle) -> str:
@@ -100,7 +115,7 @@ def _gravity(hint: GravityReading) -> str:
     angles = np.rad2deg(to_roll_pitch(np.array(hint.gravity)))
     # Adding 0 takes the sign off a rounded -0.
     roll, pitch = (angles.round(decimals=1) + 0.0).tolist()
-    return f"roll {roll:+.1f}, pitch {pitch:+.1f} ± {hint.sigma_deg:g}°, by {hint.source}"
+    return f"roll {roll:+.1f}, pitch {pitch:+.1f} ± {hint.sigma_deg:.2g}°, by {hint.source}"
 
 
 def _text(tags: Mapping[int, Any], tag: int) -> str:

@@ -79,13 +79,26 @@ class FocalReading:
 def focal_reading(
     tags: Mapping[int, Any], size: tuple[int, int]
 ) -> tuple[FocalReading | None, tuple[str, ...]]:
-    """The focal length that EXIF tags tell of an image of upright (width, height), and notes.
+    """The focal length that EXIF tags tell of an image of upright (width, height), and notes: the
+    surest of ``focal_readings``; where they contradict each other, the first, which rests on a
+    single tag."""
+    told, notes = focal_readings(tags, size)
+    if len(told) == 2 and _apart(*told) > CONTRADICTION:
+        return told[0], notes
+    # They share the lens, so that their errors are no two opinions: the surer one counts.
+    return min(told, key=lambda hint: hint.relative, default=None), notes
+
+
+def focal_readings(
+    tags: Mapping[int, Any], size: tuple[int, int]
+) -> tuple[list[FocalReading], tuple[str, ...]]:
+    """Each focal length that EXIF tags tell of an image of upright (width, height), and notes.
 
     FocalLengthIn35mmFilm counts by diagonals: f = diagonal / 43.27 mm. FocalLength with
     FocalPlaneXResolution is as good, if it was written for the pixel size that EXIF states, and a
     resize since then keeps the field of view; so is FocalLength with the size of the sensor, where
-    the model is known (``geocalib.priors.sizes``). Where they contradict each other, the first,
-    which rests on a single tag, is kept. Everything here is the same for portrait and landscape.
+    the model is known (``geocalib.priors.sizes``). Everything here is the same for portrait and
+    landscape.
     """
     written = _written_size(tags)
     notes: list[str] = []
@@ -103,17 +116,12 @@ def focal_reading(
     engraved = checked(
         _focal_plane(tags, size, written) or _on_known_sensor(tags, size), "FocalLength"
     )
-    if equivalent is None and engraved is None:
-        return None, tuple(notes)
-    if written is not None and _was_cropped(written, size):
-        return None, (*notes, CROPPED_NOTE)
-    if max(size) > STITCHED * min(size):
-        return None, (*notes, STITCHED_NOTE)
     told = [hint for hint in (equivalent, engraved) if hint is not None]
-    if len(told) == 2 and _apart(*told) > CONTRADICTION:
-        return equivalent, tuple(notes)
-    # They share the lens, so that their errors are no two opinions: the surer one counts.
-    return min(told, key=lambda hint: hint.relative), tuple(notes)
+    if told and written is not None and _was_cropped(written, size):
+        return [], (*notes, CROPPED_NOTE)
+    if told and max(size) > STITCHED * min(size):
+        return [], (*notes, STITCHED_NOTE)
+    return told, tuple(notes)
 
 
 def _apart(one: FocalReading, other: FocalReading) -> float:

@@ -23,6 +23,8 @@ class Readings:
     focal: FocalReading | None = None
     gravity: GravityReading | None = None
     """All of them as one, if there are several."""
+    instruments: tuple[GravityReading, ...] = ()
+    """Each of them."""
     notes: tuple[str, ...] = ()
     """What could not be used, and why."""
 
@@ -50,4 +52,4 @@ def read_gravity(path: str | None, metadata: Metadata, size: tuple[int, int]) ->
         else:
             found.extend([beside] if beside is not None else [])
     gravity, contradictions = combined(found)
-    return Readings(gravity=gravity, notes=(*notes, *contradictions))
+    return Readings(gravity=gravity, instruments=tuple(found), notes=(*notes, *contradictions))
