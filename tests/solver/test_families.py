@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,17 +13,26 @@ import torch
 
 from geocalib.arrays import to_numpy
 from geocalib.cameras import Camera
+from geocalib.cameras.base import CameraModel
 from geocalib.geometry.fields import Fields
 from geocalib.geometry.gravity import from_roll_pitch
-from geocalib.solver.families import FAMILIES, Candidate, candidates, probabilities
-from geocalib.solver.known import Given
-from geocalib.solver.sigma_calibration import FieldErrors
+from geocalib.solver.families import (
+    CELLS,
+    FAMILIES,
+    Candidate,
+    Fitted,
+    FitTo,
+    compare,
+    probabilities,
+)
+from geocalib.solver.fit import fit
+from geocalib.solver.known import Prior
+from geocalib.solver.schedule import FitOptions
 from views import see
 
 SIZE = (96, 72)
 GRAVITY = from_roll_pitch(torch.tensor([0.1]), torch.tensor([-0.15])).double()
-NOTHING = Given(None, None, None, None)
-ERRORS = FieldErrors(0.015)
+ALL = (0.8, 0.1, 0.1)
 NAMES = [family.model.name for family in FAMILIES]
 
 
@@ -32,8 +43,22 @@ def seen(camera: Camera, noise: float = 0.03) -> Fields:
     return replace(fields, latitude=fields.latitude + noise * np.sin(5 * x + 3) * np.cos(7 * y))
 
 
+def fitted(fields: Fields, **known: Any) -> FitTo:
+    """Fits to one field, asked of as many pictures as there may be."""
+
+    def fit_to(
+        rows: Sequence[int], model: CameraModel, usual: Sequence[tuple[float, float]] | None
+    ) -> list[Fitted]:
+        prior = None if usual is None else Prior([usual[0][0]], usual[0][1])
+        options = FitOptions(confidence_scale=0.015, cells=CELLS)
+        result = fit(fields, model, distortion=prior, options=options, **known)
+        return [(result, 0) for _ in rows]
+
+    return fit_to
+
+
 def looked_at(camera: Camera) -> list[Candidate]:
-    (found,) = candidates(seen(camera), NOTHING, 1.0, ERRORS)
+    (found,) = compare(fitted(seen(camera)), [0], {0: ALL})
     return found
 
 
@@ -64,16 +89,16 @@ def test_pictures_of_one_camera_decide_together() -> None:
 
 def test_odds_of_a_file_move_the_choice() -> None:
     found = looked_at(PINHOLE)
-    even = probabilities([found], [1 / 3, 1 / 3, 1 / 3])
-    sure = probabilities([found], [1e-9, 1e-9, 1.0])
+    even = probabilities([found], (1 / 3, 1 / 3, 1 / 3))
+    sure = probabilities([found], (1e-9, 1e-9, 1.0))
     assert even[0] < probabilities([found])[0]
     assert sure[2] > even[2]
 
 
 def test_what_is_known_holds_for_every_family() -> None:
     gravity = to_numpy(GRAVITY)
-    known = Given(np.array([[80.0]]), gravity, None, None)
-    (found,) = candidates(seen(PINHOLE), known, 1.0, ERRORS)
+    (found,) = compare(fitted(seen(PINHOLE), focal=80.0, gravity=gravity), [0], {0: ALL})
+    assert len(found) == 3
     for each in found:
         assert each.camera.f.item() == pytest.approx(80.0)
         assert each.gravity == pytest.approx(gravity[0])
@@ -83,5 +108,27 @@ def test_fields_without_confidence_fall_back_to_a_pinhole() -> None:
     fields = seen(PINHOLE)
     nothing = 0 * fields.up_confidence
     blind = replace(fields, up_confidence=nothing, latitude_confidence=nothing)
-    (found,) = candidates(blind, NOTHING, 1.0, ERRORS)
+    (found,) = compare(fitted(blind), [0], {})
     assert probabilities([found])[0] == 1
+
+
+def test_what_a_pinhole_explains_is_not_looked_at_again() -> None:
+    exact = fitted(seen(PINHOLE, noise=0.0))
+    (found,) = compare(exact, [0], {})
+    assert [each.family.model.name for each in found] == ["pinhole"]
+    assert probabilities([found]) == [1.0]
+    # Unless the file speaks for another lens; rounding is no reason to believe it.
+    (every,) = compare(exact, [0], {0: ALL})
+    assert probabilities([every], ALL)[0] > 0.9
+
+
+def test_all_pictures_of_a_camera_are_asked_the_same() -> None:
+    fits = {0: fitted(seen(PINHOLE, noise=0.0)), 1: fitted(seen(FISHEYE))}
+
+    def fit_to(rows: Sequence[int], *asked: Any) -> list[Fitted]:
+        return [fits[row]([row], *asked)[0] for row in rows]
+
+    apart = compare(fit_to, [0, 1], {})
+    assert [len(found) for found in apart] == [1, 3]
+    together = compare(fit_to, [0, 0], {})
+    assert [len(found) for found in together] == [3, 3]

@@ -26,9 +26,12 @@ from geocalib.records import dataclass
 from geocalib.result.calibration import Calibration, Outcome
 from geocalib.result.lens import Lens, LensFamily
 from geocalib.solver.coupling import couple
-from geocalib.solver.families import FAMILIES, Candidate, candidates, probabilities
+from geocalib.solver.families import CELLS, Candidate, Fitted, compare, probabilities
+from geocalib.solver.fit import fit
 from geocalib.solver.known import Given, Mapping, Prior
-from geocalib.solver.result import border_slopes
+from geocalib.solver.result import FitResult, border_slopes
+from geocalib.solver.schedule import FitOptions
+from geocalib.solver.sigma_calibration import FieldErrors
 
 
 @dataclass(frozen=True)
@@ -73,31 +76,78 @@ def choose(job: Job, outputs: Sequence[NetworkOutput], given: Given) -> list[Cho
     files = [output.file for output in outputs]
     readings = job.enabled.readings(given, files)
     coupling = couple(len(outputs), job.camera, job.rig)
-    component = coupling.camera_component[coupling.camera].tolist()
-    found: dict[int, list[Candidate]] = {}
+    lenses = coupling.camera_component[coupling.camera].tolist()
     # What files tell of one picture must not change the last bits of another's answer.
     kinds = [
         (output.fields.size, reading.focal is None, reading.gravity is None)
         for output, reading in zip(outputs, readings, strict=True)
     ]
-    for kind in dict.fromkeys(kinds):
-        rows = [row for row, other in enumerate(kinds) if other == kind]
-        known = with_readings(
-            given[rows], [readings[row] for row in rows], [files[row] for row in rows], rows
-        )
-        found |= zip(rows, _candidates(job, [outputs[row] for row in rows], known), strict=True)
-    choices: dict[int, Choice] = {}
-    for number in set(component):
-        rows = [row for row, other in enumerate(component) if other == number]
-        odds = odds_of_lenses([(files[row].metadata, outputs[row].circle) for row in rows])
-        shares = probabilities([found[row] for row in rows], odds)
-        order = sorted(range(len(FAMILIES)), key=lambda place: -shares[place])
-        for row in rows:
-            choices[row] = Choice(
-                tuple(found[row][place] for place in order),
-                tuple(shares[place] for place in order),
+
+    def fit_to(
+        rows: Sequence[int], model: CameraModel, usual: Sequence[tuple[float, float]] | None
+    ) -> list[Fitted]:
+        found: dict[int, Fitted] = {}
+        for kind in dict.fromkeys(kinds[row] for row in rows):
+            own = [row for row in rows if kinds[row] == kind]
+            told = with_readings(
+                given[own], [readings[row] for row in own], [files[row] for row in own], own
             )
-    return [choices[row] for row in range(len(outputs))]
+            if usual is not None:
+                told = replace(told, distortion=_prior([usual[rows.index(row)] for row in own]))
+            result = _fit([outputs[row] for row in own], job.errors, model, told)
+            found |= {row: (result, place) for place, row in enumerate(own)}
+        return [found[row] for row in rows]
+
+    odds = {
+        lens: odds_of_lenses(
+            (file.metadata, output.circle)
+            for own, file, output in zip(lenses, files, outputs, strict=True)
+            if own == lens
+        )
+        for lens in set(lenses)
+    }
+    candidates = compare(fit_to, lenses, odds)
+    shares = {
+        lens: probabilities(
+            [found for own, found in zip(lenses, candidates, strict=True) if own == lens],
+            odds[lens],
+        )
+        for lens in set(lenses)
+    }
+    return [
+        _choice(found, shares[lens], output)
+        for found, lens, output in zip(candidates, lenses, outputs, strict=True)
+    ]
+
+
+def _choice(found: Sequence[Candidate], shares: Sequence[float], output: NetworkOutput) -> Choice:
+    """Of one picture, carried over to its original."""
+    order = sorted(range(len(found)), key=lambda place: -shares[place])
+    carried = [
+        replace(found[place], camera=output.view.to_original(found[place].camera, output.file.size))
+        for place in order
+    ]
+    return Choice(tuple(carried), tuple(shares[place] for place in order))
+
+
+def _fit(
+    outputs: Sequence[NetworkOutput], errors: FieldErrors, model: CameraModel, given: Given
+) -> FitResult:
+    """Fields of one size, each by itself and coarsely, in their pixels."""
+    mapping = Mapping.create(
+        [output.view for output in outputs], [output.fields.size for output in outputs]
+    )
+    known = mapping.to_fields(with_starts(given, [output.down for output in outputs]))
+    return fit(
+        Fields.concatenate([output.fields.map(to_numpy).map(double) for output in outputs]),
+        errors.model_to_fit(model),
+        known.focal,
+        known.gravity,
+        known.distortion,
+        known.principal_point,
+        aspect=mapping.aspect_of(given),
+        options=FitOptions(confidence_scale=errors.confidence_scale, cells=CELLS),
+    ).in_numpy()
 
 
 def usual_distortion(choices: Sequence[Choice]) -> Prior | None:
@@ -106,7 +156,11 @@ def usual_distortion(choices: Sequence[Choice]) -> Prior | None:
     told = [each for each in usual if each is not None]
     if len(told) < len(usual):
         return None
-    values = np.array(told)
+    return _prior(told)
+
+
+def _prior(usual: Sequence[tuple[float, float]]) -> Prior:
+    values = np.array(usual)
     return Prior(values[:, :1], values[:, 1:])
 
 
@@ -127,19 +181,6 @@ def within_circle(output: NetworkOutput) -> NetworkOutput:
             latitude_confidence=fields.latitude_confidence * inside,
         ),
     )
-
-
-def _candidates(job: Job, outputs: Sequence[NetworkOutput], given: Given) -> list[list[Candidate]]:
-    """The families fitted to each of several fields of one size, in pixels of the originals."""
-    given = with_starts(given, [output.down for output in outputs])
-    views, sizes = [output.view for output in outputs], [output.file.size for output in outputs]
-    mapping = Mapping.create(views, [output.fields.size for output in outputs])
-    fields = Fields.concatenate([output.fields.map(to_numpy).map(double) for output in outputs])
-    found = candidates(fields, mapping.to_fields(given), mapping.aspect_of(given), job.errors)
-    return [
-        [replace(each, camera=view.to_original(each.camera, size)) for each in own]
-        for own, view, size in zip(found, views, sizes, strict=True)
-    ]
 
 
 def _told(candidate: Candidate, probability: float) -> LensFamily:

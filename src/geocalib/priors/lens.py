@@ -10,9 +10,7 @@ from PIL.ExifTags import Base
 
 from geocalib.imaging.content import Circle
 from geocalib.imaging.metadata import Metadata
-
-Odds = tuple[float, float, float]
-"""Of the families in ``geocalib.solver.families``: rectilinear, bent, wide."""
+from geocalib.solver.families import Odds
 
 IN_A_CIRCLE: Odds = (0.01, 0.01, 0.98)
 FISHEYE: Odds = (0.02, 0.08, 0.90)
