@@ -30,7 +30,7 @@ from geocalib.lines.drawn import follow, hold_to_drawn, told_of_focal
 from geocalib.lines.refine import refine_outcomes
 from geocalib.lines.vanishing import TOO_FEW, calibrate_by_lines
 from geocalib.pipeline.job import Job
-from geocalib.pipeline.lens import Choice, choose, usual_distortion, within_circle
+from geocalib.pipeline.lens import choose, within_circle
 from geocalib.pipeline.options import KeepFields
 from geocalib.pipeline.predict import NetworkOutput
 from geocalib.pipeline.prepare import path_of
@@ -50,6 +50,7 @@ from geocalib.priors.judge import (
     unknown,
     worth_lines,
 )
+from geocalib.priors.lens import Choice, usual_distortion
 from geocalib.priors.readings import Readings
 from geocalib.result.calibration import Calibration, Failure, Outcome
 from geocalib.result.trust import BLANK, Doubt, doubts, judged

@@ -1,16 +1,33 @@
-"""How probable each family of lenses is before the picture's perspective is looked at: by the names
-in its file, and by the circle that circular fisheyes leave black around."""
+"""The kind of lens that took a picture: how probable each is before its perspective is looked at,
+by the names in its file and by the circle that circular fisheyes leave black around; and what the
+answer is once all were compared.
+
+The answer is that of the most probable family; its sigmas include what the others answer.
+"""
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
+import numpy as np
 from PIL.ExifTags import Base
 
+from geocalib.arrays import Array
+from geocalib.cameras.base import CameraModel
+from geocalib.cameras.camera import Camera
+from geocalib.geometry import gravity as sphere
+from geocalib.geometry.fields import ALONG_PITCH, ALONG_ROLL, LOG_F
 from geocalib.imaging.content import Circle
 from geocalib.imaging.metadata import Metadata
-from geocalib.solver.families import Odds
+from geocalib.records import dataclass
+from geocalib.result.calibration import Calibration, Outcome
+from geocalib.result.lens import Lens, LensFamily
+from geocalib.solver.families import Candidate, Odds, probabilities
+from geocalib.solver.known import Prior
+from geocalib.solver.result import border_slopes
 
 IN_A_CIRCLE: Odds = (0.01, 0.01, 0.98)
 FISHEYE: Odds = (0.02, 0.08, 0.90)
@@ -47,3 +64,106 @@ def _odds(metadata: Metadata, circle: Circle | None) -> Odds | None:
     if ACTION_NAMES.search(names):
         return ACTION_CAMERA
     return PHONE if PHONE_NAMES.search(make) else None
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The family of one picture's lens."""
+
+    candidates: tuple[Candidate, ...]
+    """In pixels of the original, the most probable first."""
+    probabilities: tuple[float, ...]
+    """Of each."""
+
+    @property
+    def model(self) -> CameraModel:
+        """Of the most probable family."""
+        return self.candidates[0].family.model
+
+    @property
+    def distortion(self) -> tuple[float, float] | None:
+        """Mean and sigma of what is usual of its distortion."""
+        return self.candidates[0].distortion
+
+    @property
+    def lens(self) -> Lens:
+        """The comparison of families as answers hold it."""
+        pairs = zip(self.candidates, self.probabilities, strict=True)
+        return Lens(tuple(_told(*pair) for pair in pairs))
+
+    def applied(self, outcome: Outcome) -> Outcome:
+        """An answer with that model, with what the other families add to its sigmas."""
+        if not isinstance(outcome, Calibration):
+            return outcome
+        covariance = outcome.covariance.copy()
+        best, *rivals = self.candidates
+        for rival, share in zip(rivals, self.probabilities[1:], strict=True):
+            off = _difference(best, rival, outcome)
+            covariance += share * off[:, None] * off
+        return outcome.with_lens(self.lens, covariance)
+
+
+def chosen(
+    candidates: Sequence[Sequence[Candidate]],
+    cameras: Sequence[int],
+    odds: Mapping[int, Odds | None],
+    moved: Sequence[Callable[[Camera], Camera]],
+) -> list[Choice]:
+    """The choice of each of B pictures, the same for all of one camera.
+
+    cameras: (B,) integers, equal where the camera is. odds: of each camera, as ``compare`` takes
+    them. moved: what carries the camera of a fit over to each original.
+    """
+    shares = {
+        camera: probabilities(
+            [found for found, own in zip(candidates, cameras, strict=True) if own == camera],
+            odds.get(camera),
+        )
+        for camera in set(cameras)
+    }
+    choices = []
+    for found, camera, carry in zip(candidates, cameras, moved, strict=True):
+        own = shares[camera]
+        order = sorted(range(len(own)), key=own.__getitem__, reverse=True)
+        ranked = [replace(found[place], camera=carry(found[place].camera)) for place in order]
+        choices.append(Choice(tuple(ranked), tuple(own[place] for place in order)))
+    return choices
+
+
+def usual_distortion(choices: Sequence[Choice]) -> Prior | None:
+    """What is usual of the distortion of lenses of one model (B, 1); None if it has none."""
+    usual = [choice.distortion for choice in choices]
+    told = [each for each in usual if each is not None]
+    if len(told) < len(usual):
+        return None
+    return prior_of(told)
+
+
+def prior_of(usual: Sequence[tuple[float, float]]) -> Prior:
+    """Means and sigmas of the one distortion parameter of B lenses, (B, 1) each."""
+    values = np.array(usual)
+    return Prior(values[:, :1], values[:, 1:])
+
+
+def _told(candidate: Candidate, probability: float) -> LensFamily:
+    camera = candidate.camera
+    roll, pitch = sphere.to_roll_pitch(candidate.gravity)
+    return LensFamily(
+        candidate.family.model.name,
+        probability,
+        math.degrees(camera.border_vfov.item()),
+        math.degrees(camera.border_hfov.item()),
+        math.degrees(roll.item()),
+        math.degrees(pitch.item()),
+    )
+
+
+def _difference(best: Candidate, rival: Candidate, answer: Calibration) -> Array:
+    """(P,) by how much a rival differs from the best, in the parameters of an answer: in its focal
+    length by as much as makes up for the field of view. 0 where either has no answer."""
+    turn = sphere.difference(best.gravity, rival.gravity, sphere.tangent_basis(best.gravity))
+    wider = rival.camera.border_vfov - best.camera.border_vfov
+    slope = border_slopes(answer.camera, 1, answer.camera.border_vfov)[LOG_F]
+    values = {ALONG_ROLL: turn[0], ALONG_PITCH: turn[1], LOG_F: (wider / slope).item()}
+    off = np.array([values.get(name, 0.0) for name in answer.parameters])
+    return np.nan_to_num(off, nan=0.0, posinf=0.0, neginf=0.0)

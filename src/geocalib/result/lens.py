@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from geocalib.records import dataclass
+
+KINDS = {
+    "pinhole": "one that bends nothing",
+    "simple_radial": "one that bends a little",
+    "ucm": "a wide one or a fisheye",
+}
+"""What a person calls the families."""
 
 
 @dataclass(frozen=True)
@@ -20,6 +28,13 @@ class LensFamily:
     hfov_deg: float
     roll_deg: float
     pitch_deg: float
+
+    @property
+    def as_doubt(self) -> str:
+        """What to say of an answer that another family gave."""
+        seen = "" if math.isnan(self.vfov_deg) else f"; the view is then {self.vfov_deg:.0f}° high"
+        kind = KINDS.get(self.camera_model, self.camera_model)
+        return f"the lens may also be {kind} ({100 * self.probability:.0f}% likely{seen})"
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,8 @@ LEAST_SIGMA_DEG, LEAST_SIGMA_FOCAL, MOST_DEG = 0.1, 0.01, 45.0
 MOVED_FAR = 1.5
 """Sigmas of the network by which lines may move the focal length. Of photographs where they moved
 it further, twice as many are far off as of the others."""
+CLOSE_RIVAL, FAR_OFF_DEG = 0.2, 5.0
+"""Probability of another kind of lens, and degrees by which its vertical field of view differs."""
 NOTHING_DEG = 180.0
 """A sigma beyond this says no more."""
 
@@ -97,6 +99,13 @@ def doubts(calibration: Calibration) -> tuple[Doubt, ...]:
     if moved > MOVED_FAR:
         words = f"straight lines moved the focal length by {moved:.1f} of the network's sigmas"
         found.append(Doubt(words, ("fov",)))
+    if calibration.lens is not None:
+        found += [
+            Doubt(rival.as_doubt, ("fov", "lens"))
+            for rival in calibration.lens.rivals
+            if rival.probability >= CLOSE_RIVAL
+            and not abs(rival.vfov_deg - calibration.lens.families[0].vfov_deg) < FAR_OFF_DEG
+        ]
     return tuple(found)
 
 

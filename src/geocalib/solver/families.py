@@ -177,15 +177,21 @@ def _log_normal(value: float, mean: float, sigma: float) -> float:
 
 
 def probabilities(pictures: Sequence[Sequence[Candidate]], odds: Odds | None = None) -> list[float]:
-    """Of each family that was looked at, given all pictures of one camera.
+    """Of each family that was looked at, given all pictures of one camera, of which some may be of
+    no use.
 
     odds: how common the families are for such cameras, in place of ``Family.odds``.
     """
     shares = [family.odds for family in FAMILIES] if odds is None else odds
+    told = [own for own in pictures if max(each.log_evidence for each in own) > -math.inf]
+    # What a network gets wrong of one picture it gets wrong of others as well.
+    weight = 1 / math.sqrt(max(1, len(told)))
     logs = [
-        math.log(shares[place]) + sum(own[place].log_evidence for own in pictures)
-        for place in range(len(pictures[0]))
+        math.log(shares[place]) + weight * sum(own[place].log_evidence for own in told)
+        for place in range(len(pictures[0]) if told else 0)
     ]
+    if not told:
+        return [1.0, *[0.0] * (len(pictures[0]) - 1)]
     if not max(logs) > -math.inf:
         return [1.0, *[0.0] * (len(logs) - 1)]
     weights = [math.exp(value - max(logs)) for value in logs]
