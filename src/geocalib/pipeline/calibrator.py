@@ -260,7 +260,11 @@ class Calibrator:
         asked = replace(asked, shared_intrinsics=groups)
         job = self._job(asked, len(images))
         method = Method(
-            job.errors.model_to_fit(job.model), job.errors, job.warnings, bool(job.keep_fields)
+            job.errors.model_to_fit(job.model),
+            job.errors,
+            job.warnings,
+            bool(job.keep_fields),
+            job.unnamed[0],
         )
         run = partial(
             run_network, self._engine, with_lines=job.lines == "auto", rotation=job.rotation
@@ -268,7 +272,7 @@ class Calibrator:
         groups = job.camera.tolist()
         if resume_in is None or job.keep_fields:
             return fit_set(run(images), groups, job.given, job.enabled, method)
-        seen_by = (self.card, job.model.name, job.lines, job.rotation, asked.crop)
+        seen_by = (self.card, job.model.name, job.unnamed[0], job.lines, job.rotation, asked.crop)
         resumed = ResumeCache(resume_in, repr(seen_by))
         outputs = resumed.images(images, run)
         return fit_set(outputs, groups, job.given, job.enabled, method, resumed)

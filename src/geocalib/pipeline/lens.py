@@ -65,8 +65,11 @@ def choose(job: Job, outputs: Sequence[NetworkOutput], given: Given) -> list[Cho
         )
         for lens in set(lenses)
     }
-    moved = [partial(output.view.to_original, size=output.file.size) for output in outputs]
-    return chosen(compare(fit_to, lenses, odds), lenses, odds, moved)
+    choices = chosen(compare(fit_to, lenses, odds), lenses, odds)
+    return [
+        choice.moved(partial(output.view.to_original, size=output.file.size))
+        for choice, output in zip(choices, outputs, strict=True)
+    ]
 
 
 def _fit(

@@ -71,7 +71,7 @@ class Choice:
     """The family of one picture's lens."""
 
     candidates: tuple[Candidate, ...]
-    """In pixels of the original, the most probable first."""
+    """The most probable first."""
     probabilities: tuple[float, ...]
     """Of each."""
 
@@ -84,6 +84,24 @@ class Choice:
     def distortion(self) -> tuple[float, float] | None:
         """Mean and sigma of what is usual of its distortion."""
         return self.candidates[0].distortion
+
+    def focal(self) -> float:
+        """Of the most probable family; -1 where its fit failed."""
+        focal = self.candidates[0].camera.f.item()
+        return focal if math.isfinite(focal) else -1.0
+
+    def moved(self, carry: Callable[[Camera], Camera], gravity: bool = True) -> Choice:
+        """With cameras in other pixels, such as those of the original. gravity: whether it is that
+        of the same picture still."""
+        moved = [
+            replace(
+                each,
+                camera=carry(each.camera),
+                gravity=each.gravity if gravity else np.full(3, math.nan),
+            )
+            for each in self.candidates
+        ]
+        return Choice(tuple(moved), self.probabilities)
 
     @property
     def lens(self) -> Lens:
@@ -107,12 +125,11 @@ def chosen(
     candidates: Sequence[Sequence[Candidate]],
     cameras: Sequence[int],
     odds: Mapping[int, Odds | None],
-    moved: Sequence[Callable[[Camera], Camera]],
 ) -> list[Choice]:
-    """The choice of each of B pictures, the same for all of one camera.
+    """The choice of each of B pictures, the same for all of one camera, in the pixels of the fits.
 
     cameras: (B,) integers, equal where the camera is. odds: of each camera, as ``compare`` takes
-    them. moved: what carries the camera of a fit over to each original.
+    them.
     """
     shares = {
         camera: probabilities(
@@ -122,11 +139,11 @@ def chosen(
         for camera in set(cameras)
     }
     choices = []
-    for found, camera, carry in zip(candidates, cameras, moved, strict=True):
+    for found, camera in zip(candidates, cameras, strict=True):
         own = shares[camera]
         order = sorted(range(len(own)), key=own.__getitem__, reverse=True)
-        ranked = [replace(found[place], camera=carry(found[place].camera)) for place in order]
-        choices.append(Choice(tuple(ranked), tuple(own[place] for place in order)))
+        ranked = tuple(found[place] for place in order)
+        choices.append(Choice(ranked, tuple(own[place] for place in order)))
     return choices
 
 

@@ -103,10 +103,14 @@ def _fitted(
     start = [member.down for member in group.members]
     cameras, readings = [0] * len(files), enabled.readings(given, files)
 
-    def fitted(known: Given, lines: bool = True) -> dict[int, Outcome]:
-        return dict(enumerate(group.outcomes(with_starts(known, start), mute, lines)))
+    told = with_readings(given, readings, files, cameras)
+    choices = group.choose(with_starts(told, start)) if group.method.unnamed else []
+    lens = choices[0] if choices else None
 
-    outcomes, checks = fitted(with_readings(given, readings, files, cameras)), {}
+    def fitted(known: Given, lines: bool = True) -> dict[int, Outcome]:
+        return dict(enumerate(group.outcomes(with_starts(known, start), mute, lines, lens)))
+
+    outcomes, checks = fitted(told), {}
     if told_rows(readings, together=True):
         checks = agreement(readings, fitted(given, lines=False))
         if doubtful_rows(readings, checks, outcomes, together=True):
@@ -121,6 +125,7 @@ def _fitted(
         held = held_against(given, fitted(unknown(given), lines=False))
         if any(worth_lines(held[row], outcomes[row]) for row in held):
             held = held_against(given, fitted(unknown(given)))
+    outcomes |= {row: choice.applied(outcomes[row]) for row, choice in enumerate(choices)}
     for index, (row, member) in enumerate(zip(rows, group.members, strict=True)):
         notes = (*group.method.warnings, *member.notes)
         yield (

@@ -21,13 +21,23 @@ from geocalib.geometry.segments import Segments
 from geocalib.geometry.view import View
 from geocalib.lines.refine import refine_outcomes
 from geocalib.priors.enabled import File
-from geocalib.records import dataclass
+from geocalib.priors.lens import Choice, chosen, odds_of_lenses, prior_of, usual_distortion
+from geocalib.records import dataclass, replace
 from geocalib.result.calibration import OUTLIER, Calibration, Failure, Outcome
 from geocalib.sets.image_record import ImageRecord
 from geocalib.sets.outliers import FEWEST, Verdict, judge, silent
 from geocalib.sets.store import Store
+from geocalib.solver.families import Fitted, compare
 from geocalib.solver.fit import clean_fields
-from geocalib.solver.joint import Evidence, Plane, SingleFits, alike, fit_each, fit_from
+from geocalib.solver.joint import (
+    Evidence,
+    Plane,
+    SingleFits,
+    alike,
+    fit_each,
+    fit_from,
+    fit_together,
+)
 from geocalib.solver.known import Given
 from geocalib.solver.known import Mapping as PixelMapping
 from geocalib.solver.observations import observe
@@ -39,6 +49,8 @@ MANY = 1000
 """Pictures of one camera beyond which their fields are pooled more."""
 CELLS, FEWER_CELLS = 48, 24
 """Cells along the shorter side of a field, for few pictures and for many."""
+MOST_TO_CHOOSE = 32
+"""Pictures of one camera that are asked for its kind of lens."""
 MOST_WITH_LINES = 64
 """Pictures of one camera up to which straight lines sharpen the answer: they are searched for
 together, at a cost that many would notice and an accuracy that many do not need."""
@@ -73,6 +85,8 @@ class Method:
     """What is to be said of every answer."""
     keep_fields: bool
     """Whether the answers hold what the network saw. It is then held in memory."""
+    unnamed: bool = False
+    """Whether the pictures of each camera tell its kind of lens themselves."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +113,7 @@ class CameraGroup:
         self.method = method
         self._cells = CELLS if expected <= MANY else FEWER_CELLS
         # Wide models need double precision, as their parameters can nearly replace each other.
-        self._store = Store(file, np.float64 if method.model.wide else np.float32)
+        self._store = Store(file, np.float64 if method.unnamed or method.model.wide else np.float32)
         self.members: list[GroupMember] = []
         self._planes: list[Plane] = []
 
@@ -128,22 +142,48 @@ class CameraGroup:
             )
         )
 
+    def choose(self, known: Given) -> list[Choice]:
+        """The kind of lens, the same for each picture and in its pixels. Of many pictures some
+        decide for all; the one whose focal length lies in the middle stands for them."""
+        step = -(-len(self.members) // MOST_TO_CHOOSE)
+        evidence = self._evidence(known, self.method.model, None)[::step]
+
+        def fit_to(
+            rows: Sequence[int], model: CameraModel, usual: Sequence[tuple[float, float]] | None
+        ) -> list[Fitted]:
+            distortion = None if usual is None else prior_of(usual)
+            asked = replace(
+                evidence,
+                model=self.method.errors.model_to_fit(model),
+                known=replace(evidence.known, distortion=distortion),
+            )
+            result = fit_together(asked, rows)
+            return [(result, row) for row in rows]
+
+        one = [0] * len(evidence)
+        odds = {0: odds_of_lenses((member.file.metadata, None) for member in self.members)}
+        choices = sorted(chosen(compare(fit_to, one, odds), one, odds), key=Choice.focal)
+        typical = choices[len(choices) // 2]
+        return [typical.moved(plane.originals, gravity=False) for plane in self._planes]
+
     def outcomes(
-        self, known: Given, silent_ones: Collection[int] = (), lines: bool = True
+        self,
+        known: Given,
+        silent_ones: Collection[int] = (),
+        lines: bool = True,
+        lens: Choice | None = None,
     ) -> list[Outcome]:
         """The outcome of each picture, given what is known of them in their pixels.
 
         silent_ones: indices of those that are silent among the pictures of all cameras. lines:
-        whether straight lines are asked as well, where they were looked for.
+        whether straight lines are asked as well, where they were looked for. lens: what the
+        pictures chose.
         """
         plane = Plane.concatenate(self._planes)
-        evidence = Evidence(
-            self._store.load(),
-            plane.shape,
-            plane.known(self.method.errors.before_correction(known)),
-            self.method.model,
-            FitOptions(cells=self._cells, confidence_scale=self.method.errors.confidence_scale),
-        )
+        model = self.method.model
+        if lens is not None:
+            model = self.method.errors.model_to_fit(lens.model)
+        evidence = self._evidence(known, model, lens)
         misshapen, usual = _misshapen([member.file.size for member in self.members])
         evidence.leave_out(misshapen)
         said = fit_each(evidence)
@@ -174,6 +214,19 @@ class CameraGroup:
                     Calibration.from_fit(result, row, own, file.path, fields=member.fields)
                 )
         return self._sharpened(answers, known.focal_information) if lines else answers
+
+    def _evidence(self, known: Given, model: CameraModel, lens: Choice | None) -> Evidence:
+        """What is seen and known of all pictures."""
+        plane, errors = Plane.concatenate(self._planes), self.method.errors
+        if lens is not None and known.distortion is None:
+            known = replace(known, distortion=usual_distortion([lens] * len(self.members)))
+        return Evidence(
+            self._store.load(),
+            plane.shape,
+            plane.known(errors.before_correction(known)),
+            model,
+            FitOptions(cells=self._cells, confidence_scale=errors.confidence_scale),
+        )
 
     def _mute(self, silent_ones: Collection[int]) -> Array:
         """(B,) who is silent beside the others of this camera, or of all where these are few."""

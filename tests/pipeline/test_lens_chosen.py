@@ -1,0 +1,150 @@
+"""Which kind of lens took a picture, where nobody says it: ``camera_model="auto"``."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from geocalib import Calibration, Prior
+from geocalib.errors import ConfigError
+from geocalib.imaging.content import Circle
+from geocalib.pipeline.lens import within_circle
+from geocalib.pipeline.predict import NetworkOutput
+from oracle_network import check, knowing, picture, truth
+
+SIZE = (480, 360)
+PINHOLE = truth(SIZE)
+BARREL = truth(SIZE, vfov_deg=70.0, model="simple_radial", hat=[-0.12])
+FISHEYE = truth(SIZE, model="kannala_brandt", f=190.0, distortion=4 * [0.0])
+
+
+def asked(known: Any, camera_model: str = "auto", **more: Any) -> Calibration:
+    return knowing(known).calibrate(picture(known.size, 0), camera_model, lines="off", **more)
+
+
+def test_a_pinhole_is_told_unasked_and_as_if_it_had_been_named() -> None:
+    unnamed, named = asked(PINHOLE), asked(PINHOLE, "pinhole")
+    check(unnamed, PINHOLE)
+    assert unnamed.camera_model == "pinhole"
+    assert unnamed.fy == named.fy
+    assert (unnamed.gravity == named.gravity).all()
+    assert named.lens is None
+    assert unnamed.lens is not None
+    assert unnamed.lens.camera_model == "pinhole"
+
+
+def test_a_bent_lens_is_told_unasked() -> None:
+    found = asked(BARREL)
+    assert found.camera_model == "simple_radial"
+    check(found, BARREL)
+    assert found.lens is not None
+    assert {each.camera_model for each in found.lens.rivals} == {"pinhole", "ucm"}
+    assert sum(each.probability for each in found.lens) == pytest.approx(1)
+
+
+def test_a_fisheye_is_told_unasked_with_its_true_view() -> None:
+    found = asked(FISHEYE)
+    assert found.camera_model == "ucm"
+    true = math.degrees(FISHEYE.camera.border_vfov.item())
+    assert found.vfov_deg == pytest.approx(true, abs=1.5)
+    assert found.hfov_deg == pytest.approx(145, abs=3)
+    assert found.gravity == pytest.approx(FISHEYE.gravity[0], abs=0.01)
+    # A pinhole is far off.
+    assert abs(asked(FISHEYE, "pinhole").vfov_deg - true) > 5
+
+
+def test_rivals_add_to_the_sigma_as_far_as_they_are_probable() -> None:
+    found = asked(BARREL)
+    assert found.lens is not None
+    best, *rivals = found.lens
+    named = asked(BARREL, "simple_radial").camera
+    assert found.camera.f.item() == pytest.approx(named.f.item(), rel=1e-3)
+    apart = sum(each.probability * (each.vfov_deg - best.vfov_deg) ** 2 for each in rivals)
+    assert found.sigma.vfov_deg**2 >= 0.9 * apart
+
+
+def test_pictures_of_one_camera_decide_together() -> None:
+    views = [
+        truth(SIZE, roll_deg=10 * i, model="kannala_brandt", f=190.0, distortion=4 * [0.0])
+        for i in range(2)
+    ]
+    calibrator = knowing(*views)
+    sources = [picture(SIZE, i) for i in range(2)]
+    found = calibrator.calibrate(sources, "auto", shared_intrinsics=True, lines="off")
+    assert [each.camera_model for each in found] == ["ucm", "ucm"]
+    assert found[0].distortion == found[1].distortion
+    assert found[0].lens is not None
+    assert found[1].lens is not None
+    assert found[0].lens.probability == found[1].lens.probability
+
+
+def test_a_list_holds_lenses_of_all_kinds() -> None:
+    known = (PINHOLE, FISHEYE, BARREL)
+    calibrator = knowing(*known)
+    found = calibrator.calibrate([picture(SIZE, i) for i in range(3)], "auto", lines="off")
+    assert [each.camera_model for each in found] == ["pinhole", "ucm", "simple_radial"]
+    alone = [calibrator.calibrate(picture(SIZE, i), "auto", lines="off") for i in range(3)]
+    for one, other in zip(found, alone, strict=True):
+        assert one.vfov_deg == pytest.approx(other.vfov_deg, rel=1e-9)
+
+
+def test_a_set_decides_for_each_camera() -> None:
+    views = [
+        truth(SIZE, roll_deg=5 * i, model="kannala_brandt", f=190.0, distortion=4 * [0.0])
+        for i in range(3)
+    ]
+    views += [truth(SIZE, roll_deg=-5 * i) for i in range(3)]
+    sources = [picture(SIZE, i) for i in range(6)]
+    found = list(
+        knowing(*views).calibrate_set(sources, "auto", cameras=[0, 0, 0, 1, 1, 1], lines="off")
+    )
+    assert [each.camera_model for each in found] == ["ucm"] * 3 + ["pinhole"] * 3
+    for one, known in zip(found, views, strict=True):
+        assert one.vfov_deg == pytest.approx(math.degrees(known.camera.border_vfov.item()), abs=1.5)
+        assert one.lens is not None
+        assert math.isnan(one.lens.families[0].roll_deg)
+        assert Calibration.from_json(one.to_json()).camera_model == one.camera_model
+
+
+@pytest.mark.parametrize(
+    ("known", "model"),
+    [
+        ({"distortion": [-0.07]}, "simple_radial"),
+        ({"distortion": Prior([-0.07, 0.0], [0.01, 0.01])}, "radial"),
+        ({"vfov_deg": 50.0}, "pinhole"),
+    ],
+)
+def test_what_is_known_of_a_lens_names_it(known: dict[str, Any], model: str) -> None:
+    found = asked(PINHOLE, **known)
+    assert found.camera_model == model
+    assert found.lens is None
+
+
+def test_a_distortion_that_may_be_of_several_lenses_needs_a_name() -> None:
+    with pytest.raises(ConfigError, match=r"4 numbers, .* name the camera_model"):
+        asked(PINHOLE, distortion=[0.0, 0.0, 0.0, 0.0])
+
+
+def test_a_known_focal_length_holds_for_the_family_that_is_chosen() -> None:
+    found = asked(FISHEYE, focal=190.0)
+    assert found.camera_model == "ucm"
+    assert found.fy == 190.0
+
+
+def test_only_the_circle_of_a_circular_picture_is_heeded() -> None:
+    calibrator = knowing(FISHEYE)
+    (output,) = calibrator.predict([calibrator.prepare(picture(SIZE, 0), lines=False)])
+    assert isinstance(output, NetworkOutput)
+    inside = within_circle(replace(output, circle=Circle((240.0, 180.0), 170.0)))
+    confidence = inside.fields.up_confidence[0]
+    assert confidence[0, 0] == 0
+    height, width = confidence.shape
+    assert confidence[height // 2, width // 2] > 0
+    assert np.mean(confidence > 0) == pytest.approx(math.pi * 170**2 / (480 * 360), abs=0.03)
+    (found,) = calibrator.fit([inside], "auto", lines="off")
+    assert isinstance(found, Calibration)
+    assert found.camera_model == "ucm"
