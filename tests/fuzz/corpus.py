@@ -16,6 +16,7 @@ from PIL.ExifTags import IFD, Base
 
 from calibrations import FAILURE, one
 from geocalib.formats import csv_table, json_lines, opencv
+from maker_notes import apple
 from priors.drones import packet
 
 SIZE = (72, 56)
@@ -41,6 +42,15 @@ def exif() -> bytes:
     inner[Base.FocalLength], inner[Base.FocalLengthIn35mmFilm] = 24.0, 28
     inner[Base.FocalPlaneXResolution], inner[Base.FocalPlaneResolutionUnit] = 900.0, 2
     inner[Base.ExifImageWidth], inner[Base.ExifImageHeight] = SIZE
+    return tags.tobytes()
+
+
+@cache
+def phone_exif() -> bytes:
+    """With what a phone notes of how it was held."""
+    tags = Image.Exif()
+    tags[Base.Make], tags[Base.Model], tags[Base.Orientation] = "Apple", "iPhone 13", 6
+    tags.get_ifd(IFD.Exif)[Base.MakerNote] = apple((-0.06, -0.46, -0.89))
     return tags.tobytes()
 
 
@@ -112,7 +122,7 @@ def _heic() -> list[bytes]:
     import pillow_heif
 
     file = io.BytesIO()
-    pillow_heif.from_pillow(picture()).save(file, quality=60, exif=exif())
+    pillow_heif.from_pillow(picture()).save(file, quality=60, exif=phone_exif())
     return [file.getvalue(), encoded(picture(), "AVIF", exif=exif())]
 
 
@@ -234,7 +244,7 @@ def corpus() -> dict[str, list[bytes]]:
         "TIFF": _tiff(),
         "HEIC": _heic(),
         "GIF": _gif(),
-        "EXIF": [exif()],
+        "EXIF": [exif(), phone_exif()],
         "XMP": [packet(), packet("12.5", "-30", "x")],
         "sidecar": _sidecar(),
         "answers": _answers(),

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from geocalib.errors import FormatError
-from geocalib.priors.xmp import gimbal_gravity
+from geocalib.priors.xmp import gimbal_gravity, pose_gravity
 
 REWRITTEN = b"""<x:xmpmeta xmlns:x="adobe:ns:meta/">
  <rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#">
@@ -45,6 +45,23 @@ def test_a_level_gimbal() -> None:
 
 def test_elements_and_another_namespace() -> None:
     assert gimbal_gravity(REWRITTEN) == pytest.approx((0, math.sqrt(0.75), 0.5))
+
+
+def test_parrot() -> None:
+    angles = "drone-parrot:CameraRollDegree='30' drone-parrot:CameraPitchDegree='0'"
+    packet = f"<x xmlns:drone-parrot='p' {angles}/>".encode()
+    assert gimbal_gravity(packet) == pytest.approx((0.5, math.sqrt(0.75), 0))
+    assert pose_gravity(packet) is None
+
+
+@pytest.mark.parametrize(
+    ("projection", "pitch", "told"),
+    [("", "30", True), ("equirectangular", "30", False), ("", "0", False)],
+)
+def test_the_pose_of_a_flat_picture(projection: str, pitch: str, told: bool) -> None:
+    pose = f"GPano:PosePitchDegrees='{pitch}' GPano:ProjectionType='{projection}'"
+    found = pose_gravity(f"<x xmlns:GPano='g' {pose}/>".encode())
+    assert found == (pytest.approx((0, math.sqrt(0.75), -0.5)) if told else None)
 
 
 def test_padding_after_the_packet() -> None:

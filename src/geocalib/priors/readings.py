@@ -9,11 +9,14 @@ from geocalib.priors.exif import FocalReading
 from geocalib.priors.gravity_reading import GravityReading, combined
 from geocalib.priors.held import held_gravity
 from geocalib.priors.sidecar import read_sidecar, sidecar_path
-from geocalib.priors.xmp import gimbal_gravity
+from geocalib.priors.xmp import gimbal_gravity, pose_gravity
 from geocalib.records import dataclass
 
 GIMBAL_SIGMA_DEG = 1.0
 """Gimbals drift, and their angles are those of the horizon that the drone believes in."""
+
+POSE_SIGMA_DEG = 2.0
+"""Of angles that a program wrote as those of the whole picture, nobody knows by what."""
 
 
 @dataclass(frozen=True)
@@ -37,13 +40,15 @@ def read_gravity(path: str | None, metadata: Metadata, size: tuple[int, int]) ->
     notes = list(noted)
     if metadata.xmp is not None:
         try:
-            angles = gimbal_gravity(metadata.xmp)
+            angles, pose = gimbal_gravity(metadata.xmp), pose_gravity(metadata.xmp)
         except FormatError as error:
             notes.append(f"{error}; it was ignored")
         else:
             if angles is not None:
                 turned = upright(angles, metadata.taken)
                 found.append(GravityReading(turned, GIMBAL_SIGMA_DEG, "gimbal in XMP"))
+            if pose is not None:
+                found.append(GravityReading(pose, POSE_SIGMA_DEG, "pose in XMP"))
     if path is not None:
         try:
             beside = read_sidecar(sidecar_path(path), metadata.taken)

@@ -1,4 +1,4 @@
-"""The angles of a drone's gimbal, out of the XMP packet of its photo.
+"""The angles of a drone's gimbal, or those of a photo's pose, out of its XMP packet.
 
 DJI writes them as attributes of one description, other programs rewrite them as elements. Names
 are compared with their prefix: newer drones use another namespace under the same one.
@@ -14,9 +14,18 @@ from geocalib.errors import FormatError
 from geocalib.geometry.orientation import Vector
 from geocalib.priors.frames import from_gimbal
 
-ROLL, PITCH = "drone-dji:GimbalRollDegree", "drone-dji:GimbalPitchDegree"
-YAW = "drone-dji:GimbalYawDegree"
-NAMES = (ROLL, PITCH, YAW)
+GIMBALS = (
+    ("drone-dji:GimbalRollDegree", "drone-dji:GimbalPitchDegree", "drone-dji:GimbalYawDegree"),
+    (
+        "drone-parrot:CameraRollDegree",
+        "drone-parrot:CameraPitchDegree",
+        "drone-parrot:CameraYawDegree",
+    ),
+)
+POSE = ("GPano:PoseRollDegrees", "GPano:PosePitchDegrees", "GPano:PoseHeadingDegrees")
+"""Roll, pitch and yaw."""
+PROJECTION = "GPano:ProjectionType"
+NAMES = {PROJECTION, *POSE, *(name for gimbal in GIMBALS for name in gimbal)}
 
 LARGEST_PACKET = 1 << 20
 """Bytes: JPEG has room for 64 kB of XMP, and no camera needs more."""
@@ -25,14 +34,29 @@ LARGEST_PACKET = 1 << 20
 def gimbal_gravity(packet: bytes) -> Vector | None:
     """Gravity in the stored picture's frame; None if the packet tells of no gimbal."""
     found = _values(packet)
-    if ROLL not in found or PITCH not in found:
-        return None
-    roll, pitch = _degrees(ROLL, found[ROLL]), _degrees(PITCH, found[PITCH])
-    if roll == pitch == 0 and YAW in found and _degrees(YAW, found[YAW]) == 0:
-        # A gimbal is hardly ever level and due north to a hundredth of a degree.
-        raise FormatError(
-            "the XMP angles of the gimbal are all 0, as of drones that leave them out"
+    for names in GIMBALS:
+        roll, pitch, yaw = (
+            _degrees(name, found[name]) if name in found else None for name in names
         )
+        if roll is None or pitch is None:
+            continue
+        if roll == pitch == yaw == 0:
+            # A gimbal is hardly ever level and due north to a hundredth of a degree.
+            raise FormatError(
+                "the XMP angles of the gimbal are all 0, as of drones that leave them out"
+            )
+        return from_gimbal(roll, pitch)
+    return None
+
+
+def pose_gravity(packet: bytes) -> Vector | None:
+    """Gravity in the upright picture's frame by the pose that Google's panoramas have, of a picture
+    that is none; None if the packet tells of no pose, or of a level one, which programs write where
+    they know of none."""
+    found = _values(packet)
+    roll, pitch = (_degrees(name, found[name]) if name in found else 0.0 for name in POSE[:2])
+    if roll == pitch == 0 or found.get(PROJECTION, "").strip() not in ("", "rectilinear"):
+        return None
     return from_gimbal(roll, pitch)
 
 
