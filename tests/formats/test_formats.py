@@ -24,7 +24,7 @@ ONE_EACH = ("opencv", "ros")
 
 TESTED_BY_THEIR_PROGRAMS = (
     *("blender", "fspy", "gltf", "usd", "nuke", "maya"),
-    *("hugin", "exif", "xmp", "realityscan"),
+    *("hugin", "lensfun", "exif", "xmp", "realityscan"),
 )
 """Formats with tests of their own."""
 

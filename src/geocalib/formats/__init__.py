@@ -32,6 +32,7 @@ from geocalib.formats import (
     gltf,
     hugin,
     json_lines,
+    lensfun,
     maya,
     nerfstudio,
     nuke,
@@ -124,6 +125,9 @@ FORMATS: dict[str, FileFormat] = {
         maya.write, maya.SUFFIX, scenes.FRAME, each=maya.dumps, beside=scenes.PICTURE
     ),
     "hugin": FileFormat(hugin.write, hugin.SUFFIX, hugin.FRAME, each=hugin.dumps, lens=to_ptlens),
+    "lensfun": FileFormat(
+        lensfun.write, lensfun.FILE, lensfun.FRAME, lensfun.dumps, lens=to_ptlens
+    ),
     "exif": FileFormat(exif.write, exif.SUFFIX, exif.FRAME, one_each=True),
     "xmp": FileFormat(xmp.write, xmp.SUFFIX, xmp.FRAME, each=xmp.dumps),
     "realityscan": FileFormat(

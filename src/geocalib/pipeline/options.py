@@ -110,6 +110,7 @@ class Format(StrEnum):
     NUKE = "nuke"
     MAYA = "maya"
     HUGIN = "hugin"
+    LENSFUN = "lensfun"
     EXIF = "exif"
     XMP = "xmp"
     REALITYSCAN = "realityscan"
