@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from geocalib import records
@@ -223,7 +224,7 @@ class Free:
     principal_point: bool = False
     aspect: bool = False
 
-    @property
+    @cached_property
     def intrinsics(self) -> int:
         """Parameters of each camera that vary."""
         pairs = 2 * int(self.principal_point)

@@ -31,7 +31,6 @@ from geocalib.lines.unknowns import (
     cross,
     select_rows,
     take_rows,
-    times,
     unit,
 )
 from geocalib.records import dataclass, replace
@@ -133,9 +132,9 @@ class Problem:
         # All directions one after the other: products are summed up as they are made.
         every = moves.reshape(*moves.shape[:-3], -1, moves.shape[-1])
         moved = (weighted @ jacobian.mT @ moves).reshape(every.shape)
-        off = times(weighted, alignment.residual).reshape(every.shape[:-1])
+        off = np.matvec(weighted, alignment.residual).reshape(every.shape[:-1])
         share = every.mT / self.repeats
-        return share @ moved, times(share, off)
+        return share @ moved, np.matvec(share, off)
 
     def moved(self, guess: Guess, before: Array, step: Step) -> View:
         """Return the view after a step from guesses under which images have gravity before (R, B,

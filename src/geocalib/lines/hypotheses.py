@@ -49,7 +49,6 @@ from geocalib.lines.unknowns import (
     concatenate_rows,
     level_frame,
     take_rows,
-    times,
 )
 from geocalib.records import dataclass, replace
 from geocalib.result.lines import Verdict
@@ -82,7 +81,7 @@ def line_information(problem: Problem, state: CostState) -> LineInformation:
     (hessian, gradient), forces = _neglected(problem, state)
     lines, gradient, turns = eliminate_headings(hessian, gradient, shared)
     # Headings give way to every force as they do to the gradient.
-    left = [each[..., :shared] - times(turns.slope.mT, each[..., shared:]) for each in forces]
+    left = [each[..., :shared] - np.matvec(turns.slope.mT, each[..., shared:]) for each in forces]
     pulls = tuple([assemble(lines, force, layout)[1] for force in left])
     return LineInformation(assemble(lines, gradient, layout)[0], pulls)
 

@@ -16,7 +16,7 @@ import math
 
 import numpy as np
 
-from geocalib.lines.unknowns import Array, Flags, times
+from geocalib.lines.unknowns import Array, Flags
 from geocalib.records import dataclass
 
 CLUTTER = 0.4
@@ -125,7 +125,7 @@ def likelihood(ratio: Array, noise: Noise) -> Array:
     for clutter in CLUTTER_TRIED:
         each = mean * (1 - clutter)
         each += clutter
-        np.maximum(best, times(np.log(each, out=each), there), out=best)
+        np.maximum(best, np.matvec(np.log(each, out=each), there), out=best)
     return best
 
 

@@ -22,7 +22,7 @@ from geocalib.geometry.fields import ALONG_PITCH, CX, LOG_F, Free
 from geocalib.geometry.gravity import difference, tangent_basis
 from geocalib.geometry.tensors import map_tensors
 from geocalib.lines.system import Arrow
-from geocalib.lines.unknowns import Array, Guess, Layout, powers, times
+from geocalib.lines.unknowns import Array, Guess, Layout, powers
 from geocalib.records import dataclass, replace
 from geocalib.result.calibration import Calibration
 from geocalib.solver import coupling as solver
@@ -91,8 +91,8 @@ class Prior:
         # Of Student's distribution: both the cost and the weight that makes its gradient.
         weight = student_weight(forces.squared)
         turn, slope = self._turn(guess, layout), self._slope(guess, layout, forces.shrunk)
-        time = weight[:, None, None] * times(turn, forces.time)
-        camera = weight[:, None] * times(slope.mT, forces.camera)
+        time = weight[:, None, None] * np.matvec(turn, forces.time)
+        camera = weight[:, None] * np.matvec(slope.mT, forces.camera)
         arrow = self._stiffness(turn, slope)
         arrow = Arrow(
             weight[:, None, None, None] * arrow.A,
@@ -139,10 +139,10 @@ class Prior:
         if time.shape[1] == 1:
             # As one matrix: of one photo it is small.
             a, off = time.shape[-1], np.concatenate([time[:, 0], camera], -1)
-            force = times(self.whole, off)
+            force = np.matvec(self.whole, off)
             return Forces(force[:, None, :a], force[:, a:], np.vecdot(off, force), shrunk)
-        time_force = times(stiff.A, time) + times(stiff.B, camera[:, None])
-        camera_force = times(stiff.B.mT, time).sum(1) + times(stiff.C, camera)
+        time_force = np.matvec(stiff.A, time) + np.matvec(stiff.B, camera[:, None])
+        camera_force = np.matvec(stiff.B.mT, time).sum(1) + np.matvec(stiff.C, camera)
         squared = (time * time_force).sum((-1, -2)) + (camera * camera_force).sum(-1)
         return Forces(time_force, camera_force, squared, shrunk)
 
@@ -278,7 +278,7 @@ def network_priors(
     basis = tangent_basis(gravity)
     if coupling.rotation is not None:
         back = double(coupling.rotation).mT
-        gravity, basis = times(back, gravity), back @ basis
+        gravity, basis = np.matvec(back, gravity), back @ basis
     mean_gravity = gravity[first_of_time]
     mean_basis = tangent_basis(mean_gravity)
     own = [calibrations[i].camera for i in first_of_camera.tolist()]

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from geocalib.lines.unknowns import Array, Layout, times
+from geocalib.lines.unknowns import Array, Layout
 from geocalib.records import dataclass
 
 
@@ -55,9 +55,9 @@ class Elimination:
 
     def solve(self, time: Array, camera: Array) -> tuple[Array, Array]:
         """Return the solutions (R, T, a) and (R, Q)."""
-        left = camera - times(self.AB.mT, time).sum(1)
+        left = camera - np.matvec(self.AB.mT, time).sum(1)
         camera = np.linalg.solve(self.S, left[..., None])[..., 0]
-        return times(self.A_inverse, time) - times(self.AB, camera[:, None]), camera
+        return np.matvec(self.A_inverse, time) - np.matvec(self.AB, camera[:, None]), camera
 
 
 def assemble(matrix: Array, vector: Array, layout: Layout) -> tuple[Arrow, tuple[Array, Array]]:
@@ -94,7 +94,7 @@ class HeadingSteps:
 
     def after(self, step: Array) -> Array:
         """Return the turns (R, B, Y) once the others have moved by (R, B, P)."""
-        return self.first - times(self.slope, step)
+        return self.first - np.matvec(self.slope, step)
 
 
 def eliminate_headings(
@@ -113,7 +113,7 @@ def eliminate_headings(
     across = hessian[..., :shared, shared:]
     return (
         hessian[..., :shared, :shared] - across @ slope,
-        gradient[..., :shared] + times(across, first),
+        gradient[..., :shared] + np.matvec(across, first),
         HeadingSteps(first, slope),
     )
 

@@ -7,9 +7,9 @@ camera, or a gravity up to a known rotation. The segments of the images are padd
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import is_dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -21,7 +21,7 @@ from geocalib.cameras.camera import Camera
 from geocalib.geometry.fields import Free
 from geocalib.geometry.gravity import move, tangent_basis
 from geocalib.geometry.segments import Segments
-from geocalib.geometry.tensors import map_tensors
+from geocalib.geometry.tensors import field_names, map_tensors
 from geocalib.records import dataclass, replace
 from geocalib.solver.coupling import Coupling
 from geocalib.solver.state import Frame
@@ -120,17 +120,17 @@ class Layout:
             None if coupling.rotation is None else double(coupling.rotation),
         )
 
-    @property
+    @cached_property
     def tangents(self) -> int:
         """The number of free directions of each gravity."""
         return 2 * int(self.free.gravity)
 
-    @property
+    @cached_property
     def cameras(self) -> int:
         """The number C of cameras."""
         return self.size.shape[-2]
 
-    @property
+    @cached_property
     def intrinsics(self) -> int:
         """The number of free parameters of each camera."""
         return self.free.intrinsics
@@ -138,7 +138,7 @@ class Layout:
     def gravity(self, guess: Guess) -> Array:
         """Return gravity (R, B, 3) in the frame of every image."""
         gravity = self._of_images(guess.gravity, self.time)
-        return gravity if self.rotation is None else times(self.rotation, gravity)
+        return gravity if self.rotation is None else np.matvec(self.rotation, gravity)
 
     def images(self, guess: Guess) -> Images:
         """Return the cameras and gravities that guesses give every image."""
@@ -195,15 +195,11 @@ class Layout:
         return Guess(gravity, log_f, distortion, c, guess.headings)
 
 
+@cache
 def powers(model: CameraModel) -> Array:
     """(D,) of f, by which distortion parameters grow where the bend in the picture is the same: 2
     for k1, 4 for k2; 0 for lenses that see 90 degrees and more, which are another matter."""
-    return _powers(len(model.parameters), model.wide)
-
-
-@cache
-def _powers(count: int, wide: bool) -> Array:
-    found = np.arange(1, count + 1) * (0.0 if wide else 2.0)
+    found = np.arange(1, len(model.parameters) + 1) * (0.0 if model.wide else 2.0)
     found.flags.writeable = False
     return np.asarray(found, np.float64)
 
@@ -227,11 +223,6 @@ def _magnified(model: CameraModel, before: Array, after: Array) -> Array:
     return np.asarray(gained - (slope * (after - before)).sum(-1))
 
 
-def times(matrix: Array, vector: Array) -> Array:
-    """Return products (..., n) of matrices (..., n, m) and vectors (..., m)."""
-    return np.asarray((matrix @ vector[..., None])[..., 0])
-
-
 def level_frame(gravity: Array) -> Array:
     """(..., 3, 3) the axes right, down and ahead of a level frame, as rows in the camera frame."""
     right = tangent_basis(gravity)[..., 0]
@@ -247,7 +238,7 @@ def cross(a: Array, b: Array) -> Array:
     """Return cross products (..., 3) of vectors (..., 3)."""
     # As products of matrices: three times fewer operations.
     turn = (a @ CROSS).reshape(*a.shape, 3)
-    return times(turn, b)
+    return np.matvec(turn, b)
 
 
 def unit(vector: Array) -> Array:
@@ -319,8 +310,8 @@ class SegmentBatch:
         return SegmentBatch(middle[..., :count], sides[..., :count], length[:, :count], self.noise)
 
 
-Held = TypeVar("Held")
-"""A record whose arrays begin with R."""
+Held = TypeVar("Held", bound=Any)
+"""A record whose arrays begin with R, or a part of one."""
 
 
 def select_rows(better: Flags, new: Held, old: Held) -> Held:
@@ -329,27 +320,31 @@ def select_rows(better: Flags, new: Held, old: Held) -> Held:
         return new
     if not better.any():
         return old
-
-    def choose(a: Any, b: Any) -> Any:
-        if isinstance(a, np.ndarray):
-            return np.where(better.reshape(-1, *(1,) * (a.ndim - 1)), a, b)
-        return select_rows(better, a, b)
-
-    return map_tensors(choose, new, old)
+    one: Any = new
+    if isinstance(one, np.ndarray):
+        chosen: Any = np.where(better.reshape(-1, *(1,) * (one.ndim - 1)), one, old)
+        return chosen
+    return type(one)(*map(partial(select_rows, better), _parts(one), _parts(old)))
 
 
 def take_rows(kept: Flags | slice, held: Held) -> Held:
-    """Return some rows (R,) of a record."""
+    """Return some rows (R,) of an array, of each of a tuple, or of those of a record."""
+    taken: Any
+    if isinstance(held, np.ndarray):
+        taken = held[kept]
+    elif isinstance(held, tuple):
+        taken = tuple(map(partial(take_rows, kept), held))
+    elif is_dataclass(held):
+        kind: Any = type(held)
+        taken = kind(*map(partial(take_rows, kept), _parts(held)))
+    else:
+        taken = held
+    return taken
 
-    def keep(value: Any) -> Any:
-        match value:
-            case np.ndarray():
-                return value[kept]
-            case tuple():
-                return tuple(map(keep, value))
-        return take_rows(kept, value) if is_dataclass(value) else value
 
-    return map_tensors(keep, held)
+def _parts(record: Any) -> Iterator[Any]:
+    """The values of the fields of a record, in order."""
+    return map(vars(record).__getitem__, field_names(type(record)))  # type: ignore[arg-type]
 
 
 def concatenate_rows(*parts: Held) -> Held:
