@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from geocalib.errors import ConfigError
 from geocalib.files import write_bytes
@@ -59,15 +59,20 @@ def folder_places(images: Sequence[str], folder: str, suffix: str = "") -> dict[
     return {image: Path(folder) / name for image, name in zip(images, named, strict=True)}
 
 
-def save(picture: Image.Image, path: Path) -> None:
-    """Write a picture as a whole or not at all."""
+def format_of(path: Path) -> str:
+    """What Pillow calls the format that a file's name says."""
+    return WRITABLE[path.suffix.lower()]
+
+
+def save(picture: Image.Image, path: Path, **options: Any) -> None:
+    """Write a picture as a whole or not at all. options: further ones of Pillow."""
     from PIL.PngImagePlugin import PngInfo
 
-    mark = PngInfo()
-    mark.add_text("Software", SOFTWARE)
+    chunks = options.pop("pnginfo", None) or PngInfo()
+    chunks.add_text("Software", SOFTWARE)
     # In memory first: Pillow does not say why a disk takes no more.
     content = BytesIO()
-    picture.save(content, WRITABLE[path.suffix.lower()], quality=QUALITY, pnginfo=mark)
+    picture.save(content, format_of(path), quality=QUALITY, pnginfo=chunks, **options)
     write_bytes(path, content.getbuffer())
 
 

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Literal
 
 from geocalib import console
-from geocalib.cli.pictures import save
+from geocalib.cli.pictures import format_of, save
 from geocalib.errors import GeoCalibError
+from geocalib.formats.derived_tags import save_options
 from geocalib.result.calibration import Failure, Outcome
 
 Warp = Literal["undistort", "upright", "rectify"]
@@ -30,7 +31,9 @@ def run(
                     failures.append(outcome)
                 else:
                     try:
-                        save(getattr(outcome, warp)(image, border).image, files[image])
+                        warped, file = getattr(outcome, warp)(image, border), files[image]
+                        tags = save_options(image, warped.camera, format_of(file))
+                        save(warped.image, file, **tags)
                     except GeoCalibError as error:
                         failures.append(Failure(image, None, None, str(error)))
                 advance()

@@ -15,6 +15,7 @@ from typing import Any
 
 from PIL.ExifTags import Base
 
+from geocalib.cameras.camera import Camera
 from geocalib.geometry.conventions import FULL_FRAME_DIAGONAL
 from geocalib.imaging.read import read_header
 from geocalib.priors.sizes import sensor_size
@@ -44,21 +45,30 @@ def photo_tags(calibration: Calibration) -> PhotoTags:
     known: Mapping[int, Any] = {}
     if calibration.image is not None and os.path.exists(calibration.image):
         _, known = read_header(calibration.image)
-    size = (calibration.width, calibration.height)
-    equivalent = calibration.fy / math.hypot(*size) * FULL_FRAME_DIAGONAL
+    return tags_of(known, calibration.camera, calibration.pitch_deg, calibration.roll_deg)
+
+
+def tags_of(
+    known: Mapping[int, Any], camera: Camera, pitch_deg: float = 0.0, roll_deg: float = 0.0
+) -> PhotoTags:
+    """The tags of a camera that is held so. known: EXIF tags of the photo, by number."""
+    fx, fy = camera.focal[0].tolist()
+    width, height = (round(side) for side in camera.size[0].tolist())
+    size = (width, height)
+    equivalent = fy / math.hypot(*size) * FULL_FRAME_DIAGONAL
     engraved = _positive(known.get(Base.FocalLength))
     sensor = sensor_size(known.get(Base.Model))
     if engraved is None and sensor is not None:
         scale = max(max(size) / sensor[0], min(size) / sensor[1])
-        engraved = calibration.fy / scale
+        engraved = fy / scale
     focal = engraved or equivalent
     return PhotoTags(
         focal,
         max(1, round(equivalent)),
-        (calibration.fx / focal, calibration.fy / focal),
+        (fx / focal, fy / focal),
         size,
-        calibration.pitch_deg,
-        calibration.roll_deg,
+        pitch_deg,
+        roll_deg,
     )
 
 

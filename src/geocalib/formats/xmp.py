@@ -83,12 +83,17 @@ def packet(values: Mapping[str, str]) -> str:
     )
 
 
+def without(old: str, names: Iterable[str]) -> str:
+    """A packet without the values under these names, which are regular expressions."""
+    for name in names:
+        old = re.sub(rf"<({name})\b[^>]*?(?:/>|>.*?</\1>)", "", old, flags=re.DOTALL)
+        old = re.sub(rf"\s(?:{name})\s*=\s*(?:\"[^\"]*\"|'[^']*')", "", old)
+    return old
+
+
 def merged(old: str, values: Mapping[str, str]) -> str:
     """A packet with the values in it, in place of those it had under these names."""
-    for name in values:
-        element = re.escape(name)
-        old = re.sub(rf"<{element}\b[^>]*?(?:/>|>.*?</{element}>)", "", old, flags=re.DOTALL)
-        old = re.sub(rf"\s{element}\s*=\s*(?:\"[^\"]*\"|'[^']*')", "", old)
+    old = without(old, map(re.escape, values))
     head, end, tail = old.rpartition(END)
     if not end:
         raise FormatError("its XMP is written in another way")

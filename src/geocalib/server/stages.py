@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from io import BytesIO
 
@@ -10,7 +10,9 @@ from PIL import Image
 
 from geocalib.arrays import copied
 from geocalib.errors import ImageError
+from geocalib.formats.derived_tags import save_options
 from geocalib.imaging import read_size
+from geocalib.imaging.warp import Warped
 from geocalib.overlay import overlay
 from geocalib.pipeline.calibrator import Calibrator
 from geocalib.pipeline.predict import NetworkOutput
@@ -24,6 +26,13 @@ QUALITY = 92
 """Of JPEG."""
 SHOWN_SIDE = 2048
 """Pixels of the longer side of a photo that is shown, at most."""
+
+WARPS: dict[str, Callable[..., Warped]] = {
+    "upright": Calibration.upright,
+    "rectified": Calibration.rectify,
+    "undistorted": Calibration.undistort,
+}
+"""Kinds of pictures that another camera takes."""
 
 
 @dataclass(frozen=True)
@@ -95,19 +104,15 @@ def rendered(
     photo: bytes, calibration: Calibration, kind: Kind, border: str, format: PictureFormat
 ) -> bytes:
     """The file of a picture."""
-    match kind:
-        case "photo":
-            picture = upright_photo(photo, calibration)
-        case "overlay":
-            picture = overlay(photo, calibration)
-        case "upright":
-            picture = calibration.upright(photo, border).image
-        case "rectified":
-            picture = calibration.rectify(photo, border).image
-        case "undistorted":
-            picture = calibration.undistort(photo, border).image
+    name, tags = format.upper(), {}
+    if kind in WARPS:
+        warped = WARPS[kind](calibration, photo, border)
+        picture, tags = warped.image, save_options(photo, warped.camera, name)
+    else:
+        draw = overlay if kind == "overlay" else upright_photo
+        picture = draw(photo, calibration)
     content = BytesIO()
-    picture.convert("RGB").save(content, format.upper(), quality=QUALITY)
+    picture.convert("RGB").save(content, name, quality=QUALITY, **tags)
     return content.getvalue()
 
 
