@@ -195,11 +195,15 @@ class Layout:
         return Guess(gravity, log_f, distortion, c, guess.headings)
 
 
-@cache
 def powers(model: CameraModel) -> Array:
     """(D,) of f, by which distortion parameters grow where the bend in the picture is the same: 2
     for k1, 4 for k2; 0 for lenses that see 90 degrees and more, which are another matter."""
-    found = np.arange(1, len(model.parameters) + 1) * (0.0 if model.wide else 2.0)
+    return _powers(len(model.parameters), model.wide)
+
+
+@cache
+def _powers(count: int, wide: bool) -> Array:
+    found = np.arange(1, count + 1) * (0.0 if wide else 2.0)
     found.flags.writeable = False
     return np.asarray(found, np.float64)
 
