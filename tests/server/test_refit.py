@@ -13,7 +13,7 @@ import pytest
 from fastapi.testclient import TestClient
 from PIL import Image
 
-from geocalib import Calibrator
+from geocalib import Calibrator, DrawnLine
 from geocalib.formats import FORMATS, colmap, csv_table, json_lines
 from geocalib.pipeline.predict import NetworkOutput
 from geocalib.server.cache import PhotoCache
@@ -59,6 +59,58 @@ class TestRefit:
         first, second = answer.json()["results"]
         assert [first["id"], second["id"]] == ids
         assert first["fy"] == second["fy"]
+
+    def test_drawn_lines_are_followed_without_the_network(
+        self,
+        client: TestClient,
+        packaged: Calibrator,
+        photo: bytes,
+        record: dict[str, Any],
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        ends = {"x0": 40.0, "y0": 110.0, "x1": 44.0, "y1": 30.0}
+        drawn = [{**ends, "kind": "up"}, {**ends, "kind": "parallel", "to": 1, "sigma_deg": 2.0}]
+        fresh = send(client, photo, drawn=drawn).json()["results"][0]
+        assert [check["kind"] for check in fresh["drawn"]] == ["up", "parallel"]
+        assert fresh["roll_deg"] != record["roll_deg"]
+        (own,) = packaged.fit(
+            [packaged.predict([packaged.prepare(photo)])[0]],
+            drawn=[DrawnLine(**drawn[0]), DrawnLine(**drawn[1])],
+        )
+        assert fresh["roll_deg"] == pytest.approx(own.to_dict()["roll_deg"], abs=1e-6)
+        monkeypatch.setattr(Calibrator, "predict", None)
+        answer = client.post("/v1/refit", json={"id": record["id"], "drawn": drawn})
+        assert plain(answer.json()["results"][0]) == plain(fresh)
+
+    @pytest.mark.parametrize(
+        ("change", "sentence"),
+        [
+            ({"kind": "sideways"}, "drawn.0.kind: Input should be 'up', 'level', 'parallel'"),
+            ({"kind": "parallel"}, "line 1 must be parallel to a line before it"),
+            ({"x1": 40.0, "y1": 110.0}, "line 1 is shorter than a pixel"),
+            ({"x1": 4000.0}, "outside the upright picture of 192x128 pixels"),
+            ({"sigma_deg": 0}, "drawn.0.sigma_deg: Input should be greater than 0"),
+            ({"sigma_deg": 60}, "line 1 must have a sigma above 0 and up to 45 degrees"),
+            ({"length": 2}, "drawn.0.length: Extra inputs are not permitted"),
+        ],
+    )
+    def test_lines_that_cannot_be(
+        self, client: TestClient, record: dict[str, Any], change: dict[str, Any], sentence: str
+    ) -> None:
+        line = {"x0": 40.0, "y0": 110.0, "x1": 44.0, "y1": 30.0, "kind": "up"}
+        body = {"id": record["id"], "drawn": [line | change]}
+        answer = client.post("/v1/refit", json=body)
+        assert answer.status_code == 422
+        assert sentence in answer.json()["error"]
+
+    def test_lines_are_drawn_on_one_photo(
+        self, client: TestClient, photo: bytes, record: dict[str, Any]
+    ) -> None:
+        line = {"x0": 40.0, "y0": 110.0, "x1": 44.0, "y1": 30.0, "kind": "up"}
+        ids = [record["id"], send(client, photo, lines="off").json()["results"][0]["id"]]
+        answer = client.post("/v1/refit", json={"ids": ids, "drawn": [line]})
+        assert answer.status_code == 422
+        assert "lines are drawn on one photograph" in answer.json()["error"]
 
     def test_fields_that_the_client_holds(self, client: TestClient, record: dict[str, Any]) -> None:
         whole = client.get(f"/v1/fields/{record['id']}?form=whole").json()

@@ -77,8 +77,11 @@ class Batcher:
             alike: dict[OptionsBody, list[Item]] = defaultdict(list)
             for item in wanted:
                 alike[item.options].append(item)
-            for items in alike.values():
-                self._answer(items)
+            for options, items in alike.items():
+                # Lines are drawn on one photo: of another, the same ones say nothing.
+                groups = [[item] for item in items] if options.drawn else [items]
+                for group in groups:
+                    self._answer(group)
             each = (time.monotonic() - began) / len(wanted) / self._backend.count
             self.seconds_each += RECENT * (each - self.seconds_each)
 

@@ -47,6 +47,9 @@ RECORD = {
 }
 """An answer, shortened: ``docs/formats.md`` has all keys."""
 
+UPRIGHT = {"x0": 143.0, "y0": 420.0, "x1": 136.5, "y1": 205.0, "kind": "up"}
+"""A drawn line."""
+
 KNOWN = {"camera_model": "simple_radial", "vfov_deg": {"value": 60, "sigma": 3}}
 
 
@@ -66,7 +69,7 @@ def calibrate() -> dict[str, Any]:
 
 def refit() -> dict[str, Any]:
     """The description of ``POST /v1/refit``."""
-    content = _json(RefitRequest, {"id": RECORD["id"], "roll_deg": 0, "pitch_deg": 8})
+    content = _json(RefitRequest, {"id": RECORD["id"], "focal": 560, "drawn": [UPRIGHT]})
     return {"requestBody": {"required": True, "content": content}, **answer()}
 
 

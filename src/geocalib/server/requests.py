@@ -18,6 +18,7 @@ from pydantic import (
 )
 
 from geocalib.cameras.exchange import LONGEST_SIDE
+from geocalib.geometry.drawn import MOST, SIGMA_DEG, DrawnLine, LineKind
 from geocalib.pipeline.options import CameraModelName, Format, Lines, Options, Usual
 from geocalib.server.limits import RefusedError
 from geocalib.solver.known import Prior
@@ -73,6 +74,25 @@ KnownNumbers = (
 )
 
 
+class DrawnBody(Strict):
+    """A line that a person drew on the photo: pixels of it as it is seen, and what it is in the
+    world."""
+
+    x0: FiniteFloat
+    y0: FiniteFloat
+    x1: FiniteFloat
+    y1: FiniteFloat
+    kind: LineKind = LineKind.UP
+    to: int | None = Field(None, description="of a parallel: the number, from 1, of a line before")
+    sigma_deg: Positive = Field(SIGMA_DEG, description="by which the edge misses its direction")
+
+    @property
+    def line(self) -> DrawnLine:
+        """As options hold it."""
+        ends = self.x0, self.y0, self.x1, self.y1
+        return DrawnLine(*ends, self.kind.value, self.to, self.sigma_deg)
+
+
 class OptionsBody(Strict):
     """Which camera to find, and what is known of it. A value alone is held fixed; with a sigma it
     pulls. Everything is in pixels of the original photo and in degrees."""
@@ -90,6 +110,9 @@ class OptionsBody(Strict):
     prior: Usual = Usual.NONE
     shared: bool = Field(False, description="whether one camera took all images")
     lines: Lines = Lines.AUTO
+    drawn: tuple[DrawnBody, ...] = Field(
+        (), max_length=MOST, description="lines that a person drew on the one photo"
+    )
 
     @property
     def body(self) -> OptionsBody:
@@ -113,6 +136,7 @@ class OptionsBody(Strict):
             prior=self.prior.value,
             shared_intrinsics=self.shared,
             lines=self.lines.value,
+            drawn=[each.line for each in self.drawn],
         )
 
 
