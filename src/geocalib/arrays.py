@@ -176,18 +176,6 @@ def unstack(x: Array, axis: int = -1) -> tuple[Array, ...]:
     return tuple([x[..., i] for i in range(x.shape[-1])])
 
 
-def stacked(values: Sequence[Array]) -> Array:
-    """(..., n) of n arrays (...) of one kind."""
-    first = values[0]
-    if not isinstance(first, NUMPY):
-        return namespace(first).stack(values, axis=-1)
-    # A third of the time of NumPy's own, where arrays are small.
-    together = np.empty((*first.shape, len(values)), first.dtype)
-    for i, value in enumerate(values):
-        together[..., i] = value
-    return together
-
-
 def row_max(values: Array) -> Array:
     """(n,) the largest of each row of (n, m), 0 if there are no columns."""
     if values.shape[1] == 0:

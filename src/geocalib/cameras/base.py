@@ -43,19 +43,17 @@ class DepthJet:
 
     def part(self, start: int, count: int) -> DepthJet:
         """The jet of a run of points."""
-
-        def cut(value: Array) -> Array:
-            return value[:, start : start + count]
+        at = slice(None), slice(start, start + count)
 
         return DepthJet(
-            depth=cut(self.depth),
-            d_s=None if self.d_s is None else cut(self.d_s),
-            d_ss=None if self.d_ss is None else cut(self.d_ss),
-            d_k=tuple(cut(d) for d in self.d_k),
-            d_ks=tuple(cut(d) for d in self.d_ks),
-            valid=None if self.valid is None else cut(self.valid),
+            depth=self.depth[at],
+            d_s=None if self.d_s is None else self.d_s[at],
+            d_ss=None if self.d_ss is None else self.d_ss[at],
+            d_k=tuple(d[at] for d in self.d_k),
+            d_ks=tuple(d[at] for d in self.d_ks),
+            valid=None if self.valid is None else self.valid[at],
             up=None if self.up is None else self.up.part(start, count),
-            excess=None if self.excess is None else cut(self.excess),
+            excess=None if self.excess is None else self.excess[at],
         )
 
     def frozen_outside(self) -> DepthJet:

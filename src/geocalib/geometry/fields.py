@@ -134,12 +134,9 @@ class Rays:
 
     def part(self, start: int, count: int) -> Rays:
         """The rays of a run of points."""
-
-        def cut(value: Array) -> Array:
-            return value[:, start : start + count]
-
+        at = slice(None), slice(start, start + count)
         return Rays(
-            cut(self.mx), cut(self.my), cut(self.s), self.jet.part(start, count), cut(self.along)
+            self.mx[at], self.my[at], self.s[at], self.jet.part(start, count), self.along[at]
         )
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from geocalib.arrays import Array, clip, inverse_root, namespace, stacked, unstack
+import numpy as np
+
+from geocalib.arrays import NUMPY, Array, clip, namespace
 
 TINY = 1e-30
 """Far below the rounding of any number of size 1."""
@@ -22,7 +24,7 @@ def from_roll_pitch(roll: Array, pitch: Array) -> Array:
 def to_roll_pitch(gravity: Array) -> tuple[Array, Array]:
     """Roll and pitch (...), radians, of gravity (..., 3); roll is 0 straight up or down."""
     xp = namespace(gravity)
-    x, y, z = unstack(gravity)
+    x, y, z = gravity[..., 0], gravity[..., 1], gravity[..., 2]
     return xp.atan2(x, y), -xp.atan2(z, xp.sqrt(x * x + y * y))
 
 
@@ -32,14 +34,20 @@ def tangent_basis(gravity: Array) -> Array:
     Its columns are the directions of growing roll and growing pitch.
     """
     xp = namespace(gravity)
-    x, y, z = unstack(gravity)
+    x, y, z = gravity[..., 0], gravity[..., 1], gravity[..., 2]
     # Straight up and down, where roll has no direction, the offset picks roll 0.
     y = y + TINY
     h = xp.hypot(x, y)
     sin_roll, cos_roll = x / h, y / h
     # Row by row: along roll, along pitch.
     entries = [cos_roll, sin_roll * z, -sin_roll, cos_roll * z, xp.zeros_like(x), -h]
-    return stacked(entries).reshape(*x.shape, 3, 2)
+    if not isinstance(x, NUMPY):
+        return xp.stack(entries, axis=-1).reshape(*x.shape, 3, 2)
+    # A third of the time of NumPy's own function, where arrays are small.
+    basis = np.empty((*x.shape, 6), x.dtype)
+    for i, entry in enumerate(entries):
+        basis[..., i] = entry
+    return basis.reshape(*x.shape, 3, 2)
 
 
 def move(gravity: Array, step: Array, basis: Array | None = None) -> Array:
@@ -51,13 +59,13 @@ def move(gravity: Array, step: Array, basis: Array | None = None) -> Array:
     angle = xp.sqrt((step * step).sum(-1)[..., None] + TINY)
     sinc, cosine = xp.sin(angle) / angle, xp.cos(angle)
     moved = gravity * cosine + direction * sinc
-    return moved * inverse_root((moved * moved).sum(-1)[..., None])
+    return moved / xp.sqrt((moved * moved).sum(-1)[..., None])
 
 
 def turn(gravity: Array, step: Array) -> Array:
     """``move`` along circles of equal pitch and equal roll; the same to first order."""
     roll, pitch = to_roll_pitch(gravity)
-    along_roll, along_pitch = unstack(step)
+    along_roll, along_pitch = step[..., 0], step[..., 1]
     # Around the zenith and the nadir, circles of equal pitch are small.
     cosine = clip(namespace(pitch).cos(pitch), LEAST_COSINE)
     return from_roll_pitch(roll + along_roll / cosine, pitch + along_pitch)
@@ -84,7 +92,7 @@ def angle_between(a: Array, b: Array) -> Array:
 def rotate90(gravity: Array, turns: int) -> Array:
     """Gravity (..., 3) in the frame of the image turned counter-clockwise by quarter turns."""
     xp = namespace(gravity)
-    x, y, z = unstack(gravity)
+    x, y, z = gravity[..., 0], gravity[..., 1], gravity[..., 2]
     for _ in range(turns % 4):
         x, y = y, -x
     return xp.stack([x, y, z], axis=-1)

@@ -138,6 +138,12 @@ def _search_batch(searches: Sequence[Search[Result]]) -> list[Result]:
     for number in range(len(searches)):
         advance(number, None)  # The first thing that a generator is sent is nothing.
     while pending:
+        if len(pending) == 1:
+            # Nothing to share: of one photo this is always so.
+            ((number, request),) = pending.items()
+            pending.clear()
+            advance(number, type(request).answered([request])[0])
+            continue
         kinds: dict[Hashable, list[int]] = defaultdict(list)
         for number, request in pending.items():
             kinds[request.kind].append(number)

@@ -140,8 +140,12 @@ class Problem:
         """Return the view after a step from guesses under which images have gravity before (R, B,
         3)."""
         after = self.layout.moved(guess, step.time, step.camera)
-        headings = turn_headings(guess.headings, before, self.layout.gravity(after), step.turn)
-        return self.view(replace(after, headings=headings))
+        images, basis = self.layout.images(after), after.basis
+        headings = turn_headings(guess.headings, before, images.gravity, step.turn)
+        view = self.view(Guess(after.gravity, after.log_f, after.distortion, after.c, headings))
+        view.guess.__dict__.update(basis=basis)
+        view.__dict__.update(images=images)
+        return view
 
 
 @dataclass(frozen=True)

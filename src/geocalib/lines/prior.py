@@ -153,18 +153,18 @@ class Prior:
         bend = guess.distortion * shrunk - mean.distortion
         parts += [bend[..., i : i + 1] for i in free.distortion]
         parts += [guess.c - mean.c] if free.principal_point else []
-        rows = len(guess)
+        rows = len(guess.gravity)
         return np.concatenate(parts, -1).reshape(rows, -1) if parts else np.zeros((rows, 0))
 
     def _slope(self, guess: Guess, layout: Layout, shrunk: Array) -> Array:
         """Return the derivative (R, Q, Q) of the deviation of the intrinsics."""
-        rows, cameras, own = len(guess), layout.cameras, layout.intrinsics
+        rows, cameras, own = len(guess.gravity), layout.cameras, layout.intrinsics
         blocks = np.zeros((rows, cameras, own, own))
         blocks[:] = np.eye(own)
         for at, i in enumerate(layout.free.distortion, start=int(layout.free.focal)):
             blocks[..., at, at] = shrunk[..., i]
             if layout.free.focal:
-                power = powers(layout.model)[i]
+                power = layout.powers[i]
                 blocks[..., at, 0] = -power * guess.distortion[..., i] * shrunk[..., i]
         if cameras == 1:
             return blocks[:, 0]
@@ -175,7 +175,7 @@ class Prior:
     def _shrunk(self, guess: Guess, layout: Layout) -> Array:
         """(R, C, D) what distortion is multiplied by to bend as much at the mean's focal length."""
         off = guess.log_f - self.mean.log_f
-        return np.asarray(np.exp(-off[..., None] * powers(layout.model)))
+        return np.asarray(np.exp(-off[..., None] * layout.powers))
 
 
 @dataclass(frozen=True)
@@ -386,5 +386,5 @@ def at_focal_lengths(prior: Prior, log_f: Array, layout: Layout) -> Guess:
     camera = np.concatenate([np.zeros((len(moves), 1)), moves[:, a:]], 1)
     guess = layout.moved(mean, moves[:, None, :a], camera[:, None])
     # As much of a bend in the picture as there.
-    grown = np.exp((log_f[:, None] - mean.log_f)[..., None] * powers(layout.model))
+    grown = np.exp((log_f[:, None] - mean.log_f)[..., None] * layout.powers)
     return replace(guess, log_f=log_f[:, None], distortion=guess.distortion * grown)

@@ -23,7 +23,7 @@ from functools import cached_property
 
 import numpy as np
 
-from geocalib.arrays import quiet, unstack
+from geocalib.arrays import quiet
 from geocalib.cameras.base import DepthJet
 from geocalib.geometry.fields import Free
 from geocalib.lines.unknowns import Array, Flags, Images, SegmentBatch, cross
@@ -89,7 +89,7 @@ def _depth(images: Images, s: Array) -> tuple[DepthJet, Array]:
     if not images.model.parameters:
         one = np.ones_like(s)
         return DepthJet(one, None, None, (), (), None), one
-    jet = images.model.jet(s, unstack(images.distortion[..., None, :]))
+    jet = images.model.jet(s, tuple(np.moveaxis(images.distortion[..., None, :], -1, 0)))
     assert jet.d_s is not None, f"{images.model.name} keeps straight lines straight"
     return jet, jet.depth - 2 * s * jet.d_s
 

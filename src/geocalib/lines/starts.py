@@ -36,7 +36,6 @@ from geocalib.lines.unknowns import (
     compass,
     cross,
     level_frame,
-    powers,
     unit,
 )
 from geocalib.records import dataclass, replace
@@ -297,7 +296,7 @@ def sample_starts(problem: Problem, trials: int = TRIALS, least: float = 0.0) ->
     gravity = axes[row, upright]
     gravity = gravity * np.where(gravity @ down < 0, -1.0, 1.0)[:, None]
     log_f = np.log(f * unit_length)[:, None]
-    grown = np.exp((log_f - mean.log_f)[..., None] * powers(layout.model))
+    grown = np.exp((log_f - mean.log_f)[..., None] * layout.powers)
     guess = Guess(
         gravity[:, None],
         log_f,

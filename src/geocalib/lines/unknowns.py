@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from geocalib.arrays import clip, double, unstack
+from geocalib.arrays import double, unstack
 from geocalib.cameras.base import CameraModel
 from geocalib.cameras.camera import Camera
 from geocalib.geometry.fields import Free
@@ -55,7 +55,13 @@ class Guess:
 
     def __getitem__(self, index: slice | list[int] | npt.NDArray[Any]) -> Guess:
         """Return some of the guesses."""
-        return map_tensors(lambda value: value[index], self)
+        return Guess(
+            self.gravity[index],
+            self.log_f[index],
+            self.distortion[index],
+            self.c[index],
+            self.headings[index],
+        )
 
     def upright(self) -> Guess:
         """Return the guesses without headings."""
@@ -64,7 +70,13 @@ class Guess:
     @classmethod
     def concatenate(cls, parts: Sequence[Guess]) -> Guess:
         """Stack guesses of several images."""
-        return map_tensors(lambda *column: np.concatenate(column), *parts)
+        return cls(
+            np.concatenate([part.gravity for part in parts]),
+            np.concatenate([part.log_f for part in parts]),
+            np.concatenate([part.distortion for part in parts]),
+            np.concatenate([part.c for part in parts]),
+            np.concatenate([part.headings for part in parts]),
+        )
 
 
 @dataclass(frozen=True)
@@ -135,27 +147,30 @@ class Layout:
         """The number of free parameters of each camera."""
         return self.free.intrinsics
 
+    @cached_property
+    def powers(self) -> Array:
+        """The powers (D,) of f by which distortion grows (``powers``)."""
+        return powers(self.model)
+
     def gravity(self, guess: Guess) -> Array:
         """Return gravity (R, B, 3) in the frame of every image."""
-        gravity = self._of_images(guess.gravity, self.time)
+        gravity = guess.gravity if len(self.time) == 1 else guess.gravity[:, self.time]
         return gravity if self.rotation is None else np.matvec(self.rotation, gravity)
 
     def images(self, guess: Guess) -> Images:
         """Return the cameras and gravities that guesses give every image."""
         gravity = self.gravity(guess)
-        basis = self._of_images(guess.basis[..., : self.tangents], self.time)
+        basis = guess.basis[..., : self.tangents]
+        if len(self.time) > 1:
+            basis = basis[:, self.time]
         if self.rotation is not None:
             basis = self.rotation @ basis
         focal = np.exp(guess.log_f)[..., None] * self._stretch
-        focal, c, distortion = (
-            self._of_images(value, self.camera) for value in (focal, guess.c, guess.distortion)
-        )
+        c, distortion = guess.c, guess.distortion
+        if len(self.camera) > 1:
+            focal, c = focal[:, self.camera], c[:, self.camera]
+            distortion = distortion[:, self.camera]
         return Images(self.model, focal, c, distortion, gravity, basis)
-
-    def _of_images(self, values: Array, index: npt.NDArray[np.int64]) -> Array:
-        """Return (R, B, ...) from values (R, n, ...) of gravities or cameras, of which each image
-        has one."""
-        return values if len(index) == 1 else values[:, index]
 
     @cached_property
     def _stretch(self) -> Array:
@@ -182,11 +197,12 @@ class Layout:
         if self.free.distortion:
             distortion = distortion.copy()
             # Beyond first order it goes with f, so that edges that are straight stay straight.
-            zoom = (log_f - guess.log_f)[..., None] * powers(self.model)
+            zoom = (log_f - guess.log_f)[..., None] * self.powers
             for i in self.free.distortion:
                 moved = distortion[..., i] * (1 - zoom[..., i]) + camera[..., at]
                 moved = moved * np.exp(zoom[..., i])
-                distortion[..., i] = clip(moved, *self.model.bounds[i])
+                low, high = self.model.bounds[i]
+                distortion[..., i] = np.minimum(np.maximum(moved, low), high)
                 at += 1
             if not self.model.unit_centre and self.free.focal:
                 log_f = log_f - _magnified(self.model, guess.distortion, distortion)

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from geocalib.imaging.read import ImageSource
     from geocalib.imaging.warp import Warped
 
+DOUBLES = {(np.ndarray, np.dtype(np.float64))}
+
 OUTLIER = "outlier"
 """The status of an image that does not show the camera which the others of its group show."""
 
@@ -81,11 +83,11 @@ class Calibration:
     def __post_init__(self) -> None:
         camera, free = self.camera, len(self.parameters)
         arrays = (camera.f, camera.c, camera.distortion, self.gravity, self.covariance)
-        if not all(isinstance(x, np.ndarray) and x.dtype == np.float64 for x in arrays):
+        if {(type(array), array.dtype) for array in arrays} != DOUBLES:
             raise CameraError("a calibration holds arrays of NumPy in float64")
-        if len(camera) != 1 or self.gravity.shape != (3,):
+        if len(camera.f) != 1 or self.gravity.shape != (3,):
             raise CameraError(
-                f"a calibration holds one camera and a gravity (3,), got {len(camera)} cameras "
+                f"a calibration holds one camera and a gravity (3,), got {len(camera.f)} cameras "
                 f"and {tuple(self.gravity.shape)}"
             )
         if self.covariance.shape != (free, free):
@@ -94,7 +96,8 @@ class Calibration:
                 f"({', '.join(self.parameters)}), got {tuple(self.covariance.shape)}"
             )
         # As plain numbers: of so few, NumPy takes four times as long.
-        if not all(math.isfinite(x) for array in arrays[:4] for x in array.ravel().tolist()):
+        numbers = [x for array in arrays[:4] for x in array.ravel().tolist()]
+        if not all(map(math.isfinite, numbers)):
             raise CameraError(f"{self.image}: the camera or gravity is not finite: it is a Failure")
 
     @classmethod
@@ -513,7 +516,8 @@ def read_outcome(record: Mapping[str, Any], source: str) -> Outcome:
 
 def _own(value: Array) -> Array:
     """A copy in float64 of an array of any library."""
-    return np.array(to_numpy(value), np.float64)
+    plain = value if isinstance(value, np.ndarray) else to_numpy(value)
+    return np.array(plain, np.float64)
 
 
 def _unit(vector: Array) -> Array:

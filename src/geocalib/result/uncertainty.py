@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from geocalib.arrays import Array
 from geocalib.cameras import Camera
-from geocalib.solver.result import sigmas_of
+from geocalib.solver.result import double_sigmas
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Uncertainty:
         """That of one camera (a batch of 1) and gravity (3,), given the covariance (P, P) of their
         free parameters, named as in ``FitResult``; all float64 on the CPU. between_borders: as in
         ``sigmas_of``."""
-        sigma = sigmas_of(camera, gravity[None], covariance[None], parameters, between_borders)
+        sigma = double_sigmas(camera, gravity[None], covariance[None], parameters, between_borders)
         cx, cy = sigma.principal_point[0].tolist()
         return cls(
             roll_deg=sigma.roll_deg.item(),

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from geocalib import records
 from geocalib.arrays import (
@@ -73,7 +74,7 @@ class Coupling:
     components: int
     """K."""
 
-    @property
+    @cached_property
     def separate(self) -> bool:
         """Whether every image stands alone (then all indices are the image's own)."""
         return self.components == len(self.time)

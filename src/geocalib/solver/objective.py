@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 
 from geocalib.arrays import (
     Array,
@@ -60,7 +61,7 @@ class Problem:
             cameras,
         )
 
-    @property
+    @cached_property
     def gravity_size(self) -> int:
         return 2 if self.frame.free.gravity else 0
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cached_property
 
 from geocalib.arrays import Array, clip, counting, detach, namespace, tiny, unstack, zeros
 from geocalib.geometry.fields import Fields
@@ -42,7 +43,7 @@ class Observations:
     def __len__(self) -> int:
         return len(self.up_weight)
 
-    @property
+    @cached_property
     def count(self) -> int:
         """The number of places N, padding included."""
         return self.up_weight.shape[1]

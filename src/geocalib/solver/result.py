@@ -29,6 +29,9 @@ from geocalib.arrays import (
 from geocalib.cameras.camera import Camera
 from geocalib.geometry import gravity as sphere
 from geocalib.geometry.fields import ALONG_PITCH, ALONG_ROLL, CX, CY, LOG_ASPECT, LOG_F
+from geocalib.geometry.tensors import map_tensors
+
+DEGREES = math.degrees(1)
 
 
 class Status(StrEnum):
@@ -89,12 +92,25 @@ def sigmas_of(
 
     NaN for images that failed, and for a field of view that is not there.
     """
-    dtype = covariance.dtype
-    camera, gravity, covariance = (
+    sigma = double_sigmas(
         camera.map(_plain_double),
         _plain_double(gravity),
         _plain_double(covariance),
+        parameters,
+        between_borders,
     )
+    return map_tensors(lambda value: cast(value, covariance.dtype), sigma)
+
+
+@quiet
+def double_sigmas(
+    camera: Camera,
+    gravity: Array,
+    covariance: Array,
+    parameters: Sequence[str],
+    between_borders: bool = False,
+) -> Sigma:
+    """Return what ``sigmas_of`` does, of arrays in double precision without gradients."""
     xp, fixed = namespace(gravity), 0 * camera.f
     variances = dict(zip(parameters, unstack(diagonal(covariance)), strict=True))
     sigma = {name: xp.sqrt(clip(variance, 0)) for name, variance in variances.items()}
@@ -110,20 +126,16 @@ def sigmas_of(
 
     def of_each(names: Sequence[str]) -> Array:
         each = [sigma.get(name, fixed) for name in names]
-        return cast(xp.stack(each, axis=1) if each else gravity[:, :0], dtype)
-
-    def of_view(axis: int) -> Array:
-        sigmas = _view_sigma(camera, axis, covariance, parameters, between_borders)
-        return cast(degrees(sigmas), dtype)
+        return xp.stack(each, axis=1) if each else gravity[:, :0]
 
     return Sigma(
-        roll_deg=cast(degrees(roll), dtype),
-        pitch_deg=cast(degrees(pitch), dtype),
-        gravity_deg=cast(degrees(largest), dtype),
-        vfov_deg=of_view(1),
-        hfov_deg=of_view(0),
-        focal=cast(camera.f * sigma.get(LOG_F, fixed), dtype),
-        aspect=cast(camera.aspect * sigma.get(LOG_ASPECT, fixed), dtype),
+        roll_deg=DEGREES * roll,
+        pitch_deg=DEGREES * pitch,
+        gravity_deg=DEGREES * largest,
+        vfov_deg=DEGREES * _view_sigma(camera, 1, covariance, parameters, between_borders),
+        hfov_deg=DEGREES * _view_sigma(camera, 0, covariance, parameters, between_borders),
+        focal=camera.f * sigma.get(LOG_F, fixed),
+        aspect=camera.aspect * sigma.get(LOG_ASPECT, fixed),
         distortion=of_each(camera.model.parameters),
         principal_point=of_each((CX, CY)),
     )
