@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -42,6 +44,37 @@ def test_code_of_the_readme(folder: Path, capsys: pytest.CaptureFixture[str]) ->
     assert (folder / "rectified.png").stat().st_size > 0
     (shown,) = re.findall(r"```text\n(.*?)```", text_of("README.md"), re.DOTALL)
     assert_alike(capsys.readouterr().out, shown, "the code of the README")
+
+
+def test_type_checkers_read_its_code_without_torch(tmp_path: Path) -> None:
+    """As mypy sees it where torch is not installed: its types are Any."""
+    code = "\n".join(re.findall(r"```python\n(.*?)```", text_of("README.md"), re.DOTALL))
+    calls = {
+        '"a.jpg"': "Calibration",
+        'open("a.jpg", "rb")': "Calibration",
+        "np.zeros((4, 6, 3), np.uint8)": "Calibration",
+        '["a.jpg", "b.jpg"]': "list[Calibration | Failure]",
+        'Path().glob("*.jpg")': "list[Calibration | Failure]",
+        "[np.zeros((4, 6, 3), np.uint8)]": "list[Calibration | Failure]",
+    }
+    told = [
+        f"answer_{i}: {type_} = Calibrator().calibrate({images}, fov=60)"
+        for i, (images, type_) in enumerate(calls.items())
+    ]
+    names = (
+        "import numpy as np\nfrom pathlib import Path\nfrom geocalib import Calibration, Failure\n"
+    )
+    (tmp_path / "code.py").write_text(names + code + "\n".join(told))
+    (tmp_path / "mypy.ini").write_text(
+        "[mypy]\nstrict = true\n[mypy-torch,torch.*]\nfollow_imports = skip\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--config-file", "mypy.ini", "code.py"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_code_of_the_tour(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -223,7 +223,7 @@ def test_an_image_on_standard_input(run: Run) -> None:
 
 
 def test_both_names_of_the_field_of_view(run: Run, calibrator: FakeCalibrator) -> None:
-    for name in ("--fov", "--vfov"):
+    for name in ("--fov", "--vfov", "--vfov-deg"):
         assert run("calibrate", "photos/1.png", name, "50").exit_code == 0
         assert calibrator.calls[-1][1]["vfov_deg"] == 50
 

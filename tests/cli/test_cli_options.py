@@ -51,7 +51,14 @@ def test_what_goes_together() -> None:
 
 def test_the_fields_are_the_keywords() -> None:
     names = [field.name for field in fields(Options)]
-    assert sorted(Keywords.__annotations__) == sorted(names[1:])
+    assert sorted(Keywords.__annotations__) == sorted([*names[1:], "fov"])
+
+
+def test_both_names_of_the_field_of_view() -> None:
+    assert Options.create(None, None, {"fov": 50}).vfov_deg == 50
+    assert Options.create(None, None, {"vfov_deg": 50}).vfov_deg == 50
+    with pytest.raises(ConfigError, match="two names of one value"):
+        Options.create(None, None, {"fov": 50, "vfov_deg": 60})
 
 
 def test_a_zero_is_a_value() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -46,6 +47,18 @@ def test_the_lens_has_distortion_where_it_is_to_be_removed(
     result = run("undistort", photos[0], "-o", "x.png", "--camera-model", "pinhole")
     assert result.exit_code == 2
     assert "a pinhole camera bends nothing" in result.stderr
+
+
+def test_doubts_are_said_beside_the_picture(
+    run: Run, calibrator: FakeCalibrator, photos: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    doubt = "gravity: given, contradicts the picture by 37.1 sigma and was kept"
+    answer = calibrator._one
+    monkeypatch.setattr(
+        calibrator, "_one", lambda *asked: replace(answer(*asked), warnings=(doubt,))
+    )
+    result = run("upright", photos[0], "-o", "out.png", "--roll", 0, "--pitch", 0)
+    assert result.stderr.splitlines()[0] == f"warning: {photos[0]}: {doubt}"
 
 
 def test_many_photos_keep_their_folders(run: Run, photos: list[str]) -> None:

@@ -38,6 +38,7 @@ Fov = Annotated[
     typer.Option(
         "--fov",
         "--vfov",
+        "--vfov-deg",
         metavar="DEG",
         help="Known vertical field of view.",
         rich_help_panel=KNOWN,
@@ -71,6 +72,7 @@ DrawnLines = Annotated[
         help="A line drawn on the one photo, in pixels as it is seen: up, level, horizon or "
         "parallel,N to the N-th; several times.",
         show_default=False,
+        rich_help_panel=KNOWN,
     ),
 ]
 Photo = Annotated[str, typer.Argument(metavar="PHOTO", show_default=False)]

@@ -24,6 +24,7 @@ def run(
     outcomes: of the images, in order; files: where the picture of each image goes.
     """
     failures: list[Failure] = []
+    doubtful: list[str] = []
     try:
         with console.progress(len(files), warp) as advance:
             for image, outcome in zip(files, outcomes, strict=True):
@@ -34,11 +35,15 @@ def run(
                         warped, file = getattr(outcome, warp)(image, border), files[image]
                         tags = save_options(image, warped.camera, format_of(file))
                         save(warped.image, file, **tags)
+                        if outcome.warnings:
+                            doubtful.append(f"{image}: {'; '.join(outcome.warnings)}")
                     except GeoCalibError as error:
                         failures.append(Failure(image, None, None, str(error)))
                 advance()
     finally:
         console.failures(failures)
+        for line in doubtful:
+            console.warn(line)
     written = len(files) - len(failures)
     if written:
         where = str(next(iter(files.values()))) if len(files) == 1 else output

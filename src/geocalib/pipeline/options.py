@@ -145,7 +145,7 @@ class Usual(StrEnum):
 
 class Keywords(TypedDict, total=False):
     """The keywords of ``Calibrator.calibrate`` beside the camera model: the fields of ``Options``,
-    for type checkers."""
+    for type checkers, and ``fov``, the command line's name of vfov_deg."""
 
     focal: Known
     gravity: Known
@@ -153,6 +153,7 @@ class Keywords(TypedDict, total=False):
     principal_point: Known
     aspect: Known
     vfov_deg: Known
+    fov: Known
     roll_deg: Known
     pitch_deg: Known
     shared_intrinsics: Sharing
@@ -241,6 +242,11 @@ class Options:
     ) -> Options:
         """The options of a call that takes them as one object or as keywords, but not as both."""
         if options is None:
+            if "fov" in keywords:
+                if keywords.get("vfov_deg") is not None:
+                    raise ConfigError("fov and vfov_deg are two names of one value; give one")
+                keywords = {**keywords, "vfov_deg": keywords["fov"]}
+                del keywords["fov"]
             return cls("pinhole" if camera_model is None else camera_model, **keywords)
         if camera_model is not None or keywords:
             named = ["camera_model"] * (camera_model is not None) + list(keywords)

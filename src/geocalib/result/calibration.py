@@ -423,7 +423,8 @@ class Calibration:
             return ("ok", *self.warnings, *agreed)
         good = [name for name, trusted in self._gates.items() if trusted]
         believed = [f"{' and '.join(good)} ok"] if good else []
-        status = [] if self.status == Status.CONVERGED else [str(self.status)]
+        unsaid = not any(self.status in warning for warning in self.warnings)
+        status = [str(self.status)] if unsaid and self.status != Status.CONVERGED else []
         return (*believed, *status, *self.warnings, *agreed)
 
     @property
