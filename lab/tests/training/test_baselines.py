@@ -155,6 +155,18 @@ def test_settings_that_cannot_be(tmp_path: Path) -> None:
     (tmp_path / "b.toml").write_text("batch = 5\nseed = 7\n[loss]\nup = 1.0\nlatitude = 3.0")
     config = read_config(tmp_path / "a.toml")
     assert (config.batch, config.seed, config.loss.up, config.loss.latitude) == (3, 7, 2.0, 3.0)
+    (tmp_path / "c.toml").write_text('like = "a.toml"\n[loss]\nlatitude = 4.0')
+    config = read_config(tmp_path / "c.toml")
+    assert (config.batch, config.seed, config.loss.up, config.loss.latitude) == (3, 7, 2.0, 4.0)
+    with pytest.raises(ConfigError, match=r"wide\.share is not for baselines"):
+        read_config(None, ["baseline=deepcalib", "wide.share=0.1"])
+
+
+def test_the_wide_stage_goes_on_from_the_thinned_network() -> None:
+    wide, thinned = (read_config(CONFIGS / f"{name}.toml") for name in ("wide", "thinned"))
+    assert wide.network == thinned.network
+    assert wide.batch == sum(wide.wide.counts(wide.batch).values()) + 333
+    assert (thinned.wide.share, thinned.validation.wide) == (0.0, 0)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -20,6 +20,7 @@ from geocalib.nets.encoders import ENCODERS
 from geocalib.nets.prediction import Prediction
 from geocalib_lab.panoramas.panorama import PanoramaBank
 from geocalib_lab.panoramas.views import ViewConfig
+from geocalib_lab.panoramas.wide import WideConfig
 from geocalib_lab.training import checkpoint
 from geocalib_lab.training.__main__ import main
 from geocalib_lab.training.augment import AugmentConfig
@@ -30,6 +31,7 @@ from geocalib_lab.training.config import (
     ValidationConfig,
     read_config,
 )
+from geocalib_lab.training.direct import loss_of, wide_loss
 from geocalib_lab.training.journal import plot
 from geocalib_lab.training.loop import Budget, Places, train
 from geocalib_lab.training.losses import LossConfig
@@ -160,6 +162,56 @@ def test_loss_falls_on_pictures_seen_again_and_again() -> None:
     losses = run(trainer, 30, 30)
     assert sum(losses[-4:]) < 0.6 * sum(losses[:4])
     assert trainer.skipped == 0
+
+
+def wide_config() -> TrainingConfig:
+    """Two thirds of twelve pictures wide, through all models."""
+    return replace(
+        CONFIG,
+        batch=12,
+        wide=WideConfig(share=0.67, circular_share=0.5),
+        validation=replace(CONFIG.validation, wide=4),
+    )
+
+
+def test_wide_pictures_are_the_last_of_a_batch() -> None:
+    config = wide_config()
+    batch = trainer_of(config).draw((48, 32), torch.Generator(), PartClock(torch.device("cpu")))
+    assert len(batch.images) == 12
+    assert len(batch.gravity) == len(batch.keep) == 4
+    assert [part.camera.model.name for part in batch.wide] == [
+        "ucm",
+        "kannala_brandt",
+        "division",
+        "pinhole",
+    ]
+    assert sum(len(part) for part in batch.wide) == 8
+
+
+def test_wide_pictures_are_learnt_from_and_each_counts_the_same() -> None:
+    config = wide_config()
+    trainer = trainer_of(config)
+    batch = trainer.draw((48, 32), torch.Generator(), trainer.clock)
+    fields = trainer.network(batch.images)
+    first = replace(batch, images=batch.images[:4], wide=())
+    ordinary = loss_of(Prediction(*(value[:4] for value in fields)), first, config.loss, True)
+    wide = wide_loss(Prediction(*(value[4:] for value in fields)), batch.wide, config.loss)
+    both = loss_of(fields, batch, config.loss, True)
+    torch.testing.assert_close(both.total, (ordinary.total + 2 * wide.total) / 3)
+    assert {"gravity", "wide_up", "wide_latitude", "wide_keep"} <= set(both.parts)
+    report = trainer.step(0.9)
+    assert math.isfinite(report.norm)
+    assert trainer.skipped == 0
+
+
+def test_wide_views_are_validated_with_their_models() -> None:
+    sets = {pictures.name: pictures for pictures in validation_pictures(bank_of(1), wide_config())}
+    models = {"wideucm": "ucm", "widekb": "kannala_brandt", "widepin": "pinhole"}
+    for name, model in models.items():
+        assert sets[name].model == sets[name].camera.model.name == model
+        numbers = evaluate(Small().eval(), [sets[name]], 4)
+        assert math.isfinite(numbers[f"{name}_latitude_median"])
+        assert f"{name}_k1_hat_median" not in numbers
 
 
 def test_resuming_is_exact(tmp_path: Path) -> None:

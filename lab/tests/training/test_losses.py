@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from geocalib.cameras import Camera
-from geocalib.geometry.fields import Fields
+from geocalib.geometry.fields import Fields, pixel_grid
 from geocalib.nets.prediction import Prediction
 from geocalib_lab.training.losses import (
     LossConfig,
@@ -97,6 +97,26 @@ def test_field_losses_mix_weighted_and_plain_means() -> None:
     for unweighted, expected in ((0.0, 0.075), (1.0, 0.05), (0.5, 0.0625)):
         _, off = field_losses(wrong, at_fields, gravity, unweighted)
         assert off.tolist() == pytest.approx([expected] * len(off), rel=1e-3)
+
+
+def test_wide_pictures_count_within_their_rim_alone() -> None:
+    camera = random_cameras("kannala_brandt", 3, 2, (48, 32), (140, 170)).to(torch.float32)
+    gravity = random_gravity(3, 2, 30).float()
+    exact = Prediction(*vars(see(camera, gravity, torch.float32)).values())
+    rim = 12 / camera.f
+    off = torch.linalg.vector_norm(
+        pixel_grid(48, 32, camera.f) - torch.tensor([24.0, 16.0]), dim=-1
+    )
+    beyond = (off >= 12).expand_as(exact.latitude)
+    for where, expected in ((beyond, 0.0), (~beyond, 0.1)):
+        prediction = leaves(exact._replace(latitude=exact.latitude + 0.1 * where))
+        up, latitude = field_losses(prediction, camera, gravity, 0.5, rim)
+        assert latitude.tolist() == pytest.approx([expected] * 3, abs=1e-5)
+        assert up.tolist() == pytest.approx([0.0] * 3, abs=1e-3)
+        (up + latitude).sum().backward()
+        assert torch.isfinite(prediction.up.grad).all()
+        assert torch.isfinite(prediction.latitude.grad).all()
+        assert not prediction.latitude.grad[beyond].any()
 
 
 def test_small_confidences_do_not_pay() -> None:

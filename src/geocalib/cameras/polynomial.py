@@ -67,7 +67,10 @@ def first_flat(k: Parameters) -> Array:
         companion = zeros((*coefficients.shape, len(k)), coefficients)
         companion[..., 0, :] = -coefficients
         companion[..., 1:, :-1] = xp.eye(len(k) - 1, dtype=xp.float64, device=companion.device)
-        roots = xp.linalg.eigvals(companion)
+        # GPUs take small matrices one by one.
+        on_gpu = getattr(companion.device, "type", "cpu") == "cuda"
+        roots = xp.linalg.eigvals(companion.cpu() if on_gpu else companion)
+        roots = roots.to(companion.device) if on_gpu else roots
         real = (roots.imag == 0) & (roots.real > 0)
         Y = xp.max(xp.where(real, roots.real, 0.0), axis=-1)
         return as_array(inverse_root(Y), k[0])

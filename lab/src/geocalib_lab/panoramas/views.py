@@ -139,8 +139,8 @@ def sample_views(
         _even_focal(width_share, config.published_vfov_deg, longest.max() * sharpness, height),
         _people_focal(width_share, config, width, height),
     ).minimum(longest.max() * sharpness)
-    index = _choose(bank, config, longest * sharpness[:, None] >= 0.999 * f[:, None], place)
-    pitch = torch.where(_shows(bank, STEEP_SCENES)[index], from_above, pitch)
+    index = choose(bank, config, longest * sharpness[:, None] >= 0.999 * f[:, None], place)
+    pitch = torch.where(shows(bank, STEEP_SCENES)[index], from_above, pitch)
     gravity = from_roll_pitch(torch.deg2rad(roll), torch.deg2rad(pitch))
 
     k1 = distorted * hat * (f / height) ** 2
@@ -182,7 +182,7 @@ def _spread(share: Tensor, quantiles: Sequence[float]) -> Tensor:
     return torch.lerp(knots[below], knots[below + 1], position - below)
 
 
-def _choose(bank: PanoramaBank, config: ViewConfig, able: Tensor, place: Tensor) -> Tensor:
+def choose(bank: PanoramaBank, config: ViewConfig, able: Tensor, place: Tensor) -> Tensor:
     """(B,) numbers of panoramas, drawn among those that are able (B, N) to show each view, by
     uniform numbers (B,)."""
     synthetic = bank.synthetic
@@ -199,7 +199,7 @@ def _choose(bank: PanoramaBank, config: ViewConfig, able: Tensor, place: Tensor)
     return found.clamp(max=len(bank) - 1)
 
 
-def _shows(bank: PanoramaBank, scenes: tuple[str, ...]) -> Tensor:
+def shows(bank: PanoramaBank, scenes: tuple[str, ...]) -> Tensor:
     """(N,) whether each panorama shows one of the scenes."""
     kinds = [name in scenes for name in bank.scene_names]
     return torch.tensor(kinds, device=bank.device)[bank.scene]

@@ -17,6 +17,7 @@ from geocalib.geometry.fields import perspective_field, pixel_grid
 from geocalib_lab.panoramas.holes import MOST_BLACK, black_share
 from geocalib_lab.panoramas.panorama import PanoramaBank, render
 from geocalib_lab.panoramas.views import ViewConfig, Views, sample_views
+from geocalib_lab.panoramas.wide import photograph_wide, sample_wide_views
 from geocalib_lab.training.augment import augment, flip, hide_nadir
 from geocalib_lab.training.config import TrainingConfig
 from geocalib_lab.training.photos import PhotoBank
@@ -27,11 +28,28 @@ VALIDATION_SEED = 20
 
 
 @dataclass(frozen=True)
+class WidePart:
+    """What is true of B pictures that follow one another in a batch, through wide cameras of one
+    model."""
+
+    camera: Camera
+    gravity: Tensor
+    """(B, 3)."""
+    keep: Tensor
+    """(B,) whether there is enough to see."""
+    rim: Tensor
+    """(B,) as in ``WideViews``."""
+
+    def __len__(self) -> int:
+        return len(self.gravity)
+
+
+@dataclass(frozen=True)
 class Batch:
-    """B pictures and what is true of them."""
+    """Pictures and what is true of them: of the first B of them, and of wide ones after these."""
 
     images: Tensor
-    """(B, 3, H, W) RGB in [0, 1]."""
+    """(B + wide ones, 3, H, W) RGB in [0, 1]."""
     camera: Camera
     """simple_radial, with k1 = 0 where there is no distortion, in the size of the rendering."""
     gravity: Tensor
@@ -42,6 +60,7 @@ class Batch:
     """(B,) whether there is enough to see."""
     view_only: Tensor
     """(B,) whether the field of view alone is true: of a photograph nobody knows the rest."""
+    wide: tuple[WidePart, ...] = ()
 
 
 @dataclass
@@ -77,13 +96,13 @@ def make_draw(
 ) -> Callable[[tuple[int, int], torch.Generator, PartClock], Batch]:
     """How a training run draws its batches from a bank, and from an photo_bank if there is one."""
     photos = 0 if photo_bank is None else round(config.photos.share * config.batch)
+    wide = config.wide.counts(config.batch)
+    ordinary = config.batch - photos - sum(wide.values())
 
     def draw(size: tuple[int, int], generator: torch.Generator, clock: PartClock) -> Batch:
         width, height = seen_size(size, config.detail)
         with clock.part("render"):
-            views = sample_views(
-                bank, config.batch - photos, config.views, width, height, generator
-            )
+            views = sample_views(bank, ordinary, config.views, width, height, generator)
             images, keep = photograph(bank, views, width, height)
         with clock.part("augment"):
             latitude = _latitude(views.camera, views.gravity, width, height)
@@ -94,13 +113,47 @@ def make_draw(
                 batch = joined(
                     batch, draw_photos(photo_bank, photos, (width, height), config, generator)
                 )
-            mirrored = torch.rand(config.batch, generator=generator, device=bank.device) < 0.5
-            images, gravity, camera = flip(batch.images, batch.gravity, batch.camera, mirrored)
+            images, gravity, camera = _some_mirrored(
+                batch.images, batch.gravity, batch.camera, generator
+            )
             batch = replace(batch, gravity=gravity, camera=camera)
+        with clock.part("render"):
+            pairs = [
+                draw_wide(bank, model, count, (width, height), config, generator)
+                for model, count in wide.items()
+            ]
+        with clock.part("augment"):
+            images = torch.cat([images, *(pictures for pictures, _ in pairs)])
+            batch = replace(batch, wide=tuple(part for _, part in pairs))
             images = enlarge(augment(images, config.augment, generator), size)
         return replace(batch, images=images)
 
     return draw
+
+
+def _some_mirrored(
+    images: Tensor, gravity: Tensor, camera: Camera, generator: torch.Generator
+) -> tuple[Tensor, Tensor, Camera]:
+    """About half of the pictures (B, 3, H, W), with what is true of them, seen in a mirror."""
+    share = torch.rand(len(images), generator=generator, device=images.device)
+    return flip(images, gravity, camera, share < 0.5)
+
+
+def draw_wide(
+    bank: PanoramaBank,
+    model: str,
+    count: int,
+    size: tuple[int, int],
+    config: TrainingConfig,
+    generator: torch.Generator,
+) -> tuple[Tensor, WidePart]:
+    """Wide pictures of one model in a width and height, and what is true of them."""
+    views = sample_wide_views(bank, model, count, config.views, config.wide, *size, generator)
+    images, light, keep = photograph_wide(bank, views, *size)
+    latitude = _latitude(views.camera, views.gravity, *size)
+    images = light * hide_nadir(images, latitude, config.hidden_nadir, generator)
+    images, gravity, camera = _some_mirrored(images, views.gravity, views.camera, generator)
+    return images, WidePart(camera, gravity, keep, views.rim)
 
 
 def draw_photos(
@@ -224,6 +277,32 @@ def validation_pictures(bank: PanoramaBank, config: TrainingConfig) -> list[Pict
         sets.append(
             Pictures(name, model, torch.cat(images)[kept], views.camera[kept], views.gravity[kept])
         )
+    return sets + (_wide_pictures(bank, config) if plan.wide else [])
+
+
+def _wide_pictures(bank: PanoramaBank, config: TrainingConfig) -> list[Pictures]:
+    """Wide views that fill the picture, fitted with the model that they are drawn with."""
+    plan, generator = config.validation, torch.Generator(bank.device)
+    views_config = replace(config.views, coarser=(0, 0))
+    wide = replace(
+        config.wide,
+        circular_share=0.0,
+        fov_deg=(90.0, 180.0),
+        widest_pinhole_deg=120.0,
+        roll_deg=30.0,
+        pitch_deg=30.0,
+    )
+    width, height = seen_size(plan.people_size, config.detail)
+    sets = []
+    for name, model in (("wideucm", "ucm"), ("widekb", "kannala_brandt"), ("widepin", "pinhole")):
+        generator.manual_seed(VALIDATION_SEED)
+        views = sample_wide_views(
+            bank, model, plan.wide, views_config, wide, width, height, generator
+        )
+        pictures, light, bright = photograph_wide(bank, views, width, height)
+        images = (255 * enlarge(light * pictures, plan.people_size)).round().to(torch.uint8)
+        kept = bright.nonzero()[:, 0]
+        sets.append(Pictures(name, model, images[kept], views.camera[kept], views.gravity[kept]))
     return sets
 
 

@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 from geocalib.errors import ConfigError
 from geocalib.nets.lean import LeanConfig
 from geocalib_lab.panoramas.views import ViewConfig
+from geocalib_lab.panoramas.wide import WideConfig
 from geocalib_lab.training.augment import AugmentConfig
 from geocalib_lab.training.losses import LossConfig
 from geocalib_lab.training.networks import Baseline
@@ -49,6 +50,8 @@ class ValidationConfig:
     """Views as people take them."""
     people_size: tuple[int, int] = (384, 288)
     distorted: int = 200
+    wide: int = 0
+    """Wide views through each of three camera models."""
     batch: int = 128
     normalise: int = 512
     """Training pictures that the statistics of batch norms are recomputed on."""
@@ -100,6 +103,7 @@ class TrainingConfig:
     baseline: Baseline | None = None
     """Another method to train in place of ours, with the encoder of ``network``."""
     views: ViewConfig = field(default_factory=ViewConfig)
+    wide: WideConfig = field(default_factory=WideConfig)
     photos: PhotoConfig = field(default_factory=PhotoConfig)
     augment: AugmentConfig = field(default_factory=AugmentConfig)
     loss: LossConfig = field(default_factory=LossConfig)
@@ -114,6 +118,10 @@ class TrainingConfig:
             raise ConfigError(
                 'photos.share is for baseline = "deepcalib": fields learn nothing from it'
             )
+        if self.wide.share and self.baseline is not None:
+            raise ConfigError(
+                "wide.share is not for baselines: what they learn from has one camera model"
+            )
 
 
 def read_config(path: Path | None, overrides: Sequence[str] = ()) -> TrainingConfig:
@@ -122,21 +130,21 @@ def read_config(path: Path | None, overrides: Sequence[str] = ()) -> TrainingCon
     A file may begin with ``like = "other.toml"``, beside it: it then says what is different.
     """
     table = {} if path is None else _read(path)
-    if (other := table.pop("like", None)) is not None:
-        assert path is not None
-        table = _changed(_read(path.parent / str(other)), table)
     for override in overrides:
         _apply(table, override)
     return build(TrainingConfig, table)
 
 
 def _read(path: Path) -> dict[str, Any]:
+    """The table of a file, on top of that of the file it is ``like``."""
     try:
-        return tomllib.loads(path.read_text())
+        table = tomllib.loads(path.read_text())
     except FileNotFoundError:
         raise ConfigError(f"{path} does not exist") from None
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path} is no TOML file: {error}") from error
+    other = table.pop("like", None)
+    return table if other is None else _changed(_read(path.parent / str(other)), table)
 
 
 def _changed(table: dict[str, Any], by: dict[str, Any]) -> dict[str, Any]:

@@ -1,10 +1,12 @@
-"""What baselines learn from that answer the camera themselves: the camera, and fields if any.
+"""What each network learns from: ours fields and fits, baselines the camera, and fields if any.
 
 Where they are the same, losses have the names and the weights of ours (``LossConfig``): gravity
 stands for roll and pitch together.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -14,8 +16,8 @@ from geocalib.cameras.camera import Camera
 from geocalib.geometry.gravity import to_roll_pitch
 from geocalib.nets.direct import Binned, Regressed, bins_of
 from geocalib.nets.prediction import Prediction
-from geocalib_lab.training.batches import Batch
-from geocalib_lab.training.losses import LossConfig, Losses, training_loss
+from geocalib_lab.training.batches import Batch, WidePart
+from geocalib_lab.training.losses import LossConfig, Losses, field_losses, training_loss
 
 
 def loss_of(
@@ -28,14 +30,43 @@ def loss_of(
     if isinstance(output, Binned):
         return _direct(_unlikely(output, batch), batch, config)
     fields = output.fields if isinstance(output, Regressed) else output
+    count = len(batch.gravity)
+    ordinary = Prediction(*(value[:count] for value in fields))
     fitted = whole and not isinstance(output, Regressed)
     known = batch.keep & ~batch.view_only
-    losses = training_loss(fields, batch.camera, batch.gravity, known, batch.bends, config, fitted)
+    losses = training_loss(
+        ordinary, batch.camera, batch.gravity, known, batch.bends, config, fitted
+    )
     if whole and isinstance(output, Regressed):
         off = (output.values.float() - parameters_of(batch.camera, batch.gravity)).abs()
         more = _direct(off, batch, config)
         losses = Losses(losses.total + more.total, losses.parts | more.parts)
-    return losses
+    if not batch.wide:
+        return losses
+    whole_batch = len(batch.images)
+    more = wide_loss(Prediction(*(value[count:] for value in fields)), batch.wide, config)
+    # Each picture counts the same.
+    total = (count * losses.total + (whole_batch - count) * more.total) / whole_batch
+    return Losses(total, losses.parts | more.parts)
+
+
+def wide_loss(fields: Prediction, parts: Sequence[WidePart], config: LossConfig) -> Losses:
+    """The loss of wide pictures, of their fields alone: the fit in ``training_loss`` knows one
+    camera model."""
+    fields = Prediction(*(value.float() for value in fields))
+    height, width = fields.latitude.shape[-2:]
+    found, first = [], 0
+    for part in parts:
+        seen = Prediction(*(value[first : first + len(part)] for value in fields))
+        camera = part.camera.resize(width, height)
+        found.append(field_losses(seen, camera, part.gravity, config.unweighted, part.rim))
+        first += len(part)
+    keep = torch.cat([part.keep for part in parts]).float()
+    weight = keep / keep.sum().clamp(min=1)
+    up, latitude = ((weight * torch.cat(errors)).sum() for errors in zip(*found, strict=True))
+    total = config.up * up + config.latitude * latitude
+    numbers = {"wide_up": up, "wide_latitude": latitude, "wide_keep": keep.mean()}
+    return Losses(total, {name: value.detach() for name, value in numbers.items()})
 
 
 def parameters_of(camera: Camera, gravity: Tensor) -> Tensor:

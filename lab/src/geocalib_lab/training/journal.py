@@ -10,7 +10,10 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-LOSSES = ("up", "latitude", "gravity", "vfov", "distortion", "drift", "failed")
+LOSSES = (
+    *("up", "latitude", "gravity", "vfov", "distortion", "drift", "failed"),
+    *("wide_up", "wide_latitude", "wide_keep"),
+)
 PARTS = ("render", "augment", "forward", "loss", "backward", "optimiser")
 TRAIN_COLUMNS = (
     *("step", "seconds", "rate", "images_per_second", "gradient_norm", "skipped"),

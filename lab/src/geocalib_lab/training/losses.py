@@ -16,6 +16,7 @@ from geocalib.cameras.camera import Camera
 from geocalib.geometry.fields import Fields, perspective_field, pixel_grid
 from geocalib.geometry.tensors import named_tensors
 from geocalib.nets.prediction import Prediction
+from geocalib_lab.panoramas.wide import inside_rim
 from geocalib_lab.training.optimum import find_optimum
 
 SMALLEST_TRUST = 1e-30
@@ -111,16 +112,27 @@ def _drift(prediction: Prediction) -> Tensor:
 
 
 def field_losses(
-    prediction: Prediction, camera: Camera, gravity: Tensor, unweighted: float
+    prediction: Prediction,
+    camera: Camera,
+    gravity: Tensor,
+    unweighted: float,
+    rim: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """(B,) mean angle between up-vectors and mean latitude error of each image, radians.
 
     camera: at the size of the fields. The mean is weighted by the detached confidences, mixed
-    with the plain one by the share ``unweighted``.
+    with the plain one by the share ``unweighted``. It is over the pixels that the camera sees,
+    and, of wide ones, that lie inside their rim (B,).
     """
     batch, _, height, width = prediction.latitude.shape
     grid = pixel_grid(width, height, camera.f).reshape(1, -1, 2).expand(batch, -1, 2)
-    up, latitude, valid = perspective_field(camera, gravity, grid)
+    up, latitude, seen = perspective_field(camera, gravity, grid)
+    if rim is not None:
+        seen = seen & inside_rim(camera, rim, grid)
+        # Choose before computing: a derivative of NaN is NaN even where its value is not used.
+        up = torch.where(seen[..., None], up, 1.0)
+        latitude = torch.where(seen, latitude, 0.0)
+    area = seen.sum(1).clamp(min=1)
     found = prediction.up.flatten(2)
     cross = found[:, 0] * up[..., 1] - found[:, 1] * up[..., 0]
     along = found[:, 0] * up[..., 0] + found[:, 1] * up[..., 1]
@@ -132,9 +144,10 @@ def field_losses(
         (off, prediction.latitude_confidence),
     ):
         trust = confidence.detach().flatten(1)
-        trust = trust / trust.mean(1, keepdim=True).clamp(min=SMALLEST_TRUST)
-        weight = ((1 - unweighted) * trust + unweighted) * valid
-        means.append((weight * error).mean(1))
+        mean = (trust * seen).sum(1, keepdim=True) / area[:, None]
+        trust = trust / mean.clamp(min=SMALLEST_TRUST)
+        weight = ((1 - unweighted) * trust + unweighted) * seen
+        means.append((weight * error).sum(1) / area)
     return means[0], means[1]
 
 

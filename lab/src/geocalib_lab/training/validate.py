@@ -33,7 +33,7 @@ class Pictures:
     images: Tensor
     """(N, 3, H, W) uint8."""
     camera: Camera
-    """simple_radial."""
+    """simple_radial, or of the model where that is a wide one."""
     gravity: Tensor | None
     """(N, 3); None where it is not known."""
 
@@ -74,7 +74,7 @@ def _errors(network: nn.Module, pictures: Pictures, part: slice) -> dict[str, Te
         return errors
     gravity = pictures.gravity[part]
     errors = gravity_errors(down, gravity) | errors
-    if found.distortion.shape[1]:
+    if pictures.model == "simple_radial":
         errors["k1_hat"] = k1_hat_error(found.distortion[:, 0], camera)
     if fields is not None:
         errors |= field_errors(fields, _at_size_of(fields, camera), gravity)
@@ -104,12 +104,15 @@ def field_errors(prediction: Prediction, camera: Camera, gravity: Tensor) -> dic
     """Median error (B,) over each picture of the up-vectors' angle and of the latitude, degrees."""
     batch, _, height, width = prediction.latitude.shape
     grid = pixel_grid(width, height, camera.f).reshape(1, -1, 2).expand(batch, -1, 2)
-    up, latitude, _ = perspective_field(camera, gravity, grid)
+    up, latitude, valid = perspective_field(camera, gravity, grid)
     found = prediction.up.flatten(2)
     cross = found[:, 0] * up[..., 1] - found[:, 1] * up[..., 0]
     angle = torch.atan2(cross, (found.transpose(1, 2) * up).sum(-1))
     errors = {"up": angle, "latitude": prediction.latitude.flatten(1) - latitude}
-    return {name: torch.rad2deg(value.abs().median(1).values) for name, value in errors.items()}
+    return {
+        name: torch.rad2deg(torch.where(valid, value.abs(), torch.nan).nanmedian(1).values)
+        for name, value in errors.items()
+    }
 
 
 def one_line(numbers: dict[str, float]) -> str:
