@@ -73,7 +73,8 @@ def weighed(solve: Linear, hints: Sequence[FocalReading | None], **how: Any) -> 
     readings = [Readings(focal=hint) for hint in hints]
     outputs: Any = [SimpleNamespace(file=file) for file in files]
     cameras = np.array(how.pop("cameras", range(len(hints))))
-    job: Any = SimpleNamespace(coupled=how.pop("together", False), camera=cameras)
+    coupled = how.pop("together", False)
+    job: Any = SimpleNamespace(coupled=coupled, camera=cameras, usual_distortion=None)
 
     def fitted(lines: bool) -> Any:
         return lambda _, __, given, rows: (

@@ -17,6 +17,7 @@ from geocalib.imaging import Photo, read_photo
 from geocalib.imaging.content import Circle, examine
 from geocalib.priors.exif import FocalReading, focal_reading, focal_readings
 from geocalib.priors.gravity_reading import GravityReading
+from geocalib.priors.lens_reading import BENT, LensReading, find_lens
 from geocalib.priors.readings import read_gravity
 from geocalib.result.calibration import Failure
 
@@ -71,6 +72,8 @@ def _facts(image: str, photo: Photo) -> Iterator[tuple[str, str]]:
     hint, notes = focal_reading(metadata.tags, photo.size)
     yield from ((UNUSED, f"fy {_pixels(other)}") for other in lengths if other != hint)
     yield from _focal(hint, height)
+    if hint is not None:
+        yield from _lens(*find_lens(metadata.tags, photo.size, hint.focal_px, BENT))
     for name, numbers in metadata.held.items():
         yield name.replace("_", " "), " ".join(f"{number:.4g}" for number in numbers)
     told = read_gravity(image, metadata, photo.size)
@@ -97,6 +100,14 @@ def _focal(hint: FocalReading | None, height: int) -> Iterator[tuple[str, str]]:
     sigma = math.degrees(math.sin(2 * half)) * hint.relative
     yield "fy", _pixels(hint)
     yield "vFoV", f"{math.degrees(2 * half):.1f} ± {sigma:.1f}°"
+
+
+def _lens(lens: LensReading | None, why_not: str | None) -> Iterator[tuple[str, str]]:
+    if lens is not None:
+        (k1,), (sigma,) = lens.distortion, lens.sigma
+        yield "distortion", f"{BENT.name} k1 {k1:+.4f} ± {sigma:.2g}, by {lens.source}"
+    elif why_not is not None:
+        yield "distortion", f"not told: {why_not}"
 
 
 def _pixels(hint: FocalReading) -> str:

@@ -109,7 +109,7 @@ def _fit_named(
 ) -> list[Outcome]:
     """The outcomes of images whose camera model is known. choices: where they chose it."""
     files = [output.file for output in outputs]
-    readings = job.enabled.readings(given, files)
+    readings = job.enabled.readings(given, files, job.model)
     outcomes, checks = _judged(job, outputs, given, readings)
     held = _held_against_given(job, outputs, given, outcomes)
     if choices:
@@ -139,7 +139,8 @@ def _judged(
     alone = _unrefined(job, outputs, given, told)
     checks, odds = agreement(readings, alone), gravity_odds(readings, alone)
     heeded = _heeded(outputs, readings, odds)
-    outcomes |= _refined(job, heeded, with_readings(given, readings, files, cameras), told)
+    known = with_readings(given, readings, files, cameras, job.usual_distortion)
+    outcomes |= _refined(job, heeded, known, told)
     doubtful = doubtful_rows(readings, checks, outcomes, job.coupled)
     alone = _refined(job, outputs, given, doubtful)
     anew = agreement(readings, alone)
@@ -148,7 +149,8 @@ def _judged(
     if changed := [row for row in doubtful if left[row] != readings[row]]:
         changed = doubtful if job.coupled else changed
         heeded = _heeded(outputs, left, odds)
-        outcomes |= _refined(job, heeded, with_readings(given, left, files, cameras), changed)
+        known = with_readings(given, left, files, cameras, job.usual_distortion)
+        outcomes |= _refined(job, heeded, known, changed)
         checks |= {row: left_out(checks[row], left[row]) for row in changed}
     return [outcomes[row] for row in range(len(outputs))], checks
 

@@ -22,7 +22,7 @@ from geocalib.pipeline.predict import NetworkOutput
 from geocalib.priors.enabled import with_readings, with_starts
 from geocalib.priors.lens import Choice, chosen, odds_of_lenses, prior_of
 from geocalib.solver.coupling import couple
-from geocalib.solver.families import CELLS, Fitted, compare
+from geocalib.solver.families import BENT, CELLS, Fitted, compare
 from geocalib.solver.fit import fit
 from geocalib.solver.known import Given, Mapping
 from geocalib.solver.result import FitResult
@@ -33,13 +33,16 @@ from geocalib.solver.sigma_calibration import FieldErrors
 def choose(job: Job, outputs: Sequence[NetworkOutput], given: Given) -> list[Choice]:
     """The choice of each picture; given: in pixels of the originals, with principal points."""
     files = [output.file for output in outputs]
-    readings = job.enabled.readings(given, files)
+    readings = job.enabled.readings(given, files, BENT.model)
     coupling = couple(len(outputs), job.camera, job.rig)
     lenses = coupling.camera_component[coupling.camera].tolist()
+    # The database of lenses knows those of all their pictures.
+    pairs = zip(lenses, readings, strict=True)
+    named = set(lenses) - {lens for lens, reading in pairs if reading.lens is None}
     # What files tell of one picture must not change the last bits of another's answer.
     kinds = [
-        (output.fields.size, reading.focal is None, reading.gravity is None)
-        for output, reading in zip(outputs, readings, strict=True)
+        (output.fields.size, reading.focal is None, reading.gravity is None, lens in named)
+        for output, reading, lens in zip(outputs, readings, lenses, strict=True)
     ]
 
     def fit_to(
@@ -51,7 +54,9 @@ def choose(job: Job, outputs: Sequence[NetworkOutput], given: Given) -> list[Cho
             told = with_readings(
                 given[own], [readings[row] for row in own], [files[row] for row in own], own
             )
-            if usual is not None:
+            if usual is None:
+                told = replace(told, distortion=given[own].distortion)
+            elif lenses[own[0]] not in named:
                 told = replace(told, distortion=prior_of([usual[rows.index(row)] for row in own]))
             result = _fit([outputs[row] for row in own], job.errors, model, told)
             found |= {row: (result, place) for place, row in enumerate(own)}
@@ -65,7 +70,7 @@ def choose(job: Job, outputs: Sequence[NetworkOutput], given: Given) -> list[Cho
         )
         for lens in set(lenses)
     }
-    choices = chosen(compare(fit_to, lenses, odds), lenses, odds)
+    choices = chosen(compare(fit_to, lenses, odds, named), lenses, odds)
     return [
         choice.moved(partial(output.view.to_original, size=output.file.size))
         for choice, output in zip(choices, outputs, strict=True)

@@ -9,17 +9,21 @@ from dataclasses import replace
 import numpy as np
 
 from geocalib.arrays import Array
+from geocalib.cameras.base import CameraModel
 from geocalib.imaging.metadata import Metadata
 from geocalib.priors.crop import Crop, CropLike, crops_of
 from geocalib.priors.exif import focal_prior, focal_reading
+from geocalib.priors.lens_reading import LensReading, find_lens
 from geocalib.priors.photos import FocalEstimate, as_people_take_them
 from geocalib.priors.readings import Readings, read_gravity
 from geocalib.records import dataclass
 from geocalib.result.calibration import Outcome
-from geocalib.solver.known import Given, Prior
+from geocalib.solver.known import Given, Prior, Rows
 
 VAGUE_RADIANS = 1e3
 """Sigma of a gravity of which nothing is known but where to start."""
+VAGUE_DISTORTION = 1e3
+"""Sigma of a distortion of which nothing is known."""
 LEVEL = (0.0, 1.0, 0.0)
 
 
@@ -39,7 +43,7 @@ class EnabledPriors:
     """Priors enabled for B images."""
 
     exif: bool
-    """About focal lengths."""
+    """About focal lengths and lenses."""
     sensors: bool
     """About gravity."""
     crops: tuple[Crop | None, ...]
@@ -103,17 +107,24 @@ class EnabledPriors:
             return outcomes
         return as_people_take_them(outcomes, cameras, told, focal_estimates)
 
-    def readings(self, given: Given, files: Sequence[File]) -> list[Readings]:
-        """What the sensors say of each image that nothing is given for."""
+    def readings(self, given: Given, files: Sequence[File], model: CameraModel) -> list[Readings]:
+        """What files say of each image that nothing is given for. model: of the cameras, in whose
+        parameters distortion is."""
         return [
-            self._reading(given, file, crop) for file, crop in zip(files, self.crops, strict=True)
+            self._reading(given, file, crop, model)
+            for file, crop in zip(files, self.crops, strict=True)
         ]
 
-    def _reading(self, given: Given, file: File, crop: Crop | None) -> Readings:
-        told = Readings()
+    def _reading(self, given: Given, file: File, crop: Crop | None, model: CameraModel) -> Readings:
+        told, tags = Readings(), file.metadata.tags
+        size = crop.full_size if crop else file.size
         if self.sensors and given.gravity is None:
-            told = read_gravity(file.path, file.metadata, crop.full_size if crop else file.size)
-        hint, notes = focal_reading(file.metadata.tags, crop.full_size if crop else file.size)
+            told = read_gravity(file.path, file.metadata, size)
+        hint, notes = focal_reading(tags, size)
+        if self.exif and hint is not None and given.distortion is None:
+            lens, _ = find_lens(tags, size, hint.focal_px, model)
+            told = replace(told, lens=lens)
+            hint = hint if lens is None else hint.stretched(lens.stretch)
         if self.exif and given.focal is None:
             if hint is not None and crop is not None:
                 hint = crop.focal(hint, file.size)
@@ -122,11 +133,16 @@ class EnabledPriors:
 
 
 def with_readings(
-    given: Given, readings: Sequence[Readings], files: Sequence[File], cameras: Sequence[int]
+    given: Given,
+    readings: Sequence[Readings],
+    files: Sequence[File],
+    cameras: Sequence[int],
+    usual_distortion: Rows = None,
 ) -> Given:
     """With soft priors where the sensors say something; the same if they are silent.
 
-    cameras: equal integers for images of one camera.
+    cameras: equal integers for images of one camera. usual_distortion: (B, D) of lenses that
+    nobody knows.
     """
     hints = [reading.gravity for reading in readings]
     if any(hints):
@@ -137,7 +153,22 @@ def with_readings(
     if any(focals):
         prior = focal_prior(focals, [file.size for file in files], cameras)
         given = replace(given, focal=prior)
+    lenses = [reading.lens for reading in readings]
+    if any(lenses):
+        given = replace(given, distortion=_distortion(lenses, usual_distortion))
     return given
+
+
+def _distortion(lenses: Sequence[LensReading | None], usual: Rows) -> Prior:
+    """The prior (B, D) with sigmas (B, D)."""
+    count = next(len(lens.distortion) for lens in lenses if lens is not None)
+    if not isinstance(usual, Prior):
+        usual = Prior(*(np.full((len(lenses), count), value) for value in (0.0, VAGUE_DISTORTION)))
+    rows = [
+        (usual.value[row], usual.sigma[row]) if lens is None else (lens.distortion, lens.sigma)
+        for row, lens in enumerate(lenses)
+    ]
+    return Prior(np.array([value for value, _ in rows]), np.array([sigma for _, sigma in rows]))
 
 
 def with_starts(given: Given, down: Sequence[Array | None]) -> Given:

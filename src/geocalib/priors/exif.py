@@ -14,8 +14,9 @@ import numpy as np
 from PIL.ExifTags import Base
 
 from geocalib.geometry.conventions import FULL_FRAME_DIAGONAL, TRIVIAL_FOCAL, VFOV_RANGE_DEG
-from geocalib.priors.sizes import sensor_size
-from geocalib.records import dataclass
+from geocalib.priors.lens_database import find_body
+from geocalib.priors.sizes import diagonal_of_sensor, sensor_size
+from geocalib.records import dataclass, replace
 from geocalib.result.prior_check import CONTRADICTION
 from geocalib.solver.known import Prior
 
@@ -75,6 +76,10 @@ class FocalReading:
         """One sigma of the logarithm."""
         return self.sigma_px / self.focal_px
 
+    def stretched(self, factor: float) -> FocalReading:
+        """One that many times as long, as sure."""
+        return replace(self, focal_px=factor * self.focal_px, sigma_px=factor * self.sigma_px)
+
 
 def focal_reading(
     tags: Mapping[int, Any], size: tuple[int, int]
@@ -97,8 +102,8 @@ def focal_readings(
     FocalLengthIn35mmFilm counts by diagonals: f = diagonal / 43.27 mm. FocalLength with
     FocalPlaneXResolution is as good, if it was written for the pixel size that EXIF states, and a
     resize since then keeps the field of view; so is FocalLength with the size of the sensor, where
-    the model is known (``geocalib.priors.sizes``). Everything here is the same for portrait and
-    landscape.
+    the model is known (``geocalib.priors.sizes``, ``lens_database``). Everything here is the same
+    for portrait and landscape.
     """
     written = _written_size(tags)
     notes: list[str] = []
@@ -136,11 +141,11 @@ def _equivalent(tags: Mapping[int, Any], size: tuple[int, int]) -> FocalReading 
     of the sensor by the habit of phones: the truth is taken to be in between. With a digital zoom,
     which Apple counts in and others may not, likewise.
     """
-    millimetres = _number(tags, Base.FocalLengthIn35mmFilm)
+    millimetres = number(tags, Base.FocalLengthIn35mmFilm)
     if millimetres is None:
         return None
     own, whole = math.hypot(*size), _sensor_diagonal(size)
-    zoom = 1.0 if tags.get(Base.Make) == "Apple" else _zoom(tags)
+    zoom = 1.0 if tags.get(Base.Make) == "Apple" else digital_zoom(tags)
     focal = millimetres / FULL_FRAME_DIAGONAL * math.sqrt(own * whole * zoom)
     doubts = 0.5 * math.log(whole / own), 0.5 * math.log(zoom), ROUNDED / (millimetres or math.nan)
     sigma = math.hypot(LENS_SIGMA, MAKERS_SIGMA, *doubts)
@@ -150,10 +155,8 @@ def _equivalent(tags: Mapping[int, Any], size: tuple[int, int]) -> FocalReading 
 def _sensor_diagonal(size: tuple[int, int]) -> float:
     """Pixels: of the smallest picture of the usual shape that holds this one, if it is of no shape
     that sensors have."""
-    longer, shorter = max(size), min(size)
-    if UNCUT[0] <= longer / shorter <= UNCUT[1]:
-        return math.hypot(longer, shorter)
-    return math.hypot(1, NATIVE) * max(longer / NATIVE, shorter)
+    whole = UNCUT[0] <= max(size) / min(size) <= UNCUT[1]
+    return math.hypot(*size) if whole else diagonal_of_sensor(size, NATIVE)
 
 
 def _focal_plane(
@@ -163,28 +166,35 @@ def _focal_plane(
 
     A digital zoom enlarges the picture, and nothing says whether the pitch accounts for it.
     """
-    millimetres = _number(tags, Base.FocalLength)
-    resolution = _number(tags, Base.FocalPlaneXResolution)
-    unit = MILLIMETRES.get(_number(tags, Base.FocalPlaneResolutionUnit) or 2)
+    millimetres = number(tags, Base.FocalLength)
+    resolution = number(tags, Base.FocalPlaneXResolution)
+    unit = MILLIMETRES.get(number(tags, Base.FocalPlaneResolutionUnit) or 2)
     if millimetres is None or resolution is None or unit is None or written is None:
         return None
-    if _zoom(tags) > 1:
+    if digital_zoom(tags) > 1:
         return None
     focal = millimetres * resolution / unit * math.hypot(*size) / math.hypot(*written)
     return _engraved(focal, millimetres, "the pitch of the pixels")
 
 
 def _on_known_sensor(tags: Mapping[int, Any], size: tuple[int, int]) -> FocalReading | None:
-    """By the size of the model's sensor, None if unknown.
+    """By the size of the model's sensor, or its crop factor in Lensfun's database, None if unknown.
 
     A picture of another shape than the sensor's is as large a part of it as can be; a digital zoom
     takes a part of that.
     """
-    millimetres, sensor = _number(tags, Base.FocalLength), sensor_size(tags.get(Base.Model))
-    if millimetres is None or sensor is None:
+    millimetres, sensor = number(tags, Base.FocalLength), sensor_size(tags.get(Base.Model))
+    if millimetres is None:
         return None
-    scale = max(max(size) / sensor[0], min(size) / sensor[1])
-    return _engraved(millimetres * scale * _zoom(tags), millimetres, "the size of the sensor")
+    if sensor is not None:
+        scale = max(max(size) / sensor[0], min(size) / sensor[1])
+        by = "the size of the sensor"
+    elif body := find_body(text(tags, Base.Make), text(tags, Base.Model)):
+        scale = diagonal_of_sensor(size, body.aspect) * body.crop / FULL_FRAME_DIAGONAL
+        by = "Lensfun's crop factor"
+    else:
+        return None
+    return _engraved(millimetres * scale * digital_zoom(tags), millimetres, by)
 
 
 def _engraved(focal: float, millimetres: float, by: str) -> FocalReading:
@@ -200,15 +210,15 @@ def _is_multiple(value: float, step: float) -> bool:
     return math.isfinite(value) and abs(value / step - round(value / step)) < 1e-6
 
 
-def _zoom(tags: Mapping[int, Any]) -> float:
+def digital_zoom(tags: Mapping[int, Any]) -> float:
     """The digital zoom, at least 1: zero and none say that there is none."""
-    zoom = _number(tags, Base.DigitalZoomRatio)
+    zoom = number(tags, Base.DigitalZoomRatio)
     return zoom if zoom is not None and zoom > 1 else 1.0
 
 
 def _written_size(tags: Mapping[int, Any]) -> tuple[float, float] | None:
     """Width and height in pixels of the image that EXIF was written for, None if not stated."""
-    width, height = _number(tags, Base.ExifImageWidth), _number(tags, Base.ExifImageHeight)
+    width, height = number(tags, Base.ExifImageWidth), number(tags, Base.ExifImageHeight)
     if width is None or height is None or not (width > 0 and height > 0):
         return None
     return width, height
@@ -220,7 +230,7 @@ def _was_cropped(written: tuple[float, float], size: tuple[int, int]) -> bool:
     return abs(math.log(before / now)) > CROPPED
 
 
-def _number(tags: Mapping[int, Any], tag: int) -> float | None:
+def number(tags: Mapping[int, Any], tag: int) -> float | None:
     """A tag's value; None where it is absent, and NaN where it is no finite number."""
     if tag not in tags:
         return None
@@ -229,6 +239,12 @@ def _number(tags: Mapping[int, Any], tag: int) -> float | None:
     except (TypeError, ValueError, ArithmeticError):
         return math.nan
     return value if math.isfinite(value) else math.nan
+
+
+def text(tags: Mapping[int, Any], tag: int) -> str:
+    """A tag's text without what pads it; empty where it is absent or something else."""
+    value = tags.get(tag)
+    return value.strip("\0 ") if isinstance(value, str) else ""
 
 
 def focal_prior(

@@ -63,7 +63,11 @@ Checks = tuple[PriorCheck, ...]
 def told_rows(readings: Sequence[Readings], together: bool) -> list[int]:
     """The photos of which files or sensors tell something. together: whether the photos share
     unknowns, so that what is told of one concerns all."""
-    told = [row for row, reading in enumerate(readings) if reading.focal or reading.gravity]
+    told = [
+        row
+        for row, reading in enumerate(readings)
+        if reading.focal or reading.gravity or reading.lens
+    ]
     return list(range(len(readings))) if together and told else told
 
 
@@ -117,7 +121,8 @@ def believed_readings(
     odds: Mapping[int, Odds],
     cameras: Sequence[int],
 ) -> list[Readings]:
-    """What was read, without the focal lengths and the gravity that pictures make unlikely.
+    """What was read, without the focal lengths and the gravity that pictures make unlikely, and
+    without the lenses that they contradict.
 
     checks: of the photos that were looked at once more, by row. cameras: equal integers for photos
     of one camera, whose focal length is believed of all or of none. A picture that is lost about
@@ -130,11 +135,17 @@ def believed_readings(
         for row, each in checks.items()
         if row not in lost and not all(believed(one) for one in each if one.quantity == "focal")
     }
+    bent = {
+        cameras[row]
+        for row, each in checks.items()
+        if any(one.contradicts for one in each if one.quantity == "distortion")
+    }
     misread = {row for row, each in sensors.items() if not each.sensor_believed}
     return [
         replace(
             reading,
             focal=None if cameras[row] in wrong else reading.focal,
+            lens=None if cameras[row] in bent else reading.lens,
             gravity=None if row in misread else reading.gravity,
         )
         for row, reading in enumerate(readings)
@@ -143,7 +154,11 @@ def believed_readings(
 
 def left_out(checks: Checks, left: Readings) -> Checks:
     """The checks of a photo of which no more than this was used."""
-    used = {"focal": left.focal is not None, "gravity": left.gravity is not None}
+    used = {
+        "focal": left.focal is not None,
+        "gravity": left.gravity is not None,
+        "distortion": left.lens is not None,
+    }
     return tuple(replace(each, used=used[each.quantity]) for each in checks)
 
 
@@ -196,7 +211,7 @@ def given_checks(given: Given, row: int, alone: Calibration) -> Checks:
         )
     if given.distortion is not None:
         value, sigma = _row(given.distortion, row)
-        checks.append(_distortion_check(value, sigma, alone))
+        checks.append(_distortion_check(GIVEN, value, sigma, alone))
     return tuple(checks)
 
 
@@ -231,6 +246,9 @@ def check(readings: Readings, alone: Calibration) -> Checks:
         checks.append(focal_check(readings.focal, alone.fy, alone.sigma.focal))
     if readings.gravity is not None:
         checks.append(_gravity_check(readings.gravity, alone))
+    if (lens := readings.lens) is not None:
+        value, sigma = np.array(lens.distortion), np.array(lens.sigma)
+        checks.append(_distortion_check(lens.source, value, sigma, alone))
     return tuple(checks)
 
 
@@ -295,14 +313,14 @@ def _angles_check(
     )
 
 
-def _distortion_check(value: Array, sigma: Array, alone: Calibration) -> PriorCheck:
+def _distortion_check(source: str, value: Array, sigma: Array, alone: Calibration) -> PriorCheck:
     """Of all parameters of the lens at once."""
     seen = np.asarray(alone.camera.distortion, float).reshape(-1)
     at = [alone.parameters.index(name) for name in alone.camera.model.parameters]
     covariance = np.asarray(alone.covariance)[np.ix_(at, at)] + np.diag(sigma**2)
     return PriorCheck(
         "distortion",
-        GIVEN,
+        source,
         tuple(value.tolist()),
         float(sigma.max()),
         tuple(seen.tolist()),

@@ -8,6 +8,7 @@ from geocalib.imaging.metadata import Metadata
 from geocalib.priors.exif import FocalReading
 from geocalib.priors.gravity_reading import GravityReading, combined
 from geocalib.priors.held import held_gravity
+from geocalib.priors.lens_reading import LensReading
 from geocalib.priors.sidecar import read_sidecar, sidecar_path
 from geocalib.priors.xmp import gimbal_gravity, pose_gravity
 from geocalib.records import dataclass
@@ -24,6 +25,8 @@ class Readings:
     """What is known of one photo beside its pixels."""
 
     focal: FocalReading | None = None
+    lens: LensReading | None = None
+    """Distortion, in the parameters of the camera model that is fitted."""
     gravity: GravityReading | None = None
     """All of them as one, if there are several."""
     instruments: tuple[GravityReading, ...] = ()

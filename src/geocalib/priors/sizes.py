@@ -6,6 +6,8 @@ several lenses have several sensors and are not here; they write 35 mm equivalen
 
 from __future__ import annotations
 
+import math
+
 FULL = (36.0, 24.0)
 ONE_INCH = (13.2, 8.8)
 FOUR_THIRDS = (17.3, 13.0)
@@ -13,6 +15,9 @@ COMPACT = (7.44, 5.58)
 """Called 1/1.7 inch."""
 SMALL = (6.17, 4.55)
 """Called 1/2.3 inch."""
+
+SHAPE = 0.02
+"""Relative: shapes that differ by less are one, as sides are rounded."""
 
 SENSORS: dict[str, tuple[float, float]] = {
     "Canon EOS 5D": (35.8, 23.9),
@@ -87,3 +92,16 @@ def sensor_size(model: object) -> tuple[float, float] | None:
     if not isinstance(model, str):
         return None
     return SENSORS.get(" ".join(model.strip("\0 ").split()))
+
+
+def diagonal_of_sensor(size: tuple[int, int], aspect: float) -> float:
+    """Pixels: the diagonal of the smallest picture of that shape, longer by shorter side, that
+    holds one of (width, height), lying or standing.
+
+    >>> diagonal_of_sensor((1600, 900), 4 / 3)
+    2000.0
+    """
+    longer, shorter = max(size), min(size)
+    if abs(math.log(longer / shorter / aspect)) < SHAPE:
+        return math.hypot(longer, shorter)
+    return math.hypot(1, aspect) * max(longer / aspect, shorter)

@@ -101,11 +101,14 @@ def _fitted(
     enabled, given = enabled[rows], given[rows]
     given = enabled.placed(given, files)
     start = [member.down for member in group.members]
-    cameras, readings = [0] * len(files), enabled.readings(given, files)
-
+    cameras, model = [0] * len(files), group.method.model
+    readings = enabled.readings(given, files, model)
     told = with_readings(given, readings, files, cameras)
     choices = group.choose(with_starts(told, start)) if group.method.unnamed else []
     lens = choices[0] if choices else None
+    if lens is not None and lens.model != model:
+        readings = enabled.readings(given, files, lens.model)
+        told = with_readings(given, readings, files, cameras)
 
     def fitted(known: Given, lines: bool = True) -> dict[int, Outcome]:
         return dict(enumerate(group.outcomes(with_starts(known, start), mute, lines, lens)))

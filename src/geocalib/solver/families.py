@@ -12,7 +12,7 @@ that networks see badly tell little.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -94,13 +94,17 @@ FitTo = Callable[[Sequence[int], CameraModel, Sequence[tuple[float, float]] | No
 
 
 def compare(
-    fit_to: FitTo, cameras: Sequence[int], odds: Mapping[int, Odds | None]
+    fit_to: FitTo,
+    cameras: Sequence[int],
+    odds: Mapping[int, Odds | None],
+    bent: Collection[int] = (),
 ) -> list[list[Candidate]]:
     """The families that may have taken each of B pictures, in the order of ``FAMILIES``: the same
     ones for all pictures of one camera.
 
     cameras: (B,) integers, equal where the camera is. odds: of each camera, where more is known
-    than how common the families are. Where it speaks for a wide lens, all are looked at.
+    than how common the families are. Where it speaks for a wide lens, all are looked at. bent:
+    cameras that are known to bend a little; they have that family alone.
     """
     found: list[list[Candidate]] = [[] for _ in cameras]
 
@@ -113,10 +117,11 @@ def compare(
     known = {camera for camera, own in odds.items() if own is not None and own[-1] > WIDE.odds}
     pairs = list(zip(cameras, found, strict=True))
     unexplained = known | {camera for camera, own in pairs if not own[0].cost < EXPLAINED}
-    look_at(BENT, unexplained)
+    look_at(BENT, unexplained.union(bent))
+    found = [own[1:] if camera in bent else own for camera, own in pairs]
     # What is wider than it seems looks like a barrel.
     barrels = {camera for camera, own in pairs if len(own) > 1 and not own[1].bend >= 0}
-    look_at(WIDE, known | barrels)
+    look_at(WIDE, (known | barrels).difference(bent))
     return found
 
 

@@ -1,0 +1,240 @@
+"""Distortion by the names of body and lens, against Lensfun's own coordinates (lensfunpy)."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+from PIL.ExifTags import IFD, Base
+
+from geocalib.arrays import Array
+from geocalib.cameras import Camera, get_model
+from geocalib.cli import photo_info
+from geocalib.priors import lens_reading
+from geocalib.priors.exif import focal_reading
+from geocalib.priors.lens_database import database, sampled
+from geocalib.priors.lens_reading import SIGMA, LensReading, find_lens
+from oracle_network import knowing, picture, truth
+
+lensfunpy = pytest.importorskip("lensfunpy", reason="no lensfunpy here")
+
+SIZE = (4256, 2832)
+"""12 megapixels."""
+CANON = ("Canon", "Canon EOS 5D Mark II")
+EF = "EF24-105mm f/4L IS USM"
+DX = "AF-S DX Nikkor 18-105mm f/3.5-5.6G ED VR"
+
+Tags = dict[int, Any]
+
+
+def tags(
+    lens: str = EF, millimetres: float = 24.0, body: tuple[str, str] = CANON, **more: Any
+) -> Tags:
+    known: Tags = {Base.Make: body[0], Base.Model: body[1], Base.LensModel: lens}
+    return known | {Base.FocalLength: millimetres} | {Base[key]: more[key] for key in more}
+
+
+def found(told: Tags, model: str, size: tuple[int, int] = SIZE) -> LensReading:
+    hint, _ = focal_reading(told, size)
+    assert hint is not None
+    reading, why_not = find_lens(told, size, hint.focal_px, get_model(model))
+    assert reading is not None, why_not
+    return reading
+
+
+def refused(told: Tags, size: tuple[int, int] = SIZE) -> str:
+    reading, why_not = find_lens(told, size, 3000.0, get_model("radial"))
+    assert reading is None
+    assert why_not is not None
+    return why_not
+
+
+def lenses() -> list[tuple[Any, float]]:
+    """Every lens that one model describes, at its shortest focal length of which that is known."""
+    return [
+        (lens, lens.calib_distortion[0].focal)
+        for lens in database().lenses
+        if lens.type == lensfunpy.LensType.RECTILINEAR
+        and len({each.model for each in lens.calib_distortion}) == 1
+    ]
+
+
+def coordinates(lens: Any, millimetres: float) -> tuple[Array, Array]:
+    """Pixels (N, 2) of a straight picture of ``SIZE``, and where Lensfun takes them from."""
+    modifier = lensfunpy.Modifier(lens, lens.crop_factor, *SIZE)
+    flags = lensfunpy.ModifyFlags.DISTORTION
+    modifier.initialize(millimetres, 8.0, 1000.0, 1.0, lens.type, flags=flags)
+    x, y = np.meshgrid(np.linspace(0, SIZE[0] - 1, 25), np.linspace(0, SIZE[1] - 1, 17))
+    points = np.stack([x, y], -1).reshape(-1, 2)
+    rows = [modifier.apply_geometry_distortion(*point, 1, 1)[0, 0] for point in points.tolist()]
+    return points + 0.5, np.array(rows) + 0.5
+
+
+def worst(lens: Any, millimetres: float, model: str) -> tuple[float, float]:
+    """Pixels between our camera and Lensfun at most, and what we say of it."""
+
+    profile = sampled(lens, millimetres, lens.crop_factor, SIZE)
+    focal_px = millimetres * lens.crop_factor * math.hypot(*SIZE) / 43.267
+    reading = lens_reading.in_words_of(get_model(model), profile, focal_px, 0.5 * SIZE[1])
+    camera = Camera.create(
+        model, f=focal_px * reading.stretch, size=SIZE, distortion=reading.distortion
+    )
+    straight, expected = coordinates(lens, millimetres)
+    plane = (straight - 0.5 * np.array(SIZE)) / focal_px
+    rays = np.concatenate([plane, np.ones_like(plane[:, :1])], -1)
+    ours, valid = camera.project(rays[None])
+    assert valid.all()
+    return float(np.abs(ours[0] - expected).max()), reading.miss_px
+
+
+class TestAgainstLensfun:
+    def test_twenty_lenses_to_a_tenth_of_a_pixel(self) -> None:
+        every, exact = lenses(), []
+        for lens, millimetres in every[:: len(every) // 60]:
+            off, miss = worst(lens, millimetres, "radial4")
+            # What cannot be said in even powers is stated.
+            assert off < miss + 0.05
+            exact += [lens.model] if off < 0.1 else []
+        assert len(exact) >= 20
+
+    def test_even_polynomials_are_exact(self) -> None:
+        models = {
+            lensfunpy.DistortionModel.POLY3: "simple_radial",
+            lensfunpy.DistortionModel.POLY5: "radial",
+        }
+        seen = {}
+        for lens, millimetres in lenses():
+            kind = lens.calib_distortion[0].model
+            if kind in models and kind not in seen:
+                seen[kind] = worst(lens, millimetres, models[kind])[0]
+        assert len(seen) == 2
+        assert max(seen.values()) < 0.01
+
+
+class TestNames:
+    def test_a_barrel(self) -> None:
+        reading = found(tags(), "simple_radial")
+        assert reading.name == "Canon EF 24-105mm f/4L IS USM"
+        (k1,), (sigma,) = reading.distortion, reading.sigma
+        assert -0.07 < k1 < -0.04
+        assert 0.005 < sigma < 0.01
+        # Lensfun's real focal length is that in the middle of the picture.
+        assert reading.stretch == pytest.approx(1.02, abs=0.015)
+
+    @pytest.mark.parametrize("scale", [0.25, 1.0])
+    def test_it_is_the_same_of_a_picture_that_was_resized_or_stands(self, scale: float) -> None:
+        usual = found(tags(), "radial").distortion
+        small = (round(SIZE[1] * scale), round(SIZE[0] * scale))
+        assert found(tags(), "radial", small).distortion == pytest.approx(usual, rel=5e-3)
+
+    def test_a_shape_cut_out_of_the_sensor_has_the_same_lens(self) -> None:
+        whole = found(tags(), "radial4")
+        part = found(tags(), "radial4", (4256, 2394))
+        for rho in (0.1, 0.3, 0.5):
+            bent = [
+                1 + sum(k * rho ** (2 * place + 2) for place, k in enumerate(each.distortion))
+                for each in (whole, part)
+            ]
+            # The two polynomials are fitted to different circles.
+            assert bent[0] * whole.stretch == pytest.approx(bent[1] * part.stretch, abs=2e-4)
+
+    def test_a_digital_zoom_shows_its_middle(self) -> None:
+        plain = found(tags(), "simple_radial")
+        zoomed = found(tags(DigitalZoomRatio=2.0), "simple_radial")
+        # In the middle the lens bends more than one number says of it all.
+        assert plain.distortion[0] * 3 < zoomed.distortion[0] < plain.distortion[0]
+
+    def test_a_converter_is_a_lens_of_its_own(self) -> None:
+        lens = "EF300mm f/2.8L IS II USM +1.4x III"
+        reading, _ = find_lens(tags(lens, 420.0), SIZE, 50000.0, get_model("radial"))
+        assert reading is not None
+        assert "extender" in reading.name
+        assert "not in Lensfun's database" in refused(tags(EF + " +1.4x III", 100.0))
+        assert "not in Lensfun's database" in refused(tags(EF, 150.0))
+
+    @pytest.mark.parametrize(
+        ("lens", "body", "why"),
+        [
+            ("FE 24-70mm F2.8 GM", ("SONY", "ILCE-7M3"), "camera straightens"),
+            ("", CANON, None),
+            ("24mm", CANON, "not in Lensfun's database"),
+            ("iPhone 13 back camera 4mm", ("Apple", "iPhone 13"), "camera straightens"),
+            ("EF8-15mm f/4L FISHEYE USM", CANON, "not in Lensfun's database"),
+        ],
+    )
+    def test_others_are_left_alone(self, lens: str, body: tuple[str, str], why: str | None) -> None:
+        reading, said = find_lens(tags(lens, 24.0, body), SIZE, 3000.0, get_model("radial"))
+        assert reading is None
+        assert said is None if why is None else said is not None and why in said
+
+    def test_developed_files_may_be_straight(self) -> None:
+        assert "a program may have" in refused(tags(Software="Adobe Lightroom 12.0"))
+
+    def test_damaged_tags_are_no_lens(self) -> None:
+        for millimetres in (math.nan, 0.0, -5.0, "x", None):
+            refused(tags(EF, millimetres))  # type: ignore[arg-type]
+
+    def test_without_the_extra(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(lens_reading, "installed", lambda: False)
+        assert refused(tags()).endswith("pip install geocalib[lensfun]")
+
+    def test_sigma_at_half_the_shorter_side(self) -> None:
+        reading = found(tags(EF, 105.0), "simple_radial")
+        hint, _ = focal_reading(tags(EF, 105.0), SIZE)
+        assert hint is not None
+        half = 0.5 * SIZE[1] / hint.focal_px
+        assert reading.sigma[0] * half**2 == pytest.approx(SIGMA, rel=0.5)
+
+
+def test_a_crop_factor_gives_the_focal_length() -> None:
+    told = tags(DX, 18.0, ("PENTAX", "PENTAX K-5"))
+    hint, _ = focal_reading(told, SIZE)
+    assert hint is not None
+    assert hint.source == "18 mm by Lensfun's crop factor"
+    # The maker states 23.7 x 15.7 mm.
+    assert hint.focal_px == pytest.approx(18 / 23.7 * SIZE[0], rel=0.01)
+
+
+SMALL = (480, 320)
+
+
+def photo(folder: Path, **more: Any) -> Path:
+    exif = Image.Exif()
+    inner = exif.get_ifd(IFD.Exif)
+    for tag, value in tags(**more).items():
+        (exif if tag < 0x8000 else inner)[tag] = value
+    file = folder / "photo.png"
+    Image.fromarray(picture(SMALL, 0)).save(file, exif=exif)
+    return file
+
+
+class TestCalibration:
+    @pytest.mark.parametrize("model", ["auto", "simple_radial", "radial"])
+    def test_the_name_of_the_lens_tells_what_the_picture_hardly_does(
+        self, tmp_path: Path, model: str
+    ) -> None:
+        known = truth(SMALL, 53.0)
+        calibrator = knowing(known, confidence_scale=1e6)
+        answer = calibrator.calibrate(photo(tmp_path), model)
+        expected = found(tags(), answer.camera.model.name, SMALL)
+        assert answer.camera.model.name == ("simple_radial" if model == "auto" else model)
+        bend = answer.camera.distortion[0].tolist()
+        for value, mean, sigma in zip(bend, expected.distortion, expected.sigma, strict=True):
+            assert value == pytest.approx(mean, abs=2 * sigma)
+        check = next(each for each in answer.priors if each.quantity == "distortion")
+        assert check.source == "Lensfun Canon EF 24-105mm f/4L IS USM"
+
+    def test_exif_off_knows_no_lens(self, tmp_path: Path) -> None:
+        answer = knowing(truth(SMALL, 53.0)).calibrate(photo(tmp_path), exif=False)
+        assert answer.priors == ()
+
+
+def test_info_tells_of_the_lens(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert photo_info.run([str(photo(tmp_path))], {})
+    said = " ".join(capsys.readouterr().out.split())
+    assert "distortion simple_radial k1 -0.05" in said
+    assert "by Lensfun Canon EF 24-105mm f/4L IS USM" in said
