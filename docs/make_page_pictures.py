@@ -142,6 +142,22 @@ def known(page: Any) -> None:
     hold(page, focal="24", roll="5")
 
 
+def drawing(page: Any) -> None:
+    try_town(page)
+    show(page, "horizon")
+    page.click("#draw")
+    box = page.locator("#drawn").bounding_box()
+    for kind, *ends in (("up", 143, 420, 136.5, 205), ("horizon", 480, 300, 480, 306)):
+        page.check(f"input[name=kind][value={kind}]", force=True)
+        for i in (0, 2):
+            page.mouse.move(
+                *(box[c] + box["width"] * ends[i + n] / 960 for n, c in enumerate("xy"))
+            )
+            page.mouse.down()
+        page.mouse.up()
+        still(page)
+
+
 def doubts(page: Any) -> None:
     try_town(page)
     hold(page, roll="9")
@@ -182,6 +198,7 @@ STATES: dict[str, tuple[Callable[[Any], None], dict[str, Any]]] = {
     "confidence": (confidence, DESK | {"color_scheme": "dark"}),
     "box": (box, DESK),
     "known": (known, DESK),
+    "drawing": (drawing, DESK),
     "doubts": (doubts, DESK),
     "rectified": (rectified, DESK),
     "undistorted": (undistorted, DESK),

@@ -1,6 +1,7 @@
 /** The photos of a visit, what is asked of each, and its answers. */
 
 import * as api from "./api.js";
+import { turnedLines } from "./lines.js";
 import { veilOf } from "./overlay.js";
 
 const AT_ONCE = 4; // uploads; the server makes batches of what comes together
@@ -22,6 +23,8 @@ class Photo {
     this.fields = null;
     this.model = "pinhole";
     this.known = {}; // focal in pixels; roll, pitch in degrees
+    this.drawn = []; // lines of a person
+    this.undo = []; // the lines before each change to them
     this.box = null;
     this.lens = null; // the focal length that the file told, once its pixels were turned
   }
@@ -99,6 +102,8 @@ export class Album extends EventTarget {
     URL.revokeObjectURL(photo.url);
     const { focal } = photo.known;
     const known = focal === undefined ? {} : { focal };
+    const height = record?.height ?? photo.image.naturalHeight;
+    Object.assign(photo, { drawn: turnedLines(photo.drawn, height), undo: [] });
     Object.assign(photo, { file, known, record: null, fields: null, box: null, error: null });
     Object.assign(photo, { image: null, url: null, state: "waiting" });
     await decode(photo, file);
@@ -134,7 +139,7 @@ export class Album extends EventTarget {
 
   async #calibrate(photo) {
     try {
-      const record = await api.calibrate(photo.file, photo.request);
+      const record = await api.calibrate(photo.file, this.#asked(photo));
       if (record.error) throw new Error(record.error);
       photo.record = record;
       photo.state = "ready";
@@ -165,8 +170,8 @@ export class Album extends EventTarget {
     this.#tell("fit");
   }
 
-  /** Gives or frees (undefined) something known, or another model; the fit follows: at once by the
-   * fields alone, which is quick, and with straight lines when the hand rests. */
+  /** Gives or frees (undefined) something known, or another model; the fit follows: at once without
+   * the straight lines that were found, which is quick, and with them when the hand rests. */
   change(photo, { model, ...known }) {
     const those = this.shared ? this.photos : [photo];
     for (const each of those) {
@@ -175,7 +180,21 @@ export class Album extends EventTarget {
         Object.entries({ ...each.known, ...known }).filter(([, value]) => value !== undefined),
       );
     }
-    const fitted = this.shared ? this.ready : [photo];
+    this.#follow(this.shared ? this.ready : [photo]);
+  }
+
+  /** Other lines on a photo; the fit follows in the same way. */
+  draw(photo, lines) {
+    photo.drawn = lines;
+    this.#follow([photo]);
+  }
+
+  /** What is asked about a photo. Lines are drawn on one by itself. */
+  #asked({ request, drawn }) {
+    return this.shared || drawn.length === 0 ? request : { ...request, drawn };
+  }
+
+  #follow(fitted) {
     this.refit(fitted, { lines: "off" });
     clearTimeout(this.#rest);
     this.#rest = setTimeout(() => {
@@ -208,7 +227,7 @@ export class Album extends EventTarget {
 
   async #fit(photos, options, again = true) {
     const shared = this.shared && { shared: true };
-    const request = { ...photos[0].request, ...options, ...shared };
+    const request = { ...this.#asked(photos[0]), ...options, ...shared };
     try {
       const records = await api.refit(photos.map((photo) => photo.record.id), request);
       this.problem = null;

@@ -1,6 +1,7 @@
 /** The page: who tells whom. */
 
 import { Album } from "./album.js";
+import { Drawing } from "./drawing.js";
 import { Downloads } from "./downloads.js";
 import { Filmstrip, SideBySide } from "./filmstrip.js";
 import { intake } from "./intake.js";
@@ -27,6 +28,7 @@ function sceneOrNothing() {
 const album = new Album();
 const scene = sceneOrNothing();
 const stage = new Stage(scene);
+const drawing = new Drawing(album);
 const knobs = new Knobs(album);
 const downloads = new Downloads(album);
 const filmstrip = new Filmstrip(album);
@@ -52,6 +54,7 @@ function showPhoto() {
   element("switches").classList.toggle("together", together);
   element("turn").hidden = together;
   stage.set(album.selected, together ? "photo" : view, whatToShow());
+  drawing.show(album.selected, view === "photo");
   filmstrip.show(together);
   if (together) sideBySide.show(whatToShow());
 }

@@ -139,7 +139,7 @@ export class Stage {
       const pixel = at(event);
       if (this.grabbed) this.#pull(pixel);
       const grip = this.grabbed ?? this.#gripAt(pixel);
-      this.frame.dataset.grip = grip?.kind ?? "";
+      if (!this.#isDrawnOn) this.frame.dataset.grip = grip?.kind ?? "";
       if (this.hovers !== (grip?.kind === "turn")) {
         this.hovers = !this.hovers;
         this.redraw();
@@ -161,10 +161,15 @@ export class Stage {
     this.frame.addEventListener("keydown", (event) => this.#key(event));
   }
 
+  /** Whether hands draw lines, and leave the box alone. */
+  get #isDrawnOn() {
+    return this.frame.classList.contains("drawing");
+  }
+
   /** What a pointer there would take hold of. */
   #gripAt(pixel) {
     const { box } = this.photo ?? {};
-    if (this.view !== "photo" || !this.show.box || !box || !this.drawn) return null;
+    if (this.#isDrawnOn || this.view !== "photo" || !this.show.box || !box || !this.drawn) return null;
     const foot = pixelOf(box.x, box.z, this.camera, this.gravity);
     if (this.drawn.faces.some(({ outline }) => contains(outline, pixel))) {
       return { kind: "move", offset: [foot[0] - pixel[0], foot[1] - pixel[1]] };
@@ -192,7 +197,7 @@ export class Stage {
 
   #key(event) {
     const box = this.photo?.box;
-    if (event.target !== this.frame || !box || this.view !== "photo") return;
+    if (event.target !== this.frame || !box || this.#isDrawnOn || this.view !== "photo") return;
     const step = (event.shiftKey ? FINE : 1) * 0.2 * box.side;
     const turn = (event.shiftKey ? FINE : 1) * TURN_STEP;
     const moves = {

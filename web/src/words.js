@@ -1,6 +1,7 @@
 /** An answer in words and in rows of numbers: text, for everybody to read. */
 
 import { Camera } from "./camera.js";
+import { KINDS } from "./lines.js";
 import { degrees, gravityOf } from "./vectors.js";
 
 /** Names of the camera models for people, in the order of the menu. */
@@ -150,6 +151,14 @@ export function remarks(record) {
     found.push(`${capital(prior.source)} tells the ${what}: ${prior.used ? "used" : "not used"}${far}.`);
   }
   return found;
+}
+
+/** A drawn line, and what became of it. check: as the record has it, if it has it already. */
+export function drawnWords({ kind, to }, check, number) {
+  const name = `Line ${number}, ${kind === "parallel" ? `parallel to ${to}` : KINDS[kind]}`;
+  if (!check) return name;
+  const off = `${fixed(check.off_deg, 1)}° off`;
+  return check.used ? `${name}: ${off}` : `${name}: not followed, ${off}`;
 }
 
 const family = ({ camera_model: model }) => LENSES[model].split(/[:,(]/)[0].trim().toLowerCase();
