@@ -147,13 +147,16 @@ def drawing(page: Any) -> None:
     show(page, "horizon")
     page.click("#draw")
     box = page.locator("#drawn").bounding_box()
-    for kind, *ends in (("up", 143, 420, 136.5, 205), ("horizon", 480, 300, 480, 306)):
+    for kind, *ends in (
+        ("up", 74, 280, 75, 600),
+        ("up", 857, 93, 938, 520),
+        ("horizon", 9, 9, 9, 14),
+    ):
         page.check(f"input[name=kind][value={kind}]", force=True)
-        for i in (0, 2):
-            page.mouse.move(
-                *(box[c] + box["width"] * ends[i + n] / 960 for n, c in enumerate("xy"))
-            )
-            page.mouse.down()
+        x0, y0, x1, y1 = (box["xy"[i % 2]] + box["width"] * ends[i] / 960 for i in range(4))
+        page.mouse.move(x0, y0)
+        page.mouse.down()
+        page.mouse.move(x1, y1, steps=4)
         page.mouse.up()
         still(page)
 
