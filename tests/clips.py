@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from calibrations import one
 from geocalib.geometry.gravity import from_roll_pitch
-from geocalib.pipeline.options import Options
+from geocalib.pipeline.options import AUTO, Options
 from geocalib.result.calibration import Calibration, Failure, Outcome
 
 WIDTH, HEIGHT, FPS = 64, 48, 10
@@ -87,6 +87,9 @@ class ClipCalibrator:
     ) -> list[Outcome]:
         if isinstance(options := known.get("options"), Options):
             camera_model = str(options.camera_model)
+        if camera_model == AUTO:
+            # What kind of lens it is: asked of some frames before anything else.
+            return [seen() for _ in images]
         shades = [shade_of(image) for image in images]
         if self.interrupt_at in shades:
             raise KeyboardInterrupt

@@ -17,7 +17,7 @@ from calibrations import one
 from geocalib.errors import GeoCalibError
 from geocalib.imaging import is_blank, read_photo
 from geocalib.pipeline.engines.load import EngineSpec
-from geocalib.pipeline.options import Options
+from geocalib.pipeline.options import AUTO, Options
 from geocalib.result.calibration import Failure, Outcome
 from geocalib.sets.grouping import group
 
@@ -129,7 +129,9 @@ class FakeCalibrator:
         focal = height / (2 * math.tan(math.radians(30)))
         blank = ("the photo shows next to nothing",) if is_blank(photo.pixels) else ()
         name = image if isinstance(image, str) else None
-        return replace(one(camera_model, name, f=focal, **camera), warnings=(*photo.notes, *blank))
+        # Pictures of noise are of no lens that bends.
+        model = "pinhole" if camera_model == AUTO else camera_model
+        return replace(one(model, name, f=focal, **camera), warnings=(*photo.notes, *blank))
 
 
 def _asked(

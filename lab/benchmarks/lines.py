@@ -296,7 +296,7 @@ def cost(calibrator: Calibrator, samples: Sequence[Sample]) -> str:
     """Milliseconds per megapixel of detection and of refinement."""
     detection = refinement = megapixels = 0.0
     for sample in samples:
-        answer = calibrator.calibrate(sample.image, lines="off", exif=False)
+        answer = calibrator.calibrate(sample.image, "pinhole", lines="off", exif=False)
         photo = read_photo(sample.image, SHORT_SIDE)
         start = time.perf_counter()
         segments = detect(photo)

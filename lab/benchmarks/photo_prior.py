@@ -151,6 +151,7 @@ def measure(photos: Sequence[Photo], folder: Path, lines: str, weights: str) -> 
         for prior in ("none", "photos"):
             answer = calibrator.calibrate(
                 folder / photo["image"],
+                "pinhole",
                 exif=False,
                 lines=lines,  # type: ignore[arg-type]
                 prior=prior,  # type: ignore[arg-type]

@@ -76,7 +76,7 @@ def test_a_worker_dies(two_nodes: Any, tmp_path: Path, monkeypatch: pytest.Monke
     assert names == Counter(f"{index}.png" for index in range(48))
     # As on this machine alone, to the last bit.
     first = next(row for row in rows if row["image"].endswith("/0.png"))
-    here = calibrator.calibrate(first["image"], lines="off").to_dict()
+    here = calibrator.calibrate(first["image"], "pinhole", lines="off").to_dict()
     assert {key: first[key] for key in here if key not in ("request", "photo")} == {
         key: value for key, value in here.items() if key not in ("request", "photo")
     }

@@ -123,7 +123,7 @@ def test_answers_for_another_camera_model(run: Run, photos: list[str]) -> None:
     result = run("calibrate", "photos", "-o", "out.jsonl", "--camera-model", "radial")
     assert result.exit_code == 2
     assert result.stderr == (
-        "error: out.jsonl answers another question (--camera-model pinhole there, --camera-model "
+        "error: out.jsonl answers another question (--camera-model auto there, --camera-model "
         "radial here); choose another name or add --overwrite\n"
     )
     assert Path("out.jsonl").read_bytes() == before
@@ -150,7 +150,7 @@ def test_a_file_that_is_not_ours_is_left_alone(run: Run, photos: list[str]) -> N
         (("--roll", "3", "--pitch", "4"), "no --roll there, --roll 3.0 here"),
         (("--exif", "off"), "--exif there, no --exif here"),
         (("--sensors", "off"), "--sensors there, no --sensors here"),
-        (("--camera-model", "radial"), "--camera-model pinhole there, --camera-model radial here"),
+        (("--camera-model", "radial"), "--camera-model auto there, --camera-model radial here"),
         (("--crop", "0,0,64,48,128,96"), "no --crop there, --crop [0.0, 0.0, 64.0, 48.0, 128.0, "),
         (("--shared",), "no --shared there, --shared here"),
         (("--weights", "mine"), "--weights lean "),

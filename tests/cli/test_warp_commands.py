@@ -37,13 +37,13 @@ def test_the_picture_is_that_of_the_calibration(
     np.testing.assert_array_equal(pixels("out.png"), np.asarray(expected))
 
 
-def test_the_lens_has_distortion_where_it_is_to_be_removed(
+def test_the_picture_tells_its_kind_of_lens_unless_it_is_named(
     run: Run, calibrator: FakeCalibrator, photos: list[str]
 ) -> None:
     for command in COMMANDS:
         run(command, photos[0], "-o", f"{command}.png")
     models = [known["camera_model"] for _, known in calibrator.calls]
-    assert models == ["simple_radial", "pinhole", "pinhole"]
+    assert models == ["auto", "auto", "auto"]
     result = run("undistort", photos[0], "-o", "x.png", "--camera-model", "pinhole")
     assert result.exit_code == 2
     assert "a pinhole camera bends nothing" in result.stderr

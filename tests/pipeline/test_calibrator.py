@@ -320,7 +320,9 @@ class TestWeights:
         # What it makes up for, and that other models are left as they are.
         plain = knowing(legacy).calibrate(source, "simple_radial")
         assert plain.distortion[0] != pytest.approx(known.camera.distortion.item(), rel=2e-2)
-        one, two = (knowing(legacy, legacy_up_field=on).calibrate(source) for on in (True, False))
+        one, two = (
+            knowing(legacy, legacy_up_field=on).calibrate(source, "pinhole") for on in (True, False)
+        )
         assert one == two
 
     def test_two_live_side_by_side(self, monkeypatch: pytest.MonkeyPatch) -> None:

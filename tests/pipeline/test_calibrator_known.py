@@ -14,6 +14,7 @@ from PIL.ExifTags import IFD, Base
 from geocalib import Calibration, Failure, Prior, Rig
 from geocalib.errors import (
     CameraError,
+    ConfigError,
     CouplingError,
     ImageError,
     PriorError,
@@ -212,7 +213,12 @@ class TestKnown:
             ({"focal": "long"}, PriorError, "focal must hold numbers"),
             ({"focal": Prior(500.0, 0.0)}, PriorError, "focal sigma must be positive"),
             ({"gravity": [0.0, 1.0]}, PriorError, "gravity must be 3 numbers"),
-            ({"distortion": [0.1]}, PriorError, "pinhole has no distortion"),
+            ({"distortion": [0.1] * 3}, ConfigError, "3 numbers, .* name the camera_model"),
+            (
+                {"camera_model": "pinhole", "distortion": [0.1]},
+                PriorError,
+                "pinhole has no distortion",
+            ),
             ({"principal_point": 3.0}, PriorError, "principal_point must be 2 numbers"),
             ({"shared_intrinsics": [0, 1]}, CouplingError, "2 integers for 3 images"),
             (

@@ -92,7 +92,7 @@ def test_one_camera_took_them(client: TestClient, photo: bytes, taller: bytes) -
         ({"vfov_deg": {"value": 50}}, "sigma"),
         ({"vfov_deg": {"value": 50, "sigma": 0}}, "sigma"),
         ({"gravity": [0, 1]}, "gravity"),
-        ({"distortion": [0.1]}, "distortion"),
+        ({"camera_model": "pinhole", "distortion": [0.1]}, "distortion"),
         ({"distorsion": [0.1]}, "distorsion"),
         ({"lines": "only", "focal": 300}, "asks lines alone"),
         ({"path": "/etc/passwd"}, "path"),

@@ -21,7 +21,7 @@ class Photo {
     this.error = null;
     this.record = null;
     this.fields = null;
-    this.model = "pinhole";
+    this.model = "auto";
     this.known = {}; // focal in pixels; roll, pitch in degrees
     this.drawn = []; // lines of a person
     this.undo = []; // the lines before each change to them

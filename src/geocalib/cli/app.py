@@ -183,7 +183,7 @@ def calibrate(
             rich_help_panel=OUTPUT,
         ),
     ] = None,
-    camera_model: Model = CameraModelName.PINHOLE,
+    camera_model: Model = CameraModelName.AUTO,
     focal: Focal = None,
     fov: Fov = None,
     exif: Exif = Switch.ON,
@@ -304,7 +304,7 @@ def show(
             rich_help_panel=OUTPUT,
         ),
     ] = None,
-    camera_model: Model = CameraModelName.PINHOLE,
+    camera_model: Model = CameraModelName.AUTO,
     focal: Focal = None,
     fov: Fov = None,
     exif: Exif = Switch.ON,
@@ -356,7 +356,7 @@ def show(
     _finish(command.run(found.images[0], found.missing, file, options, network))
 
 
-def _add_warp(warp: Warp, default_model: CameraModelName, help: str) -> None:
+def _add_warp(warp: Warp, help: str) -> None:
     """The command for one kind of new picture."""
 
     @app.command(warp, cls=Grouped, help=help)
@@ -365,7 +365,7 @@ def _add_warp(warp: Warp, default_model: CameraModelName, help: str) -> None:
         output: Output,
         crop: Borders = False,
         calibration: Saved = None,
-        camera_model: Model = default_model,
+        camera_model: Model = CameraModelName.AUTO,
         focal: Focal = None,
         fov: Fov = None,
         exif: Exif = Switch.ON,
@@ -408,11 +408,10 @@ def _add_warp(warp: Warp, default_model: CameraModelName, help: str) -> None:
         _finish(complete and not found.problems)
 
 
-_add_warp("undistort", CameraModelName.SIMPLE_RADIAL, "Straighten what the lens has bent.")
-_add_warp("upright", CameraModelName.PINHOLE, "Turn photos until they are level.")
+_add_warp("undistort", "Straighten what the lens has bent.")
+_add_warp("upright", "Turn photos until they are level.")
 _add_warp(
     "rectify",
-    CameraModelName.PINHOLE,
     "Make verticals vertical and parallel. The photos become those of a level camera.",
 )
 

@@ -41,7 +41,7 @@ def command(
     engine: Annotated[
         Where, typer.Option(help="This machine, or a cluster.", rich_help_panel=SPEED)
     ] = Where.LOCAL,
-    camera_model: Model = CameraModelName.PINHOLE,
+    camera_model: Model = CameraModelName.AUTO,
     lines: LinesOption = Lines.AUTO,
     exif: Exif = Switch.ON,
     sensors: Sensors = Switch.ON,

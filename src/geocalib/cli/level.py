@@ -94,7 +94,7 @@ def command(
         typer.Option(
             "--camera-model", help="What kind of lens, with --images.", rich_help_panel=LENS
         ),
-    ] = CameraModelName.PINHOLE,
+    ] = CameraModelName.AUTO,
     weights: Weights = "auto",
     device: Device = "auto",
     overwrite: Overwrite = False,

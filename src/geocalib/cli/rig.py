@@ -64,7 +64,7 @@ def command(
     ] = None,
     camera_model: Annotated[
         CameraModelName, typer.Option(help="What kind of lenses.", rich_help_panel=LENS)
-    ] = CameraModelName.PINHOLE,
+    ] = CameraModelName.AUTO,
     exif: Exif = Switch.ON,
     sensors: Sensors = Switch.ON,
     lines: Annotated[

@@ -18,12 +18,14 @@ from geocalib.cli.options import Device, Overwrite, Weights
 from geocalib.errors import ConfigError, FormatError, OutputError, VideoError
 from geocalib.files import Guard, is_special, locked
 from geocalib.pipeline.engines.load import EngineSpec
-from geocalib.pipeline.options import CameraModelName, Options
+from geocalib.pipeline.options import AUTO, CameraModelName, Options
 from geocalib.records import dataclass
 
 if TYPE_CHECKING:
+    from geocalib.pipeline.calibrator import Calibrator
     from geocalib.result.calibration import Outcome
     from geocalib.video.frames import Frame, Source
+    from geocalib.video.lens_choice import LensChoice
     from geocalib.video.track import Tracked, Tracker
 
 USUAL_FPS = 10.0
@@ -86,7 +88,7 @@ def command(
     ] = None,
     camera_model: Annotated[
         CameraModelName, typer.Option(help="What kind of lens.", rich_help_panel=LENS)
-    ] = CameraModelName.PINHOLE,
+    ] = CameraModelName.AUTO,
     focal: Annotated[
         float | None,
         typer.Option(metavar="PX", help="Known focal length, in pixels.", rich_help_panel=KNOWN),
@@ -312,20 +314,36 @@ def _outcomes(
 ) -> Iterator[tuple[Frame, Outcome]]:
     """Each frame with what the network says of it, in order; those done are not asked again."""
     from geocalib.cli.network import load
+    from geocalib.video.lens_choice import LensChoice
 
-    calibrator = None
+    calibrator, chosen = None, LensChoice(job.options)
     # A camera does not wait for a batch to fill.
     for batch in _batches(frames, 1 if job.live else BATCH):
         new = [frame for frame in batch if frame.index not in done]
         if new and calibrator is None:
             calibrator = load(job.network)
+            chosen = _lens_choice(job, calibrator, new, done)
         pixels = [frame.pixels for frame in new]
-        answers = iter(calibrator.calibrate(pixels, options=job.options) if calibrator else ())
+        answers = iter(calibrator.calibrate(pixels, options=chosen.options) if calibrator else ())
         for frame in batch:
             outcome = done.get(frame.index)
             if outcome is None:
-                outcome = replace(next(answers), image=f"{name}#{frame.index}")
+                outcome = chosen.applied(replace(next(answers), image=f"{name}#{frame.index}"))
             yield frame, outcome
+
+
+def _lens_choice(
+    job: Job, calibrator: Calibrator, first: Sequence[Frame], done: Mapping[int, Outcome]
+) -> LensChoice:
+    """The kind of lens, for all frames; first: those that are asked about first."""
+    from geocalib.video.frames import spread_over
+    from geocalib.video.lens_choice import DECIDING, LensChoice
+
+    if done or job.options.camera_model != AUTO:
+        return LensChoice.by_answers(done.values(), job.options)
+    # A camera has shown no more than its first frame.
+    frames = first if job.file is None else spread_over(job.file, DECIDING) or first
+    return LensChoice.by_frames(calibrator, [frame.pixels for frame in frames], job.options)
 
 
 def _batches(frames: Iterable[Frame], size: int) -> Iterator[list[Frame]]:

@@ -179,8 +179,9 @@ class Options:
     ``GeoCalibError``.
     """
 
-    camera_model: CameraModels = "pinhole"
-    """A name of ``geocalib.cameras`` or a model; of several images, also one each."""
+    camera_model: CameraModels = AUTO
+    """"auto": the pictures tell which kind of lens took them, one for each camera. Or a name of
+    ``geocalib.cameras`` or a model; of several images, also one each."""
 
     # What is known of the camera.
     focal: Known = None
@@ -247,7 +248,7 @@ class Options:
                     raise ConfigError("fov and vfov_deg are two names of one value; give one")
                 keywords = {**keywords, "vfov_deg": keywords["fov"]}
                 del keywords["fov"]
-            return cls("pinhole" if camera_model is None else camera_model, **keywords)
+            return cls(AUTO if camera_model is None else camera_model, **keywords)
         if camera_model is not None or keywords:
             named = ["camera_model"] * (camera_model is not None) + list(keywords)
             raise ConfigError(f"options already says all; drop {', '.join(named)}, or set it there")

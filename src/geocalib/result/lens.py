@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from geocalib.records import dataclass
+from geocalib.records import dataclass, replace
 
 KINDS = {
     "pinhole": "one that bends nothing",
@@ -60,6 +60,12 @@ class Lens:
     def rivals(self) -> tuple[LensFamily, ...]:
         """The families that were not chosen."""
         return self.families[1:]
+
+    @property
+    def of_any_picture(self) -> Lens:
+        """The same for every picture that the lens takes: gravity, which differs, is left out."""
+        each = (replace(family, roll_deg=math.nan, pitch_deg=math.nan) for family in self.families)
+        return Lens(tuple(each))
 
     def __str__(self) -> str:
         """The comparison in one sentence."""

@@ -97,7 +97,7 @@ class OptionsBody(Strict):
     """Which camera to find, and what is known of it. A value alone is held fixed; with a sigma it
     pulls. Everything is in pixels of the original photo and in degrees."""
 
-    camera_model: CameraModelName = CameraModelName.PINHOLE
+    camera_model: CameraModelName = CameraModelName.AUTO
     focal: Known = Field(None, description="fy, pixels")
     vfov_deg: Known = Field(None, description="vertical field of view, in place of focal")
     roll_deg: Known = Field(None, description="with pitch_deg, unless it has a sigma")

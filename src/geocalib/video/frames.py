@@ -59,6 +59,23 @@ def open_file(path: str | Path) -> Iterator[Source]:
         yield _source(container, str(path))
 
 
+def spread_over(path: str | Path, count: int) -> list[Frame]:
+    """A few frames from all over the video of a file, or fewer, where it cannot be read there.
+    Their places and times are not known."""
+    import av
+
+    found: list[Frame] = []
+    with _opened(str(path), None, str(path)) as container:
+        length = container.duration or 0
+        for part in range(count):
+            try:
+                container.seek(round((part + 0.5) / count * length))
+                found.append(next(_decoded(container, str(path))))
+            except (VideoError, av.error.FFmpegError, OSError):
+                continue
+    return found
+
+
 @contextmanager
 def open_camera(number: int) -> Iterator[Source]:
     """A camera of this computer: the newest frame whenever one is asked for."""

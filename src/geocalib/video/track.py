@@ -190,8 +190,19 @@ def combined(like: Calibration, lens: Lens | None, pose: Pose, image: str | None
     covariance[:2, :2] = pose.covariance
     if lens is not None:
         covariance[2:, 2:] = lens.covariance
-    sigma = Uncertainty.of(camera, pose.gravity, covariance, like.parameters)
-    return Calibration(image, camera, pose.gravity, sigma, covariance, like.parameters, "converged")
+    sigma = Uncertainty.of(
+        camera, pose.gravity, covariance, like.parameters, between_borders=like.lens is not None
+    )
+    return Calibration(
+        image,
+        camera,
+        pose.gravity,
+        sigma,
+        covariance,
+        like.parameters,
+        "converged",
+        lens=like.lens,
+    )
 
 
 def _filled(segments: Sequence[int | None]) -> list[int]:
