@@ -22,9 +22,9 @@ from torch import Tensor
 from torch.nn.functional import interpolate
 
 from geocalib.cameras import Camera, get_model
+from geocalib.cameras.camera import Window
 from geocalib.geometry.fields import Fields, perspective_field
 from geocalib.geometry.gravity import angle_between, from_roll_pitch
-from geocalib.geometry.view import View
 from geocalib.imaging.metadata import Metadata
 from geocalib.priors.enabled import File
 from geocalib.result.calibration import OUTLIER, Calibration, Failure
@@ -56,7 +56,7 @@ class PredictedImage:
     """An image as the network might have seen it."""
 
     file: File
-    view: View
+    view: Window
     fields: Fields
     gravity: Tensor
     """(3,) true."""
@@ -78,7 +78,7 @@ def images(count: int, model: str) -> Iterator[PredictedImage]:
         gravity = from_roll_pitch(angles[0], angles[1])
         fields = disturbed(*perspective_field(camera, gravity), generator)
         file = File(f"{index}.jpg", f"{index}.jpg", size, Metadata())
-        yield PredictedImage(file, View(0, 0, *size), fields, gravity[0], odd)
+        yield PredictedImage(file, Window(0, 0, *size), fields, gravity[0], odd)
 
 
 def disturbed(up: Tensor, latitude: Tensor, valid: Tensor, generator: torch.Generator) -> Fields:

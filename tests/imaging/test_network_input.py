@@ -16,8 +16,8 @@ from PIL.ExifTags import Base
 from scipy import ndimage
 
 from geocalib.cameras import Camera
+from geocalib.cameras.camera import Window
 from geocalib.errors import ImageError
-from geocalib.geometry.view import View
 from geocalib.imaging import PUBLISHED, InputSpec, NetworkInput, prepare, read_photo
 
 
@@ -32,22 +32,22 @@ def test_a_photo_of_4_to_3() -> None:
     assert ready.image.dtype == np.float32
     assert ready.size == (416, 320)
     step = 640 / 426
-    assert ready.view == View(5 * step, 0.0, pytest.approx(416 * step), 480.0)
+    assert ready.view == Window(5 * step, 0.0, pytest.approx(416 * step), 480.0)
     assert ready.aspect == pytest.approx((426 / 640) / (320 / 480))
     assert ready.notes == ()
 
 
 def test_an_odd_remainder_loses_its_extra_pixel_at_the_start() -> None:
     wide = prepare(read_photo(blank(363, 320)))
-    assert wide.view == View(6.0, 0.0, 352.0, 320.0)
+    assert wide.view == Window(6.0, 0.0, 352.0, 320.0)
     tall = prepare(read_photo(blank(320, 363)))
-    assert tall.view == View(0.0, 6.0, 320.0, 352.0)
+    assert tall.view == Window(0.0, 6.0, 320.0, 352.0)
 
 
 def test_a_photo_of_the_right_size_is_left_alone() -> None:
     pixels = np.random.default_rng(0).integers(0, 256, (320, 384, 3), np.uint8)
     ready = prepare(read_photo(pixels))
-    assert ready.view == View(0.0, 0.0, 384.0, 320.0)
+    assert ready.view == Window(0.0, 0.0, 384.0, 320.0)
     np.testing.assert_array_equal((255 * ready.image).round().transpose(1, 2, 0), pixels)
     assert ready.image.flags.c_contiguous
 
@@ -143,10 +143,10 @@ def test_the_view_is_exact_for_arrays(size: tuple[int, int]) -> None:
 def test_a_panorama_shows_its_middle_and_says_so() -> None:
     ready = prepare(read_photo(blank(2000, 400)))
     assert ready.image.shape == (3, 320, 800)
-    assert ready.view == View(500.0, 0.0, 1000.0, 400.0)
+    assert ready.view == Window(500.0, 0.0, 1000.0, 400.0)
     assert ready.notes == ("longer than 2.5:1, so only its middle, 1000x400 pixels, was looked at",)
     tall = prepare(read_photo(blank(400, 2000)))
-    assert tall.view == View(0.0, 500.0, 400.0, 1000.0)
+    assert tall.view == Window(0.0, 500.0, 400.0, 1000.0)
 
 
 def test_the_published_network_takes_any_aspect() -> None:

@@ -7,7 +7,7 @@ import warnings
 
 import pytest
 
-from geocalib.imaging.quiet import quiet
+from geocalib.imaging.read import quiet
 
 
 def test_only_within() -> None:

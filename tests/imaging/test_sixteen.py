@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from geocalib.imaging import is_blank, read_photo
-from geocalib.imaging.sixteen import eight_bits
+from geocalib.imaging.read import eight_bits
 
 RAMP = np.linspace(0, 1, 72 * 56 * 3).reshape(56, 72, 3)
 RAW = (cv2.IMWRITE_TIFF_COMPRESSION, 1)

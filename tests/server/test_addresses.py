@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from geocalib.server import addresses as module
-from geocalib.server.addresses import addresses, qr_code
+from geocalib.server.run import addresses, qr_code
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,10 @@ import pytest
 import torch
 
 from geocalib.cameras import Camera
+from geocalib.cameras.camera import Window
 from geocalib.errors import FieldError
 from geocalib.geometry import gravity as sphere
 from geocalib.geometry.fields import Fields
-from geocalib.geometry.view import View
 from geocalib.solver import FitOptions, FitResult, Prior, Rig, Status, fit
 from geocalib.solver.coupling import couple
 from geocalib.solver.joint import Evidence, Plane, fit_each, fit_from, fit_turned
@@ -194,7 +194,7 @@ class TestPlanes:
         if on_numpy:
             fields = numpy_of(fields)
         like = fields[0].up
-        views = [View(0, 0, 2 * width, 2 * height) for width, height in self.SIZES]
+        views = [Window(0, 0, 2 * width, 2 * height) for width, height in self.SIZES]
         mapping = Mapping.create(views, self.SIZES, like)
         plane = Plane.create(mapping, [(2 * w, 2 * h) for w, h in self.SIZES])
         coupling = couple(3, [0, 0, 0], None, like.device)

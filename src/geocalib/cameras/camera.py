@@ -279,3 +279,21 @@ class Camera:
 def _column(value: Array, like: Array) -> Array:
     """(B, 2) shaped to broadcast with (B, ..., 2)."""
     return value.reshape(len(value), *(1,) * (like.ndim - 2), value.shape[-1])
+
+
+@dataclass(frozen=True)
+class Window:
+    """A window of an original image, in its pixels: the part of it that a network sees."""
+
+    left: float
+    top: float
+    width: float
+    height: float
+
+    def to_original(self, camera: Camera, size: tuple[int, int]) -> Camera:
+        """The cameras of whole originals of (width, height), given those of inputs."""
+        return camera.resize(self.width, self.height).crop(-self.left, -self.top, *size)
+
+    def to_input(self, camera: Camera, size: tuple[int, int]) -> Camera:
+        """The cameras of inputs of (width, height), given those of whole originals."""
+        return camera.crop(self.left, self.top, self.width, self.height).resize(*size)

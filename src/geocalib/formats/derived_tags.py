@@ -22,7 +22,7 @@ from geocalib.cameras.camera import Camera
 from geocalib.formats import xmp
 from geocalib.formats.photo_tags import PhotoTags, tags_of
 from geocalib.imaging.metadata import read_tags
-from geocalib.imaging.quiet import quiet
+from geocalib.imaging.read import quiet
 
 DESCRIPTIVE = frozenset(
     {

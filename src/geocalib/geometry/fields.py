@@ -32,7 +32,7 @@ from geocalib.arrays import (
 from geocalib.cameras.base import CameraModel, DepthJet
 from geocalib.cameras.camera import Camera
 from geocalib.errors import FieldError
-from geocalib.geometry.tensors import map_tensors
+from geocalib.records import map_tensors
 
 
 @dataclass(frozen=True)

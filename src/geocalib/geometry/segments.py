@@ -8,8 +8,7 @@ from dataclasses import field, replace
 import numpy as np
 
 from geocalib.arrays import Array, namespace, unstack
-from geocalib.geometry.tensors import map_tensors
-from geocalib.records import dataclass
+from geocalib.records import dataclass, map_tensors
 
 STRETCHES = 12
 """Along an edge, in which its points are averaged."""

@@ -6,11 +6,11 @@ import numpy as np
 import numpy.typing as npt
 
 from geocalib.arrays import Array, clip, tiny
+from geocalib.cameras.camera import Window
 from geocalib.geometry.fields import Fields
-from geocalib.geometry.view import View
 
 
-def enlarge(fields: Fields, view: View, size: tuple[int, int]) -> Fields:
+def enlarge(fields: Fields, view: Window, size: tuple[int, int]) -> Fields:
     """The fields of a view of an original of (width, height), at every pixel of the original.
 
     Between the fields' pixels they are interpolated. What the view leaves out of the original has

@@ -55,7 +55,7 @@ class Metadata:
         """Of all tags of a file, and of what Pillow tells of its image."""
         xmp = info.get("xmp")
         packet = xmp.encode() if isinstance(xmp, str) else xmp
-        noted, damage = held(tags)
+        noted, damage = held(tags) if Base.MakerNote in tags else ({}, ())
         taken: Any = info.get("original_orientation")
         return cls(
             orientation,

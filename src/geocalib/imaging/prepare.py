@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
+from geocalib.cameras.camera import Window
 from geocalib.errors import ImageError
-from geocalib.geometry.view import View
 from geocalib.imaging.read import Photo
 from geocalib.records import dataclass
 
@@ -47,7 +47,7 @@ class NetworkInput:
 
     image: npt.NDArray[np.float32]
     """(3, h, w) RGB in [0, 1]."""
-    view: View
+    view: Window
     """What of the original it shows, exactly."""
     notes: tuple[str, ...] = ()
     """What its user should know, in plain words."""
@@ -101,7 +101,9 @@ def prepare(photo: Photo, spec: InputSpec | None = None) -> NetworkInput:
     image = np.ascontiguousarray(picture.transpose(2, 0, 1), dtype=np.float32) / np.float32(255)
 
     step_x, step_y = width / resized[0], height / resized[1]
-    view = View(left + lost[0] * step_x, top + lost[1] * step_y, kept[0] * step_x, kept[1] * step_y)
+    view = Window(
+        left + lost[0] * step_x, top + lost[1] * step_y, kept[0] * step_x, kept[1] * step_y
+    )
     return NetworkInput(image, view, notes)
 
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import io
 import os
 import struct
+import sys
+import threading
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import field
@@ -19,8 +22,6 @@ from geocalib.arrays import is_tensor, to_numpy
 from geocalib.errors import ImageError
 from geocalib.files.image_files import EXPORT, content_of, is_raw, why_not_a_file
 from geocalib.imaging.metadata import Metadata, read_tags
-from geocalib.imaging.quiet import quiet
-from geocalib.imaging.sixteen import SHALLOW, add_low_bytes, eight_bits, has_low_bytes
 from geocalib.records import dataclass
 
 WEBP_SIDE = 0x3FFF
@@ -446,3 +447,89 @@ def webp_size(head: bytes) -> tuple[int, int] | None:
     if kind == b"VP8L":
         return (number(21, 25) & WEBP_SIDE) + 1, (number(21, 25) >> 14 & WEBP_SIDE) + 1
     return number(26, 28) & WEBP_SIDE, number(28, 30) & WEBP_SIDE
+
+
+# Pixels of 16 bits to 8 ---------------------------------------------------------------------------
+
+DEPTHS = (10, 12, 14, 16)
+"""Bits that cameras count in: 10, 12, 14 or 16, while files have room for 16 whichever it is. The
+brightest pixel shows which: nothing is stretched by more than a camera of 10 bits explains, and
+what was dark stays dark."""
+
+SHALLOW = 1 << 6
+"""High bytes below this use 14 bits or fewer."""
+
+COLOURS = ("RGB;16", "RGBX;16", "RGBA;16")
+"""What Pillow calls pixels of several bands, before L, B or N for the order of their bytes. It
+keeps the high bytes alone."""
+
+SWAPPED = {"L": "B", "B": "L", "N": "B" if sys.byteorder == "little" else "L"}
+"""The order in which the low byte comes where the high one does."""
+
+
+def eight_bits(values: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+    """Whole numbers of any shape, from 0 to 65535, with white where their depth ends."""
+    used = int(values.max()).bit_length()
+    depth = next(depth for depth in DEPTHS if used <= depth)
+    return (values >> (depth - 8)).astype(np.uint8)
+
+
+def has_low_bytes(image: Image.Image) -> bool:
+    """Whether loading an image will lose the low bytes of its colours."""
+    kinds = [_kind(tile) for tile in getattr(image, "tile", ())]
+    return bool(kinds) and all(kind[:-1] in COLOURS and kind[-1] in SWAPPED for kind in kinds)
+
+
+def add_low_bytes(image: Image.Image, again: Image.Image) -> None:
+    """Show a loaded image by all bits of its pixels, given the same one again, not loaded yet."""
+    again.tile = [_swapped(tile) for tile in again.tile]  # type: ignore[attr-defined]
+    again.load()
+    values = np.asarray(image).astype(np.uint16) << 8 | np.asarray(again)
+    bands = [eight_bits(values[..., :3])]
+    if image.mode == "RGBA":
+        bands.append(eight_bits(values[..., 3:]))
+    image.paste(Image.fromarray(np.concatenate(bands, -1)))
+
+
+def _kind(tile: Any) -> str:
+    """What a part of a file holds; of some decoders the first of several arguments."""
+    return str(tile.args if isinstance(tile.args, str) else tile.args[0])
+
+
+def _swapped(tile: Any) -> Any:
+    kind = _kind(tile)
+    swapped = kind[:-1] + SWAPPED[kind[-1]]
+    return tile._replace(args=swapped if isinstance(tile.args, str) else (swapped, *tile.args[1:]))
+
+
+# Warnings of Pillow -------------------------------------------------------------------------------
+
+
+class _Reading(threading.local):
+    """Takes the place of a pattern of modules in a filter of warnings.
+
+    ``warnings.catch_warnings`` exchanges the filters of the whole process, under the feet of other
+    threads. This filter stays among them, and holds in a thread only while that reads.
+    """
+
+    now = False
+
+    def match(self, module: str) -> bool:
+        return self.now
+
+
+_READING = _Reading()
+_FILTER: Any = ("ignore", None, Warning, _READING, 0)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """No warning is given, nor turned into an error, in this thread."""
+    filters: Any = warnings.filters
+    if _FILTER not in filters:
+        filters.insert(0, _FILTER)
+    before, _READING.now = _READING.now, True
+    try:
+        yield
+    finally:
+        _READING.now = before

@@ -21,13 +21,12 @@ from typing import Any, Self, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from geocalib.geometry.tensors import map_tensors
 from geocalib.lines.descent import CostState, Problem, make_level, minimise
 from geocalib.lines.distortion import MODEL
 from geocalib.lines.mixture import support
 from geocalib.lines.prior import Prior
 from geocalib.lines.unknowns import Array, Guess, Layout
-from geocalib.records import dataclass, replace
+from geocalib.records import dataclass, map_tensors, replace
 
 Result = TypeVar("Result")
 BATCH_SIZE = 8

@@ -21,7 +21,6 @@ from typing import Self
 import numpy as np
 
 from geocalib.geometry.gravity import tangent_basis, to_roll_pitch
-from geocalib.geometry.tensors import map_tensors
 from geocalib.lines.batched_search import (
     CAUTION,
     REPEATS,
@@ -50,7 +49,7 @@ from geocalib.lines.unknowns import (
     level_frame,
     take_rows,
 )
-from geocalib.records import dataclass, replace
+from geocalib.records import dataclass, map_tensors, replace
 from geocalib.result.lines import Verdict
 
 CENTRE = 0.004

@@ -21,8 +21,7 @@ from geocalib.cameras.camera import Camera
 from geocalib.geometry.fields import Free
 from geocalib.geometry.gravity import move, tangent_basis
 from geocalib.geometry.segments import Segments
-from geocalib.geometry.tensors import field_names, map_tensors
-from geocalib.records import dataclass, replace
+from geocalib.records import dataclass, field_names, map_tensors, replace
 from geocalib.solver.coupling import Coupling
 from geocalib.solver.state import Frame
 

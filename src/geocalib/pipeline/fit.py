@@ -83,7 +83,7 @@ def fit_outputs(job: Job, outputs: Sequence[NetworkOutput | Failure]) -> list[Ou
 def _misfit(job: Job, index: int, file: File) -> str | None:
     """Why what is told of an image cannot be so, given its size, if it cannot."""
     focal = job.given.impossible_focal(index, job.model, file.size)
-    return focal or outside(job.drawn, file.size)
+    return focal or (outside(job.drawn, file.size) if job.drawn else None)
 
 
 def _fit_seen(job: Job, outputs: Sequence[NetworkOutput]) -> list[Outcome]:

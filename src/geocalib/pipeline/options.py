@@ -260,7 +260,7 @@ class Options:
                 raise ConfigError("lines and drawn each hold drawn lines; give them once")
             object.__setattr__(self, "drawn", self.lines)
             object.__setattr__(self, "lines", "auto")
-        object.__setattr__(self, "drawn", checked_lines(self.drawn))
+        object.__setattr__(self, "drawn", checked_lines(self.drawn) if self.drawn else ())
         if self.drawn and self.aspect is not None and _number(self.aspect) is None:
             raise ConfigError("drawn lines tell nothing of a free aspect; drop it, or hold it")
         _check_choice("lines", self.lines, get_args(LinesMode))

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from geocalib.arrays import Array
+from geocalib.cameras.camera import Window
 from geocalib.geometry.fields import Fields
 from geocalib.geometry.segments import Segments
-from geocalib.geometry.view import View
 from geocalib.imaging import ImageSource, InputSpec
 from geocalib.imaging.content import Circle
 from geocalib.lines.detect import detect
@@ -83,7 +83,7 @@ class NetworkOutput:
     """One image after the network. Its pixels are gone: there may be many of these."""
 
     file: File
-    view: View
+    view: Window
     """What of the original the fields show."""
     fields: Fields
     down: Array | None

@@ -11,9 +11,9 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from geocalib.cameras.camera import Window
 from geocalib.errors import ImageError
 from geocalib.geometry.segments import Segments
-from geocalib.geometry.view import View
 from geocalib.imaging import ImageSource, InputSpec, is_blank, read_photo
 from geocalib.imaging import prepare as prepare_photo
 from geocalib.imaging.content import NOTHING_SPECIAL, Circle, examine
@@ -32,7 +32,7 @@ class Prepared:
     file: File
     image: npt.NDArray[np.float32]
     """(3, h, w) RGB in [0, 1]."""
-    view: View
+    view: Window
     """What of the original it shows."""
     aspect: float
     """fx / fy of the input where the original's pixels are square."""

@@ -63,7 +63,8 @@ class EnabledPriors:
         photos: bool = False,
     ) -> EnabledPriors:
         """From the arguments of a calibration of so many images."""
-        return cls(exif, sensors, crops_of(crop, count), point_share, photos)
+        crops = (None,) * count if crop is None else crops_of(crop, count)
+        return cls(exif, sensors, crops, point_share, photos)
 
     def __getitem__(self, index: Sequence[int]) -> EnabledPriors:
         """Those about some of the images."""
@@ -75,6 +76,8 @@ class EnabledPriors:
         given = given.sized([file.size for file in files])
         if given.principal_point is not None:
             return given
+        if self.point_share is None and not any(self.crops):
+            return replace(given, principal_point=np.array([file.size for file in files]) / 2)
         points, sigmas = [], []
         for file, crop in zip(files, self.crops, strict=True):
             full = Crop(0, 0, *file.size, *file.size) if crop is None else crop
@@ -120,6 +123,8 @@ class EnabledPriors:
         size = crop.full_size if crop else file.size
         if self.sensors and given.gravity is None:
             told = read_gravity(file.path, file.metadata, size)
+        if not tags:
+            return told
         hint, notes = focal_reading(tags, size)
         if self.exif and hint is not None and given.distortion is None:
             lens, _ = find_lens(tags, size, hint.focal_px, model)

@@ -38,7 +38,7 @@ class Readings:
 def read_gravity(path: str | None, metadata: Metadata, size: tuple[int, int]) -> Readings:
     """Gravity by the file beside an image of that path, if it has one, and by its metadata. size:
     (width, height) of the upright picture."""
-    held, noted = held_gravity(metadata, size)
+    held, noted = held_gravity(metadata, size) if metadata.held else (None, ())
     found = [] if held is None else [held]
     notes = list(noted)
     if metadata.xmp is not None:
@@ -59,5 +59,7 @@ def read_gravity(path: str | None, metadata: Metadata, size: tuple[int, int]) ->
             notes.append(f"{error}; it was ignored")
         else:
             found.extend([beside] if beside is not None else [])
+    if not found:
+        return Readings(notes=tuple(notes))
     gravity, contradictions = combined(found)
     return Readings(gravity=gravity, instruments=tuple(found), notes=(*notes, *contradictions))

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from geocalib.arrays import to_numpy
+from geocalib.cameras.camera import Window
 from geocalib.geometry.fields import Fields
-from geocalib.geometry.view import View
 from geocalib.imaging import Metadata
 from geocalib.pipeline.predict import NetworkOutput
 from geocalib.priors.enabled import File
@@ -132,5 +132,5 @@ def sight_of(sent: SentFields) -> NetworkOutput:
         plane("up", 2), plane("latitude", 1), plane("up_confidence"), plane("latitude_confidence")
     )
     file = File(None, "image", (sent.width, sent.height), Metadata())
-    view = View(0, 0, sent.width, sent.height) if sent.view is None else View(*sent.view)
+    view = Window(0, 0, sent.width, sent.height) if sent.view is None else Window(*sent.view)
     return NetworkOutput(file, view, fields, None, (), None)

@@ -16,9 +16,9 @@ import numpy as np
 
 from geocalib.arrays import Array, double, to_numpy
 from geocalib.cameras.base import CameraModel
+from geocalib.cameras.camera import Window
 from geocalib.geometry.fields import LOG_F, Fields
 from geocalib.geometry.segments import Segments
-from geocalib.geometry.view import View
 from geocalib.lines.refine import refine_outcomes
 from geocalib.priors.enabled import File
 from geocalib.priors.lens import Choice, chosen, odds_of_lenses, prior_of, usual_distortion
@@ -62,7 +62,7 @@ class PredictedImage(Protocol):
     @property
     def file(self) -> File: ...
     @property
-    def view(self) -> View: ...
+    def view(self) -> Window: ...
     @property
     def fields(self) -> Fields: ...
     @property

@@ -10,10 +10,9 @@ from typing import Any
 from geocalib.arrays import Array
 from geocalib.errors import FormatError
 from geocalib.geometry.segments import Curves, Segments
-from geocalib.geometry.tensors import named_tensors
 from geocalib.imaging.metadata import Metadata
 from geocalib.priors.enabled import File
-from geocalib.records import dataclass
+from geocalib.records import dataclass, named_tensors
 from geocalib.solver.joint import Plane
 from geocalib.solver.known import Mapping as PixelMapping
 from geocalib.solver.observations import Observations

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from geocalib.arrays import unstack
-from geocalib.geometry.tensors import named_tensors
+from geocalib.records import named_tensors
 from geocalib.solver.observations import Observations
 
 PLANES = 9

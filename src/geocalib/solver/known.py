@@ -25,10 +25,9 @@ from geocalib.arrays import (
     zeros,
 )
 from geocalib.cameras.base import CameraModel
-from geocalib.cameras.camera import Camera
+from geocalib.cameras.camera import Camera, Window
 from geocalib.errors import PriorError
 from geocalib.geometry.gravity import from_roll_pitch
-from geocalib.geometry.view import View
 from geocalib.solver.coupling import Coupling
 from geocalib.solver.state import focal_range
 
@@ -487,7 +486,7 @@ class Mapping:
 
     @classmethod
     def create(
-        cls, views: Sequence[View], sizes: Sequence[tuple[int, int]], like: Array | None = None
+        cls, views: Sequence[Window], sizes: Sequence[tuple[int, int]], like: Array | None = None
     ) -> Mapping:
         """From the views that fields of these sizes (width, height) show of their originals; in
         the library of ``like`` (``as_doubles``)."""

@@ -13,8 +13,7 @@ from geocalib.arrays import (
     namespace,
     replace_rows,
 )
-from geocalib.geometry.tensors import map_tensors
-from geocalib.records import dataclass
+from geocalib.records import dataclass, map_tensors
 from geocalib.solver.coupling import to_cameras
 from geocalib.solver.objective import Evaluation, Problem
 from geocalib.solver.observations import Observations

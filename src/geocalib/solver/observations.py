@@ -13,8 +13,7 @@ from functools import cached_property
 
 from geocalib.arrays import Array, clip, counting, detach, namespace, tiny, unstack, zeros
 from geocalib.geometry.fields import Fields
-from geocalib.geometry.tensors import map_tensors
-from geocalib.records import dataclass
+from geocalib.records import dataclass, map_tensors
 
 STRAY = 0.15
 """Latitudes further than this (radians) from their cell's mean are strays that hardly count."""

@@ -19,8 +19,7 @@ from geocalib.geometry.fields import (
     up_field,
     up_jacobian,
 )
-from geocalib.geometry.tensors import Held, map_tensors
-from geocalib.records import dataclass
+from geocalib.records import Held, dataclass, map_tensors
 from geocalib.solver.observations import Observations
 
 CHUNK = 1 << 16

@@ -29,7 +29,7 @@ from geocalib.arrays import (
 from geocalib.cameras.camera import Camera
 from geocalib.geometry import gravity as sphere
 from geocalib.geometry.fields import ALONG_PITCH, ALONG_ROLL, CX, CY, LOG_ASPECT, LOG_F
-from geocalib.geometry.tensors import map_tensors
+from geocalib.records import map_tensors
 
 DEGREES = math.degrees(1)
 

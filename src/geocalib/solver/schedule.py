@@ -15,7 +15,7 @@ from geocalib.arrays import Array, namespace, replace_rows
 from geocalib.errors import ConfigError
 from geocalib.geometry.conventions import HUBER_THRESHOLD
 from geocalib.geometry.fields import Fields
-from geocalib.geometry.tensors import map_tensors
+from geocalib.records import map_tensors
 from geocalib.solver.coupling import to_cameras
 from geocalib.solver.covariance import Uncertainty, estimate_uncertainty, uncertainty_by
 from geocalib.solver.initial import Initial

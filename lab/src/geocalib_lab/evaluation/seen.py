@@ -8,8 +8,8 @@ import numpy as np
 
 from geocalib.arrays import Array, double
 from geocalib.cameras import Camera
+from geocalib.cameras.camera import Window
 from geocalib.geometry.fields import Fields
-from geocalib.geometry.view import View
 from geocalib.imaging import InputSpec, prepare, read_photo
 from geocalib.nets.card import WeightCard
 from geocalib.result.calibration import Calibration, Failure, Outcome
@@ -28,7 +28,7 @@ class Seen:
     aspect: Array
     """(1,) fx / fy there."""
     _answer: Calibration
-    _view: View
+    _view: Window
 
     @classmethod
     def by(cls, answer: Calibration, card: WeightCard) -> Seen:

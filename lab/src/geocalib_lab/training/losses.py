@@ -14,8 +14,8 @@ from torch import Tensor
 
 from geocalib.cameras.camera import Camera
 from geocalib.geometry.fields import Fields, perspective_field, pixel_grid
-from geocalib.geometry.tensors import named_tensors
 from geocalib.nets.prediction import Prediction
+from geocalib.records import named_tensors
 from geocalib_lab.panoramas.wide import inside_rim
 from geocalib_lab.training.optimum import find_optimum
 

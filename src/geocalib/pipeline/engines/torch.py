@@ -15,7 +15,7 @@ from geocalib.arrays import to_numpy
 from geocalib.errors import ConfigError
 from geocalib.geometry.fields import Fields
 from geocalib.imaging import InputSpec
-from geocalib.imaging.quiet import quiet
+from geocalib.imaging.read import quiet
 from geocalib.nets.direct import Binned
 from geocalib.nets.focal_head import focal_of, network_input
 from geocalib.nets.prediction import Prediction

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from geocalib.geometry.tensors import map_tensors
+from geocalib.records import map_tensors
 
 
 @dataclass(frozen=True)
