@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 import pytest
 
-from geocalib.server import addresses as module
+from geocalib.server import run as module
 from geocalib.server.run import addresses, qr_code
 
 

@@ -122,13 +122,16 @@ class TestEval:
         index = Path("site/benchmarks/index.md").read_text()
         assert "    geocalib eval --dataset town\n" in index
         assert "- [town](town.md): 1 photographs, 0 without an answer" in index
-        assert "## Errors\n\nMedian error (AUC" in index
+        assert "## Errors" not in index
+        assert "Errors: median error (AUC" in Path("site/benchmarks/index.csv").read_text()
         page = Path("site/benchmarks/town.md").read_text()
-        assert f"(index.md).\n\n{note}\n## town: methods" in page
+        assert f"(index.md). [All tables](town.csv) are beside this page.\n\n{note}" in page
         assert "Old" not in page
         assert "![errors](town-errors.png)" in page
         assert "- Errors: How large" in index
-        assert "| CPU s / photo |" in page
+        table = Path("site/benchmarks/town.csv").read_text()
+        assert table.startswith("town: methods: median error")
+        assert ",CPU s / photo\n" in table
         assert "| lines alone  | 0.00 / 0.00 / 2.00 " in index
         # Pages are not replaced unasked.
         result = run(*words, "--out", "elsewhere")

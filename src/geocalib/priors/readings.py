@@ -38,7 +38,7 @@ class Readings:
 def read_gravity(path: str | None, metadata: Metadata, size: tuple[int, int]) -> Readings:
     """Gravity by the file beside an image of that path, if it has one, and by its metadata. size:
     (width, height) of the upright picture."""
-    held, noted = held_gravity(metadata, size) if metadata.held else (None, ())
+    held, noted = held_gravity(metadata, size) if metadata.held else (None, metadata.damage)
     found = [] if held is None else [held]
     notes = list(noted)
     if metadata.xmp is not None:

@@ -1,10 +1,12 @@
-"""A table of words, for people: as Markdown, or as HTML."""
+"""A table of words: for people as Markdown or HTML, for programs as comma-separated values."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from csv import writer
 from dataclasses import dataclass
 from html import escape
+from io import StringIO
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,12 @@ class Table:
         rule = line(["-" * width for width in widths])
         notes = "".join(f"\n{note}\n" for note in self.notes)
         return f"{self.title}\n\n{line(self.header)}{rule}{''.join(map(line, self.rows))}{notes}"
+
+    def csv(self) -> str:
+        """Its title on a line of its own, then header and rows as comma-separated values."""
+        lines = StringIO()
+        writer(lines, lineterminator="\n").writerows([[self.title], self.header, *self.rows])
+        return lines.getvalue()
 
     def html(self) -> str:
         """A heading and a table element."""
