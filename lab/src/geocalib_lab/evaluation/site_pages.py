@@ -1,4 +1,4 @@
-"""A report as pages in Markdown, for a site: an index and a page of each set, plots and tables beside.
+"""A report as Markdown pages for a site: an index, a page of each set, plots and tables beside.
 
 Unlike ``html_page`` they show no photograph, so that they can be published where those cannot.
 """
