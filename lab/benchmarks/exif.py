@@ -112,9 +112,8 @@ def crops(table: Path, every: int) -> None:
             picture = Image.open(table.parent / photo["image"]).convert("RGB")
             width, height = (round(side / cut) for side in picture.size)
             left, top = (picture.width - width) // 2, (picture.height - height) // 2
-            seen = calibrator.calibrate(
-                picture.crop((left, top, left + width, top + height)), "pinhole"
-            )
+            part = picture.crop((left, top, left + width, top + height))
+            seen = calibrator.calibrate(part, "pinhole", prior="none")
             true = float(photo["focal"])
             hint, _ = focal_reading({EQUIVALENT: float(photo["f35"])}, (width, height))
             if hint is None:

@@ -263,13 +263,16 @@ def answers(
 ) -> Iterator[Score]:
     """A score for each picture. camera_model: "told" names the true one."""
     lines: Literal["auto", "off"] = "off" if network else "auto"
-    groups: dict[str, list[Truth]] = {}
+    groups: dict[tuple[str, bool], list[Truth]] = {}
     for truth in truths:
         name = truth.told if camera_model == "told" else camera_model
-        groups.setdefault(name, []).append(truth)
-    for name, some in groups.items():
+        groups.setdefault((name, truth.kind in ("phones", "photos")), []).append(truth)
+    for (name, taken), some in groups.items():
         images = [truth.image for truth in some]
-        outcomes = calibrator.calibrate_many(images, name, workers=1, lines=lines)
+        # Rendered views are of any focal length alike.
+        outcomes = calibrator.calibrate_many(
+            images, name, workers=1, lines=lines, prior="auto" if taken else "none"
+        )
         yield from (score(truth, outcome) for truth, outcome in zip(some, outcomes, strict=True))
 
 

@@ -110,7 +110,11 @@ def gather(tables: Sequence[Path], out: Path) -> None:
             for row in csv.DictReader(table.open()):
                 try:
                     found = calibrator.calibrate(
-                        table.parent / row["image"], "pinhole", exif=False, sensors=False
+                        table.parent / row["image"],
+                        "pinhole",
+                        exif=False,
+                        sensors=False,
+                        prior="none",
                     )
                 except GeoCalibError:
                     continue

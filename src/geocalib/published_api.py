@@ -219,6 +219,7 @@ class GeoCalib:
             shared_intrinsics=shared_intrinsics,
             keep_fields="full",
             lines="off",
+            prior="none",
         )
         answers = []
         for outcome in outcomes:

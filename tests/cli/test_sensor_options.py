@@ -124,7 +124,7 @@ def test_beside_data_the_report_goes_to_standard_error(
 def test_the_prior_of_photographs(run: Run, calibrator: FakeCalibrator, photos: list[str]) -> None:
     run("calibrate", photos[0], "--prior", "photos")
     run("calibrate", photos[0], "--prior", "none")
-    assert [known.get("prior") for _, known in calibrator.calls] == ["photos", None]
+    assert [known.get("prior") for _, known in calibrator.calls] == ["photos", "none"]
 
 
 def test_silent_sensors(run: Run, calibrator: FakeCalibrator, photos: list[str]) -> None:

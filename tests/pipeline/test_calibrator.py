@@ -258,9 +258,11 @@ class TestWeights:
     def test_sigmas_are_scaled_by_the_card(self) -> None:
         known = truth(model="simple_radial", hat=[-0.1])
         source = picture(known.size, 0)
-        plain = knowing(known).calibrate(source, "simple_radial")
+        plain = knowing(known).calibrate(source, "simple_radial", prior="none")
         factors = {"gravity": 2.0, "focal": 3.0, "distortion": 5.0}
-        scaled = knowing(known, sigma_scale=factors).calibrate(source, "simple_radial")
+        scaled = knowing(known, sigma_scale=factors).calibrate(
+            source, "simple_radial", prior="none"
+        )
         assert scaled.camera.f == plain.camera.f
         for name, factor in (
             ("roll_deg", 2),

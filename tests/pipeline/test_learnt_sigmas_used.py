@@ -54,9 +54,9 @@ def same(a: Calibration, b: Calibration) -> bool:
 def test_in_answers_of_the_network_alone(
     calibrator: Calibrator, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], used: bool
 ) -> None:
-    learnt = calibrator.calibrate(TOWN, **options)
+    learnt = calibrator.calibrate(TOWN, **options, prior="none")
     monkeypatch.setattr(job, "find_sigmas", lambda sha256: None)
-    assert same(learnt, calibrator.calibrate(TOWN, **options)) is not used
+    assert same(learnt, calibrator.calibrate(TOWN, **options, prior="none")) is not used
 
 
 def test_not_for_images_that_share_a_camera(
@@ -75,13 +75,13 @@ def test_not_for_images_that_share_a_camera(
 def test_where_lines_are_not_used_and_by_as_much_as_was_learnt(
     calibrator: Calibrator, noise: Image.Image, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answer = calibrator.calibrate(noise)
+    answer = calibrator.calibrate(noise, prior="none")
     assert answer.lines is not None
     assert not answer.lines.verdict.used
     found = find_sigmas(calibrator.card.sha256)
     assert found is not None
     monkeypatch.setattr(job, "find_sigmas", lambda sha256: None)
-    before = calibrator.calibrate(noise)
+    before = calibrator.calibrate(noise, prior="none")
     (factors,) = found.factors(traits(before.camera, before.gravity[None], before.covariance[None]))
     larger = np.sqrt(np.diag(answer.covariance) / np.diag(before.covariance))
     np.testing.assert_allclose(larger, factors, rtol=0.05)

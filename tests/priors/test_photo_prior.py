@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from calibrations import one
-from geocalib import Prior
+from geocalib import Crop, Prior, Rig
 from geocalib.errors import ConfigError
 from geocalib.geometry.conventions import FULL_FRAME_DIAGONAL
 from geocalib.geometry.fields import ALONG_PITCH, LOG_F
@@ -174,6 +174,36 @@ def test_a_network_that_knows_nothing_answers_as_people_take_photos() -> None:
     assert 0.2 < found.sigma.focal / found.fy < 0.65
 
 
+def test_it_is_expected_of_single_photographs() -> None:
+    calibrator = knowing(truth(SIZE), **VAGUE)
+    photo = picture(SIZE, 0)
+    asked = calibrator.calibrate(photo, prior="photos")
+    assert calibrator.calibrate(photo).fy == asked.fy
+    assert calibrator.calibrate(photo, prior="none").fy != pytest.approx(asked.fy, rel=0.01)
+
+
+def test_it_is_not_expected_of_crops_sets_and_rigs() -> None:
+    calibrator, photo = knowing(truth(SIZE), **VAGUE), picture(SIZE, 0)
+    crop = Crop(10, 10, *SIZE, 600, 500)
+    assert (
+        calibrator.calibrate(photo, crop=crop).fy
+        == calibrator.calibrate(photo, crop=crop, prior="none").fy
+    )
+    pair = [photo, photo]
+    shared, bare = (
+        calibrator.calibrate(pair, shared_intrinsics=True, prior=prior)
+        for prior in ("auto", "none")
+    )
+    assert [each.fy for each in shared if each.ok] == [each.fy for each in bare if each.ok]
+    rig = Rig(np.eye(3)[None], [0], [0])
+    (auto,), (none,) = (calibrator.calibrate([photo], rig=rig, prior=p) for p in ("auto", "none"))
+    assert isinstance(auto, Calibration)
+    assert isinstance(none, Calibration)
+    assert auto.fy == none.fy
+    with pytest.raises(ConfigError, match="drop prior"):
+        calibrator.calibrate([photo], rig=rig, prior="photos")
+
+
 def test_who_is_sure_outvotes_it() -> None:
     known = truth(SIZE, vfov_deg=20)
     sure = knowing(known).calibrate(picture(SIZE, 0), prior="photos")
@@ -194,5 +224,5 @@ def test_photos_of_one_camera_keep_one_focal_length() -> None:
 
 
 def test_an_unknown_prior() -> None:
-    with pytest.raises(ConfigError, match="prior is 'cats'; known: photos, none"):
+    with pytest.raises(ConfigError, match="prior is 'cats'; known: auto, photos, none"):
         knowing(truth(SIZE)).calibrate(picture(SIZE, 0), prior="cats")  # type: ignore[call-overload]

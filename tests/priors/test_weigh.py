@@ -75,6 +75,7 @@ def weighed(solve: Linear, hints: Sequence[FocalReading | None], **how: Any) -> 
     cameras = np.array(how.pop("cameras", range(len(hints))))
     coupled = how.pop("together", False)
     job: Any = SimpleNamespace(coupled=coupled, camera=cameras, usual_distortion=None)
+    job.alone = job
 
     def fitted(lines: bool) -> Any:
         return lambda _, __, given, rows: (

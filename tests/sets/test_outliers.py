@@ -7,7 +7,14 @@ import pytest
 from scipy.special import chdtri, ndtri
 
 from geocalib.arrays import Array
-from geocalib.sets.outliers import FALSE_ALARM, SAME_CAMERA, Verdict, judge, silent
+from geocalib.sets.outliers import (
+    FALSE_ALARM,
+    GUESSED_ALARM,
+    SAME_CAMERA,
+    Verdict,
+    judge,
+    silent,
+)
 
 
 def opinions(
@@ -76,6 +83,28 @@ def test_the_majority_is_right_even_if_less_sure() -> None:
     sigma = np.array([0.05, 0.05, 0.05, 0.05, 0.02], np.float64)
     verdict = judge(x, (sigma**2)[:, None, None])
     assert verdict.outlier.tolist() == [False] * 4 + [True]
+
+
+def of_views(vfov_deg: list[float], sigma_deg: list[float]) -> tuple[Array, Array]:
+    """Opinions of log f from fields of view with their sigmas, degrees."""
+    vfov = np.deg2rad(vfov_deg)
+    sigma = np.deg2rad(sigma_deg) / np.sin(vfov)
+    return -np.log(np.tan(vfov / 2))[:, None], (sigma**2)[:, None, None]
+
+
+def test_an_odd_one_among_few_does_not_hide_behind_its_own_weight() -> None:
+    x, covariance = of_views([56.6, 50.9, 51.4], [0.3, 0.7, 1.2])
+    assert judge(x, covariance, GUESSED_ALARM).outlier.tolist() == [True, False, False]
+    # Files that name one camera are believed longer.
+    x, covariance = of_views([60.0, 50.9, 51.4], [0.3, 0.7, 1.2])
+    assert judge(x, covariance).outlier.tolist() == [True, False, False]
+
+
+@pytest.mark.parametrize("alarm", [FALSE_ALARM, GUESSED_ALARM])
+@pytest.mark.parametrize("count", [3, 5, 12])
+def test_few_good_images_are_seldom_accused(count: int, alarm: float) -> None:
+    accused = [judge(*opinions(count, 0.05, 1.0, 1, seed), alarm).outlier for seed in range(400)]
+    assert np.mean(accused) < 3 * alarm + 0.002
 
 
 def test_images_without_an_opinion_are_not_judged() -> None:

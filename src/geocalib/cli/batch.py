@@ -11,9 +11,9 @@ import typer
 from geocalib.cli.exits import SOME_FAILED
 from geocalib.cli.groups import SPEED
 from geocalib.cli.options import Device, LinesOption, Model, Weights, Workers
-from geocalib.cli.prior_options import Exif, Sensors, Switch
+from geocalib.cli.prior_options import Exif, Sensors, Switch, UsualPrior
 from geocalib.pipeline.engines.load import EngineSpec
-from geocalib.pipeline.options import CameraModelName, Lines, Options
+from geocalib.pipeline.options import CameraModelName, Lines, Options, Usual
 
 
 class Where(StrEnum):
@@ -45,6 +45,7 @@ def command(
     lines: LinesOption = Lines.AUTO,
     exif: Exif = Switch.ON,
     sensors: Sensors = Switch.ON,
+    prior: UsualPrior = Usual.AUTO,
     weights: Weights = "auto",
     device: Device = "auto",
     workers: Workers = None,
@@ -62,6 +63,7 @@ def command(
         lines=lines.value,
         exif=exif is Switch.ON,
         sensors=sensors is Switch.ON,
+        prior=prior.value,
     )
     network = EngineSpec(weights, device)
     batch = Batch(source, output, options, network, engine.value, workers)

@@ -15,7 +15,9 @@ from geocalib.pipeline.options import Rotation, Usual
 UsualPrior = Annotated[
     Usual,
     typer.Option(
-        "--prior", help="Expect focal lengths as people use them, or any.", rich_help_panel=KNOWN
+        "--prior",
+        help="Expect focal lengths as people use them, or any: none for crops and renderings.",
+        rich_help_panel=KNOWN,
     ),
 ]
 

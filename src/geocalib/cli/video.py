@@ -118,8 +118,8 @@ def command(
         upright,
         plot,
         # Containers say how their frames stand; a frame taken otherwise than its neighbours would
-        # only disturb them.
-        Options(camera_model.value, focal=focal, vfov_deg=fov, any_rotation="off"),
+        # only disturb them. Frames are not taken at the focal lengths of photographs.
+        Options(camera_model.value, focal=focal, vfov_deg=fov, any_rotation="off", prior="none"),
         EngineSpec(weights, device),
         overwrite,
     )

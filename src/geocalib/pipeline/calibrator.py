@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, overload
 
 from geocalib.errors import ConfigError
 from geocalib.pipeline.engines.load import EngineFuture, EngineSpec
-from geocalib.pipeline.options import Options, rotation_mode
+from geocalib.pipeline.options import BY_EXIF, Options, rotation_mode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -257,6 +257,7 @@ class Calibrator:
         if not images:
             return iter(())
         groups = group(images, asked.shared_intrinsics or True) if cameras is None else cameras
+        by_exif = cameras is None and asked.shared_intrinsics == BY_EXIF
         asked = replace(asked, shared_intrinsics=groups)
         job = self._job(asked, len(images))
         method = Method(
@@ -265,6 +266,7 @@ class Calibrator:
             job.warnings,
             bool(job.keep_fields),
             job.unnamed[0],
+            by_exif,
         )
         run = partial(
             run_network, self._engine, with_lines=job.lines == "auto", rotation=job.rotation

@@ -142,7 +142,7 @@ def _judged(
     known = with_readings(given, readings, files, cameras, job.usual_distortion)
     outcomes |= _refined(job, heeded, known, told)
     doubtful = doubtful_rows(readings, checks, outcomes, job.coupled)
-    alone = _refined(job, outputs, given, doubtful)
+    alone = _refined(job.alone, outputs, given, doubtful)
     anew = agreement(readings, alone)
     checks, odds = checks | anew, odds | gravity_odds(readings, alone)
     left = believed_readings(readings, anew, odds, cameras)
@@ -178,7 +178,7 @@ def _held_against_given(
     near = [row for row in checks if worth_lines(checks[row], outcomes[row])]
     if job.coupled and near:
         near = rows
-    return checks | held_against(given, _refined(job, outputs, bare, near))
+    return checks | held_against(given, _refined(job.alone, outputs, bare, near))
 
 
 def _unrefined(

@@ -82,7 +82,9 @@ class Job:
             options.sensors,
             options.crop,
             options.free_principal_point,
-            options.prior == "photos",
+            # Photographs of one camera or rig tell of their lens together.
+            options.prior == "photos"
+            or (options.prior == "auto" and coupling.separate and options.rig is None),
         )
         return cls(
             tuple(models),
@@ -124,6 +126,11 @@ class Job:
             enabled=self.enabled[rows],
             usual_distortion=select_rows(self.usual_distortion, rows),
         )
+
+    @property
+    def alone(self) -> Job:
+        """The same about what the pictures themselves tell, whatever is usual."""
+        return replace(self, enabled=replace(self.enabled, photos=False))
 
     def with_lens(self, model: CameraModel, distortion: Rows) -> Job:
         """About images that chose this model, with what is usual of its distortion (B, D)."""

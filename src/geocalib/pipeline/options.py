@@ -35,7 +35,7 @@ LinesMode = Literal["auto", "off", "only"]
 RotationMode = Literal["auto", "on", "off"]
 AnyRotation = bool | RotationMode
 """True is "on", False "off"."""
-UsualPrior = Literal["photos", "none"]
+UsualPrior = Literal["auto", "photos", "none"]
 KeepFields = bool | Literal["full"]
 
 BY_EXIF = "exif"
@@ -137,8 +137,10 @@ class Rotation(StrEnum):
 
 
 class Usual(StrEnum):
-    """Which focal lengths are expected: those that people use, or any."""
+    """Which focal lengths are expected: those that people use, of single photographs or wherever
+    they are asked for, or any."""
 
+    AUTO = "auto"
     PHOTOS = "photos"
     NONE = "none"
 
@@ -213,8 +215,10 @@ class Options:
     sensors: bool = True
     """Whether gravity, as a phone's accelerometer, a camera's level gauge, a drone's gimbal or a
     file beside the image tells it, is a soft prior where none is given."""
-    prior: UsualPrior = "none"
-    """"photos" expects focal lengths as people use them where nobody tells one."""
+    prior: UsualPrior = "auto"
+    """"auto" expects focal lengths as people use them where nobody tells one, of single whole
+    pictures; "photos" does, too, and is an error where that makes no sense; "none" expects any:
+    of crops, renderings and frames of videos."""
     crop: CropLike = None
     """Where in a larger picture, whose middle is the principal point, an image was cut out."""
     free_principal_point: float | None = None
@@ -298,7 +302,7 @@ class Options:
             raise ConfigError(
                 "principal_point already says where it is; drop crop and free_principal_point"
             )
-        if self.prior != "none" and self.rig is not None:
+        if self.prior == "photos" and self.rig is not None:
             raise ConfigError("a rig takes no photographs as people do; drop prior")
         if self.lines == "only" and (named := self._beside_lines()):
             raise ConfigError(f'lines "only" asks lines alone; drop {", ".join(named)}')
@@ -306,6 +310,8 @@ class Options:
     def _beside_lines(self) -> list[str]:
         """What was given that straight lines alone make nothing of."""
         heeded = {"camera_model", "lines", "exif", "sensors", "keep_fields", "any_rotation"}
+        if self.prior == "none":
+            heeded.add("prior")
         named = [name for name in self.given() if name not in heeded]
         return named + (["any_rotation"] if self.any_rotation in (True, "on") else [])
 
@@ -339,7 +345,7 @@ class Options:
         self.check_many()
         if self.free_principal_point is not None:
             raise ConfigError("the principal point of a set is fixed; drop free_principal_point")
-        if self.prior != "none":
+        if self.prior == "photos":
             raise ConfigError("photos that share a camera tell its lens together; drop prior")
         if self.lines == "only":
             raise ConfigError("lines only asks lines alone; drop shared")

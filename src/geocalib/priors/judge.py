@@ -163,7 +163,11 @@ def left_out(checks: Checks, left: Readings) -> Checks:
 
 
 def annotated(
-    outcome: Outcome, checks: Checks, readings: Readings, notes: Sequence[str], orientation: int
+    outcome: Outcome,
+    checks: Checks,
+    readings: Readings,
+    notes: Sequence[str | Doubt],
+    orientation: int,
 ) -> Outcome:
     """An answer with its warnings and with how well sensors and picture agree.
 
@@ -171,7 +175,8 @@ def annotated(
     """
     if not isinstance(outcome, Calibration):
         return outcome
-    said = map(Doubt, (*notes, *readings.notes))
+    every = (*notes, *readings.notes)
+    said = [note if isinstance(note, Doubt) else Doubt(note) for note in every]
     wrong = (_contradiction(prior) for prior in checks if prior.contradicts)
     answer = replace(outcome, priors=checks, orientation=orientation)
     return judged(answer, (*said, *wrong, *disagreements(outcome.drawn), *doubts(outcome)))

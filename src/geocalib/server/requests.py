@@ -107,7 +107,9 @@ class OptionsBody(Strict):
     principal_point: KnownNumbers = Field(None, description="cx and cy, pixels")
     exif: bool = Field(True, description="whether the file's focal length is a hint")
     sensors: bool = Field(True, description="whether gravity in the file is a hint")
-    prior: Usual = Usual.NONE
+    prior: Usual = Field(
+        Usual.AUTO, description="which focal lengths are expected; none for crops and renderings"
+    )
     shared: bool = Field(False, description="whether one camera took all images")
     lines: Lines = Lines.AUTO
     drawn: tuple[DrawnBody, ...] = Field(

@@ -25,6 +25,7 @@ from geocalib.priors.judge import (
     worth_lines,
 )
 from geocalib.result.calibration import Failure, Outcome
+from geocalib.result.trust import Doubt
 from geocalib.sets.camera_group import CameraGroup, Method, PredictedImage
 from geocalib.sets.image_record import ImageRecord
 from geocalib.sets.outliers import silent
@@ -129,8 +130,9 @@ def _fitted(
         if any(worth_lines(held[row], outcomes[row]) for row in held):
             held = held_against(given, fitted(unknown(given)))
     outcomes |= {row: choice.applied(outcomes[row]) for row, choice in enumerate(choices)}
+    guess = [_guess(group)] if group.guessed else []
     for index, (row, member) in enumerate(zip(rows, group.members, strict=True)):
-        notes = (*group.method.warnings, *member.notes)
+        notes = (*group.method.warnings, *member.notes, *guess)
         yield (
             row,
             annotated(
@@ -141,3 +143,11 @@ def _fitted(
                 member.file.metadata.orientation,
             ),
         )
+
+
+def _guess(group: CameraGroup) -> Doubt:
+    """That pictures may be of several cameras. It speaks against no answer: those that disagree
+    are left out."""
+    others = len(group.members) - 1
+    words = f"the file names no camera; it shares one with {others} of its size, by that alone"
+    return Doubt(words, about=())

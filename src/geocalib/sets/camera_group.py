@@ -24,8 +24,17 @@ from geocalib.priors.enabled import File
 from geocalib.priors.lens import Choice, chosen, odds_of_lenses, prior_of, usual_distortion
 from geocalib.records import dataclass, replace
 from geocalib.result.calibration import OUTLIER, Calibration, Failure, Outcome
+from geocalib.sets.grouping import names_camera
 from geocalib.sets.image_record import ImageRecord
-from geocalib.sets.outliers import FEWEST, Verdict, judge, silent
+from geocalib.sets.outliers import (
+    FALSE_ALARM,
+    FEW,
+    FEWEST,
+    GUESSED_ALARM,
+    Verdict,
+    judge,
+    silent,
+)
 from geocalib.sets.store import Store
 from geocalib.solver.families import Fitted, compare
 from geocalib.solver.fit import clean_fields
@@ -87,6 +96,8 @@ class Method:
     """Whether the answers hold what the network saw. It is then held in memory."""
     unnamed: bool = False
     """Whether the pictures of each camera tell its kind of lens themselves."""
+    by_exif: bool = False
+    """Whether EXIF data say which pictures are of one camera, or else their size alone."""
 
 
 @dataclass(frozen=True)
@@ -187,7 +198,11 @@ class CameraGroup:
         misshapen, usual = _misshapen([member.file.size for member in self.members])
         evidence.leave_out(misshapen)
         said = fit_each(evidence)
-        verdict = judge(*_scaled(said, self.method.errors.sigma_scale, misshapen))
+        opinion, covariance = _scaled(said, self.method.errors.sigma_scale, misshapen)
+        if lines:
+            opinion, covariance = self._with_lines(said, opinion, covariance, known, plane)
+        alarm = GUESSED_ALARM if self.guessed else FALSE_ALARM
+        verdict = judge(opinion, covariance, alarm)
         mute = self._mute(silent_ones) & ~misshapen
         odd = verdict.outlier | misshapen | mute
         evidence.leave_out(odd)
@@ -214,6 +229,36 @@ class CameraGroup:
                     Calibration.from_fit(result, row, own, file.path, fields=member.fields)
                 )
         return self._sharpened(answers, known.focal_information) if lines else answers
+
+    @property
+    def guessed(self) -> bool:
+        """Whether nothing but their size says that the pictures are of one camera."""
+        named = any(names_camera(member.file.metadata.tags) for member in self.members)
+        return self.method.by_exif and len(self.members) > 1 and not named
+
+    def _with_lines(
+        self, said: SingleFits, opinion: Array, covariance: Array, known: Given, plane: Plane
+    ) -> tuple[Array, Array]:
+        """What the pictures say of log f by themselves, (B, 1) and (B, 1, 1), once straight lines
+        are asked as well: of few pictures, whose focal length is all that is unknown."""
+        if said.parameters != (LOG_F,) or not FEWEST <= len(self.members) <= FEW:
+            return opinion, covariance
+        fits = self.method.errors.corrected(said.fits)
+        cameras = plane.originals(fits.camera)
+        alone: list[Outcome] = [
+            Calibration.from_fit(fits, row, known.restored(cameras[row], row), member.file.path)
+            for row, member in enumerate(self.members)
+            if np.isfinite(opinion[row]).all()
+        ]
+        rows = np.flatnonzero(np.isfinite(opinion).all(1)).tolist()
+        segments = [self.members[row].segments for row in rows]
+        opinion, covariance = opinion.copy(), covariance.copy()
+        for row, answer in zip(rows, refine_outcomes(alone, segments, rows), strict=True):
+            if isinstance(answer, Calibration) and answer.lines and answer.lines.verdict.used:
+                at = answer.parameters.index(LOG_F)
+                opinion[row] = math.log(answer.fy / plane.unit[row].item())
+                covariance[row] = answer.covariance[at, at]
+        return opinion, covariance
 
     def _evidence(self, known: Given, model: CameraModel, lens: Choice | None) -> Evidence:
         """What is seen and known of all pictures."""

@@ -47,6 +47,11 @@ def group_by_exif(images: Sequence[str]) -> list[int]:
     return _numbered(_signature(image) for image in images)
 
 
+def names_camera(tags: Mapping[int, Any]) -> bool:
+    """Whether the EXIF data of a picture tell cameras, lenses or focal lengths apart."""
+    return any(_text(tags, tag) for tag in NAMES) or any(_number(tags, tag) for tag in LENGTHS)
+
+
 def group_by_file(images: Sequence[str], file: str | Path) -> list[int]:
     """An integer per picture, equal where the column ``camera`` of a CSV file is.
 

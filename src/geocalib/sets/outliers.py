@@ -4,6 +4,9 @@ Each image has an opinion of the intrinsics, with a covariance. The consensus is
 Student's distribution, started from their median; how far opinions of one camera really scatter,
 compared with their covariances, is read off the median of their distances, with the covariances
 as the belief that few images do not overturn. What is too far away to be chance is an outlier.
+
+Among few images, one that is odd draws the consensus to itself and widens the scatter, so that it
+seems to belong. There each image is held against what the others make of themselves without it.
 """
 
 from __future__ import annotations
@@ -18,6 +21,12 @@ from geocalib.records import dataclass
 
 FALSE_ALARM = 1e-4
 """Probability that an image of the same camera is called an outlier."""
+
+GUESSED_ALARM = 2.7e-3
+"""The same where nothing but their size says that images are of one camera: 3 sigmas."""
+
+FEW = 16
+"""Images up to which each is held against all others."""
 
 FEWEST = 3
 """Images among which one can be odd: of two that disagree, nobody knows which is wrong."""
@@ -53,8 +62,9 @@ class Verdict:
     """(B,)."""
 
 
-def judge(opinion: Array, covariance: Array) -> Verdict:
-    """The verdict on opinions (B, P) with covariances (B, P, P); NaN rows have none."""
+def judge(opinion: Array, covariance: Array, alarm: float = FALSE_ALARM) -> Verdict:
+    """The verdict on opinions (B, P) with covariances (B, P, P); NaN rows have none. alarm: the
+    probability that an image of the same camera is called an outlier."""
     images, unknowns = opinion.shape
     heard = np.isfinite(opinion).all(1) & np.isfinite(covariance).all((1, 2))
     distance = np.full(images, np.nan)
@@ -62,18 +72,46 @@ def judge(opinion: Array, covariance: Array) -> Verdict:
     x, C = opinion[heard], covariance[heard]
     if unknowns == 0 or len(x) == 0:
         return Verdict(np.full(unknowns, np.nan), 1.0, np.where(heard, 0.0, distance), nobody)
-    consensus, spread = _medians(x, C), 1.0
+    consensus, spread = _consensus(x, C)
+    squared = _squared(x - consensus, _with_changes(spread**2 * C))
+    odd = np.zeros(len(x), np.bool_)
+    if len(x) > FEW:
+        odd = chi2_sf(squared, unknowns) < alarm
+    else:
+        # The oddest first, which makes others seem odd.
+        while (~odd).sum() >= FEWEST:
+            left = np.flatnonzero(~odd)
+            squared[left] = [_from_others(x[left], C[left], row) for row in range(len(left))]
+            oddest = left[squared[left].argmax()]
+            if not chi2_sf(squared[[oddest]], unknowns)[0] < alarm:
+                break
+            odd[oddest] = True
+        if odd.any():
+            consensus, spread = _consensus(x[~odd], C[~odd])
+    distance[heard], nobody[heard] = np.sqrt(squared), odd
+    return Verdict(consensus, spread, distance, nobody)
+
+
+def _consensus(x: Array, covariance: Array) -> tuple[Array, float]:
+    """(P,) the consensus of opinions (B, P), and by how much they scatter more than they say."""
+    consensus, spread = _medians(x, covariance), 1.0
     for _ in range(ROUNDS):
-        spread = _spread(_squared(x - consensus, C), unknowns)
-        whole = _with_changes(spread**2 * C)
+        spread = _spread(_squared(x - consensus, covariance), x.shape[1])
+        whole = _with_changes(spread**2 * covariance)
         before, consensus = consensus, _centre(x, whole, consensus)
         if (np.abs(consensus - before) < 1e-9).all():
             break
-    squared = _squared(x - consensus, _with_changes(spread**2 * C))
-    distance[heard] = np.sqrt(squared)
-    if len(x) >= FEWEST:
-        nobody[heard] = chi2_sf(squared, unknowns) < FALSE_ALARM
-    return Verdict(consensus, spread, distance, nobody)
+    return consensus, spread
+
+
+def _from_others(x: Array, covariance: Array, row: int) -> float:
+    """The squared distance of one opinion from the consensus of the others, which is uncertain,
+    too."""
+    others = np.arange(len(x)) != row
+    consensus, spread = _consensus(x[others], covariance[others])
+    whole = _with_changes(spread**2 * covariance)
+    both = whole[[row]] + np.linalg.inv(np.linalg.inv(whole[others]).sum(0))
+    return float(_squared(x[[row]] - consensus, both)[0])
 
 
 def silent(confidence: Array) -> Array:

@@ -221,6 +221,8 @@ class SingleFits:
     """Their names."""
     covariance: Array
     """(B, P, P)."""
+    fits: FitResult
+    """The same with all that belongs to it; cameras in the plane."""
 
 
 @quiet
@@ -292,7 +294,7 @@ def fit_each(evidence: Evidence) -> SingleFits:
         distortion=None if isinstance(known.distortion, Prior) else known.distortion,
     )
     evidence = replace(evidence, known=own)
-    parts = []
+    parts, fits = [], []
     for start in range(0, len(evidence), CHUNK):
         part = evidence[start : start + CHUNK]
         result = fit_together(part, range(len(part)))
@@ -304,8 +306,9 @@ def fit_each(evidence: Evidence) -> SingleFits:
         values = [columns[name] for name in names]
         intrinsics = xp.stack(values, axis=1) if values else zeros((len(part), 0), camera.f)
         parts.append((result.gravity, intrinsics, result.covariance[:, at:, at:]))
+        fits.append(result)
     gravity, intrinsics, covariance = map(xp.concat, zip(*parts, strict=True))
-    return SingleFits(gravity, intrinsics, names, covariance)
+    return SingleFits(gravity, intrinsics, names, covariance, FitResult.concatenate(fits))
 
 
 def _start(problem: Problem) -> State:

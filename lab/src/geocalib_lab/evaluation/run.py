@@ -153,9 +153,7 @@ def _ask(
     images: list[ImageSource] = [sample.image for sample in samples]
     if setting.blur is not None:
         images = [_blurred_or_broken(sample.image, setting.blur) for sample in samples]
-    options = Keywords(lines=setting.lines, exif=False, sensors=False)
-    if setting.prior != "none":
-        options["prior"] = setting.prior
+    options = Keywords(lines=setting.lines, exif=False, sensors=False, prior=setting.prior)
     if setting.told in ("gravity", "both"):
         options["gravity"] = np.stack([_known(sample, sample.gravity) for sample in samples])
     if setting.told in ("focal", "both", "exif"):

@@ -102,7 +102,7 @@ def _study(
     for first in range(0, len(samples), CHUNK):
         paths = [sample.image for sample in samples[first : first + CHUNK]]
         for outcome in calibrator.calibrate(
-            paths, model, exif=False, sensors=False, keep_fields=True
+            paths, model, exif=False, sensors=False, prior="none", keep_fields=True
         ):
             answers: Mapping[str, Outcome] = dict.fromkeys(labels, outcome)
             if isinstance(outcome, Calibration):
