@@ -99,8 +99,8 @@ def reset(page: Any) -> None:
                 if (!button.hidden) click(button);
             }
             const lens = document.getElementById("lens");
-            if (lens.value !== "pinhole") {
-                lens.value = "pinhole";
+            if (lens.value !== "auto") {
+                lens.value = "auto";
                 lens.dispatchEvent(new Event("change"));
             }
         }"""

@@ -6,6 +6,7 @@ import { veilOf } from "./overlay.js";
 
 const AT_ONCE = 4; // uploads; the server makes batches of what comes together
 const REST_MS = 300; // after which a hand rests, and lines are weighed again
+const AUTO = "auto"; // the lens that fits best
 const NARROW = 0.001; // degrees: one sigma of an angle that is held while the other is free
 
 let count = 0;
@@ -21,7 +22,7 @@ class Photo {
     this.error = null;
     this.record = null;
     this.fields = null;
-    this.model = "auto";
+    this.model = AUTO;
     this.known = {}; // focal in pixels; roll, pitch in degrees
     this.drawn = []; // lines of a person
     this.undo = []; // the lines before each change to them
@@ -180,7 +181,9 @@ export class Album extends EventTarget {
         Object.entries({ ...each.known, ...known }).filter(([, value]) => value !== undefined),
       );
     }
-    this.#follow(this.shared ? this.ready : [photo]);
+    // Which lens fits best is asked again when the hand rests.
+    const found = photo.model === AUTO && !model && photo.record?.camera_model;
+    this.#follow(this.shared ? this.ready : [photo], found ? { camera_model: found } : {});
   }
 
   /** Other lines on a photo; the fit follows in the same way. */
@@ -194,8 +197,8 @@ export class Album extends EventTarget {
     return this.shared || drawn.length === 0 ? request : { ...request, drawn };
   }
 
-  #follow(fitted) {
-    this.refit(fitted, { lines: "off" });
+  #follow(fitted, meanwhile = {}) {
+    this.refit(fitted, { lines: "off", ...meanwhile });
     clearTimeout(this.#rest);
     this.#rest = setTimeout(() => {
       this.#rest = null;

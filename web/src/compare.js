@@ -48,35 +48,43 @@ const FRAGMENT = `
   uniform vec2 focal;
   uniform vec2 middle;
   uniform vec2 size;
+  uniform float last;
   uniform bool flatly;
   varying vec2 place;
 
-  /* |m| of a ray at an angle to the axis, negative where there is no pixel. */
+  /* |m| of a ray at an angle to the axis; beyond the lens's end it goes on as it was. */
   float radius(float angle) {
     float at = angle / 3.14159265 * ${(ANGLES - 1).toFixed(1)};
     int below = int(at);
     float a = texelFetch(profile, ivec2(below, 0), 0).r;
     float b = texelFetch(profile, ivec2(min(below + 1, ${ANGLES - 1}), 0), 0).r;
-    return min(a, b) < 0.0 ? -1.0 : mix(a, b, fract(at));
+    return mix(a, b, fract(at));
+  }
+
+  /* How far a value lies below an end, in pixels of the screen. */
+  float below(float value, float end) {
+    return (end - value) / max(fwidth(value), 1e-6);
   }
 
   void main() {
     vec3 seen = vec3(place / scale, 1.0);
     vec3 ray = turn * seen;
     vec2 m = ray.xy;
-    bool shown = true;
+    float inside = 1.0;
     if (!flatly) {
       float r = length(ray.xy);
-      float rho = radius(atan(r, ray.z));
-      shown = rho >= 0.0 && length(seen) * ${SMALLEST_COSINE.toFixed(6)} < 1.0;
-      m = ray.xy * (r > 1e-6 ? rho / r : 0.0);
+      float angle = atan(r, ray.z);
+      inside = min(
+        below(angle, last),
+        below(length(seen), ${(1 / SMALLEST_COSINE).toFixed(6)}));
+      m = ray.xy * (r > 1e-6 ? radius(angle) / r : 0.0);
       if (r <= 1e-6) m = ray.xy / max(ray.z, 1e-6);
     }
     vec2 pixel = middle + focal * m;
-    vec2 inside = min(pixel, size - pixel) / max(fwidth(pixel), 1e-6);
-    float cover = clamp(0.5 + min(inside.x, inside.y), 0.0, 1.0);
+    vec2 within = min(pixel, size - pixel) / max(fwidth(pixel), 1e-6);
+    float cover = clamp(0.5 + min(inside, min(within.x, within.y)), 0.0, 1.0);
     vec4 colour = texture2D(picture, pixel / size);
-    if (!shown || cover == 0.0) discard;
+    if (cover == 0.0) discard;
     gl_FragColor = vec4(colour.rgb, cover);
     #include <colorspace_fragment>
   }`;
@@ -95,6 +103,7 @@ export class Comparison {
       focal: { value: new Vector2() },
       middle: { value: new Vector2() },
       size: { value: new Vector2() },
+      last: { value: Math.PI },
       flatly: { value: false },
     };
     this.before = sheet(this.material);
@@ -167,11 +176,15 @@ export class Comparison {
     uniforms.flatly.value = flatly;
     if (flatly) return;
     const profile = uniforms.profile.value;
-    for (let i = 0; i < ANGLES; i++) {
+    const table = profile.image.data;
+    let end = ANGLES - 1; // the last angle that the lens shows
+    for (let i = 1; i < ANGLES; i++) {
       const angle = (Math.PI * i) / (ANGLES - 1);
       const rho = camera.model.radius(Math.sin(angle), Math.cos(angle), camera.distortion);
-      profile.image.data[i] = i === 0 ? 0 : rho >= 0 && rho < FARTHEST ? rho : -1;
+      if (i <= end && !(rho >= 0 && rho < FARTHEST)) end = i - 1;
+      table[i] = i <= end ? rho : table[i - 1] + Math.max(1e-4, table[end] - table[end - 1]);
     }
+    uniforms.last.value = (Math.PI * end) / (ANGLES - 1);
     profile.needsUpdate = true;
   }
 

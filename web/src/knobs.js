@@ -101,7 +101,7 @@ export class Knobs {
 
   show() {
     const { selected: photo, shared, photos } = this.album;
-    element("shared-row").hidden = photos.length < 2;
+    element("shared-row").hidden = photos.filter(({ state }) => state !== "failed").length < 2;
     this.shared.checked = shared;
     if (!photo?.record) return;
     const shown = withKnown(photo.record, photo.known);

@@ -59,6 +59,8 @@ export const appearance = (photo) => [
   JSON.stringify(photo.known),
 ];
 
+const CONTRADICTS = 3; // sigmas, beyond which a warning is given
+
 const fixed = (value, digits) => value.toFixed(digits).replace("-", "−");
 const plus = (value, digits) => (value >= 0 ? "+" : "") + fixed(value, digits);
 
@@ -145,10 +147,16 @@ export function remarks(record) {
   }
   const lines = record.lines?.verdict ?? "looked at again when the slider rests";
   found.push(`Straight lines: ${lines}.`);
-  for (const prior of record.priors) {
+  // What contradicts the picture is among the doubts.
+  const agreeing = record.priors.filter(({ tension }) => !(tension > CONTRADICTS));
+  for (const prior of agreeing) {
+    if (prior.source === "given" && prior.tension === null) continue;
     const what = prior.quantity === "focal" ? "focal length" : "gravity";
     const far = prior.tension === null ? "" : `, ${fixed(prior.tension, 1)} sigma apart`;
-    found.push(`${capital(prior.source)} tells the ${what}: ${prior.used ? "used" : "not used"}${far}.`);
+    const says =
+      prior.source === "given" ? `The given ${what} agrees` : `${capital(prior.source)} tells the ${what}`;
+    const used = prior.source === "given" ? "" : prior.used ? ": used" : ": not used";
+    found.push(`${says}${used}${far}.`);
   }
   return found;
 }
