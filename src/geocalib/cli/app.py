@@ -13,6 +13,7 @@ import typer
 
 from geocalib.cli import (
     batch,
+    convert,
     export,
     level,
     localize,
@@ -443,6 +444,7 @@ app.add_typer(export.app, name="export")
 app.command("video", cls=Grouped)(video.command)
 app.command("localize", cls=Grouped)(localize.command)
 app.command("level", cls=Grouped)(level.command)
+app.command("convert", cls=Grouped)(convert.command)
 app.command("rig", cls=Grouped)(rig.command)
 app.command("batch", cls=Grouped)(batch.command)
 app.command("serve", cls=Grouped)(serve.command)

@@ -70,6 +70,8 @@ class FileFormat:
     """Raises a ``CameraError`` for cameras that the format has no counterpart of."""
     beside: str = ""
     """What the name of a picture ends in that may be written beside the file of an image."""
+    shows_gravity: bool = False
+    """Whether it holds how a camera is turned, so that it cannot do without gravity."""
     own: Callable[[Path], bool] | None = None
     """Whether a file that exists is one to go on with: of a format whose files are added to."""
 
@@ -110,26 +112,60 @@ FORMATS: dict[str, FileFormat] = {
     ),
     "ros": FileFormat(ros.write, ros.SUFFIX, ros.FRAME, each=ros.dumps, lens=to_opencv),
     "nerfstudio": FileFormat(
-        nerfstudio.write, nerfstudio.FILE, nerfstudio.FRAME, nerfstudio.dumps, lens=to_opencv
+        nerfstudio.write,
+        nerfstudio.FILE,
+        nerfstudio.FRAME,
+        nerfstudio.dumps,
+        lens=to_opencv,
+        shows_gravity=True,
     ),
     "blender": FileFormat(
-        blender.write, blender.SUFFIX, scenes.FRAME, each=blender.dumps, beside=scenes.PICTURE
+        blender.write,
+        blender.SUFFIX,
+        scenes.FRAME,
+        each=blender.dumps,
+        beside=scenes.PICTURE,
+        shows_gravity=True,
     ),
-    "fspy": FileFormat(fspy.write, fspy.SUFFIX, scenes.FRAME, one_each=True),
+    "fspy": FileFormat(fspy.write, fspy.SUFFIX, scenes.FRAME, one_each=True, shows_gravity=True),
     "gltf": FileFormat(
-        gltf.write, gltf.SUFFIX, scenes.FRAME, each=gltf.dumps, beside=scenes.PICTURE
+        gltf.write,
+        gltf.SUFFIX,
+        scenes.FRAME,
+        each=gltf.dumps,
+        beside=scenes.PICTURE,
+        shows_gravity=True,
     ),
-    "usd": FileFormat(usd.write, usd.SUFFIX, scenes.FRAME, each=usd.dumps, beside=scenes.PICTURE),
-    "nuke": FileFormat(nuke.write, nuke.FILE, scenes.FRAME, nuke.dumps),
+    "usd": FileFormat(
+        usd.write,
+        usd.SUFFIX,
+        scenes.FRAME,
+        each=usd.dumps,
+        beside=scenes.PICTURE,
+        shows_gravity=True,
+    ),
+    "nuke": FileFormat(nuke.write, nuke.FILE, scenes.FRAME, nuke.dumps, shows_gravity=True),
     "maya": FileFormat(
-        maya.write, maya.SUFFIX, scenes.FRAME, each=maya.dumps, beside=scenes.PICTURE
+        maya.write,
+        maya.SUFFIX,
+        scenes.FRAME,
+        each=maya.dumps,
+        beside=scenes.PICTURE,
+        shows_gravity=True,
     ),
-    "hugin": FileFormat(hugin.write, hugin.SUFFIX, hugin.FRAME, each=hugin.dumps, lens=to_ptlens),
+    "hugin": FileFormat(
+        hugin.write,
+        hugin.SUFFIX,
+        hugin.FRAME,
+        each=hugin.dumps,
+        lens=to_ptlens,
+        shows_gravity=True,
+    ),
     "lensfun": FileFormat(
         lensfun.write, lensfun.FILE, lensfun.FRAME, lensfun.dumps, lens=to_ptlens
     ),
-    "exif": FileFormat(exif.write, exif.SUFFIX, exif.FRAME, one_each=True),
-    "xmp": FileFormat(xmp.write, xmp.SUFFIX, xmp.FRAME, each=xmp.dumps),
+    "exif": FileFormat(exif.write, exif.SUFFIX, exif.FRAME, one_each=True, shows_gravity=True),
+    "xmp": FileFormat(xmp.write, xmp.SUFFIX, xmp.FRAME, each=xmp.dumps, shows_gravity=True),
     "realityscan": FileFormat(
         realityscan.write,
         realityscan.SUFFIX,

@@ -1,14 +1,21 @@
 """COLMAP's cameras.txt: one line per distinct camera; which image has which in comments.
 
-COLMAP reads pixels as they are stored, and so are the cameras: one for each size and turn.
+COLMAP reads pixels as they are stored, and so are the cameras: one for each size and turn. Its
+cameras.bin is read as well.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+import struct
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
+
 from geocalib.cameras import Camera, from_colmap, to_colmap
+from geocalib.cameras.exchange import COLMAP_IDS
 from geocalib.errors import CameraError, FormatError
 from geocalib.files import write_text
 from geocalib.formats.outputs import SAID, calibrated, convert, destination, image_names
@@ -16,7 +23,11 @@ from geocalib.result.calibration import Outcome
 from geocalib.result.record import Frame
 
 FILE = "cameras.txt"
+BINARY = "cameras.bin"
 FRAME: Frame = "stored"
+
+IMAGES = "# CAMERA_ID IMAGE, one comment per image"
+"""What stands above the comments that say which image has which camera."""
 
 
 def write(outcomes: Iterable[Outcome], path: str | Path, frame: Frame = FRAME) -> list[Path]:
@@ -40,7 +51,7 @@ def dumps(outcomes: Iterable[Outcome], frame: Frame = FRAME) -> str:
         "# CAMERA_ID MODEL WIDTH HEIGHT PARAMS[], one line per camera",
         f"# {SAID[frame]}",
         *(f"{number} {camera}" for camera, number in ids.items()),
-        "# CAMERA_ID IMAGE, one comment per image",
+        IMAGES,
         # A name with a line break must not end its comment.
         *(f"# {' '.join(line.splitlines())}" for line in images),
     ]
@@ -48,9 +59,27 @@ def dumps(outcomes: Iterable[Outcome], frame: Frame = FRAME) -> str:
 
 
 def read(path: str | Path) -> dict[int, Camera]:
-    """The cameras, each a batch of 1, by their id. The path may be that of the folder."""
+    """The cameras, each a batch of 1, by their id. The path is that of cameras.txt or cameras.bin,
+    or of a folder that holds one; of both, the binary one counts."""
     path = Path(path)
-    path = path / FILE if path.is_dir() else path
+    if path.is_dir():
+        path = next((file for file in (path / BINARY, path / FILE) if file.is_file()), path / FILE)
+    return dict(_binary(path)) if path.suffix == ".bin" else _text(path)
+
+
+def read_images(path: str | Path) -> list[tuple[str | None, Camera]]:
+    """Each image with its camera, as the comments in a cameras.txt of ours tell; of other files
+    each camera once, without an image."""
+    path, cameras = Path(path), read(path)
+    file = path / FILE if path.is_dir() else path
+    text = file.read_text(encoding="utf-8", errors="surrogateescape") if file.is_file() else ""
+    _, _, comments = text.partition(IMAGES) if file.suffix == ".txt" else ("", "", "")
+    found = re.findall(r"^# (\d+) (.+)$", comments, re.MULTILINE)
+    named = [(image, cameras[int(key)]) for key, image in found if int(key) in cameras]
+    return [*named] or [(None, camera) for camera in cameras.values()]
+
+
+def _text(path: Path) -> dict[int, Camera]:
     cameras = {}
     text = path.read_text(encoding="utf-8", errors="surrogateescape")
     for number, line in enumerate(text.split("\n"), 1):
@@ -72,3 +101,57 @@ def read(path: str | Path) -> dict[int, Camera]:
         except CameraError as error:
             raise FormatError(f"{source}: {error}") from None
     return cameras
+
+
+def _binary(path: Path) -> Iterator[tuple[int, Camera]]:
+    numbers = Binary(path)
+    for _ in range(numbers.integer("Q")):
+        key, model, width, height = (int(v) for v in numbers.numbers("IiQQ"))
+        if model not in COLMAP_IDS:
+            raise FormatError(f"{path}: camera {key} has the unknown model {model}")
+        name, count = COLMAP_IDS[model]
+        parameters = [float(v) for v in numbers.numbers(f"{count}d")]
+        try:
+            yield key, from_colmap(name, parameters, (width, height))
+        except CameraError as error:
+            raise FormatError(f"{path}, camera {key}: {error}") from None
+
+
+class Binary:
+    """Numbers from one of COLMAP's binary files, one after the other."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.data, self.at = path, path.read_bytes(), 0
+
+    def numbers(self, layout: str) -> tuple[int | float, ...]:
+        """Of a ``struct`` layout without padding."""
+        try:
+            values = struct.unpack_from(f"<{layout}", self.data, self.at)
+        except struct.error:
+            raise self.cut_short() from None
+        self.at += struct.calcsize(f"<{layout}")
+        return values
+
+    def integer(self, layout: str) -> int:
+        return int(self.numbers(layout)[0])
+
+    def text(self) -> str:
+        """Up to the next 0."""
+        end = self.data.find(b"\0", self.at)
+        if end < 0:
+            raise self.cut_short()
+        text = self.data[self.at : end].decode("utf-8", "surrogateescape")
+        self.at = end + 1
+        return text
+
+    def table(self, kind: npt.DTypeLike, count: int) -> npt.NDArray[np.void]:
+        """That many rows of a structured kind."""
+        row = np.dtype(kind)
+        if count > (len(self.data) - self.at) // row.itemsize:
+            raise self.cut_short()
+        table: npt.NDArray[np.void] = np.frombuffer(self.data, row, count, self.at)
+        self.at += count * row.itemsize
+        return table
+
+    def cut_short(self) -> FormatError:
+        return FormatError(f"{self.path} is cut short or is no COLMAP file; export it again")

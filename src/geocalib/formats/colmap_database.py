@@ -20,11 +20,12 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from geocalib import console
-from geocalib.cameras import to_colmap
+from geocalib.arrays import Array
+from geocalib.cameras import Camera, from_colmap, to_colmap
 from geocalib.cameras.exchange import COLMAP_IDS, ColmapCamera
-from geocalib.errors import FormatError
+from geocalib.errors import CameraError, FormatError
 from geocalib.files import write_bytes
-from geocalib.formats.outputs import calibrated, convert, destination, image_names
+from geocalib.formats.outputs import NO_GRAVITY, calibrated, convert, destination, image_names
 from geocalib.records import dataclass
 from geocalib.result.calibration import Calibration, Outcome
 from geocalib.result.record import Frame
@@ -102,6 +103,51 @@ def is_database(path: Path) -> bool:
             return True
     except FormatError:
         return False
+
+
+def read(path: str | Path) -> list[tuple[str, Camera, Array | None]]:
+    """Each image by its name, with its camera (a batch of 1), and gravity (3,) in the camera frame
+    of the stored pixels: None where the database has none."""
+    file = Path(path)
+    database = sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)
+    try:
+        if not {"cameras", "images"} <= _tables(database):
+            raise FormatError(f"{file} is a database, but not one of COLMAP's")
+        rows = database.execute(
+            "SELECT image_id, name, model, width, height, params FROM images JOIN cameras "
+            "USING (camera_id) ORDER BY image_id"
+        ).fetchall()
+        priors = {row[1] for row in database.execute("PRAGMA table_info(pose_priors)")}
+        down: dict[int, bytes] = {}
+        if {"gravity", "corr_data_id"} <= priors:
+            query = "SELECT corr_data_id, gravity FROM pose_priors WHERE corr_sensor_type = ?"
+            down = dict(database.execute(query, (CAMERA,)).fetchall())
+    except sqlite3.Error as error:
+        raise FormatError(f"{file} cannot be read as a database of COLMAP's ({error})") from None
+    finally:
+        database.close()
+    return [
+        (name, _camera(file, name, *lens), _direction(down.get(image)))
+        for image, name, *lens in rows
+    ]
+
+
+def _camera(file: Path, image: str, model: int, width: int, height: int, blob: bytes) -> Camera:
+    if model not in COLMAP_IDS:
+        raise FormatError(f"{file}: the camera of {image} has the unknown model {model}")
+    try:
+        parameters = np.frombuffer(blob or b"", "<f8").tolist()
+        return from_colmap(COLMAP_IDS[model][0], parameters, (width, height))
+    except (CameraError, ValueError) as error:
+        raise FormatError(f"{file}: the camera of {image}: {error}") from None
+
+
+def _direction(blob: bytes | None) -> Array | None:
+    """(3,) of a blob; COLMAP says that there is none by NaN or NULL."""
+    if not blob or len(blob) != 24:
+        return None
+    vector = np.frombuffer(blob, "<f8").copy()
+    return vector if np.isfinite(vector).all() and np.linalg.norm(vector) > 0 else None
 
 
 @dataclass(frozen=True)
@@ -205,7 +251,8 @@ class _Database:
             )
             return
         for (image, camera), (_, calibration, _) in zip(rows, found, strict=True):
-            self._set_gravity(image, camera, calibration)
+            if calibration.status != NO_GRAVITY:
+                self._set_gravity(image, camera, calibration)
 
     def _share(
         self, images: Sequence[tuple[int, int]], lenses: Sequence[Lens]

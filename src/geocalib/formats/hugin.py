@@ -16,11 +16,13 @@ from pathlib import Path
 
 import numpy as np
 
-from geocalib.errors import FormatError, ImageError
+from geocalib.arrays import Array
+from geocalib.cameras import Camera
+from geocalib.errors import CameraError, FormatError, ImageError
 from geocalib.files import write_text
 from geocalib.formats.outputs import SAID, STRAIGHTEN, convert, files_of_each
-from geocalib.formats.ptlens import IDEALS, to_ptlens
-from geocalib.geometry.gravity import to_roll_pitch
+from geocalib.formats.ptlens import IDEALS, from_ptlens, to_ptlens
+from geocalib.geometry.gravity import from_roll_pitch, to_roll_pitch
 from geocalib.imaging import warp
 from geocalib.result.calibration import Calibration, Outcome
 from geocalib.result.record import Frame
@@ -30,6 +32,9 @@ FRAME: Frame = "stored"
 
 SPHERE = 2
 """Hugin's number of the equirectangular projection."""
+
+VALUE = re.compile(r" ([a-z])(=?[-+.\d][-+.\deE]*)")
+"""A number of an image in a project, or the number of the image that has it."""
 
 LARGEST_SPHERE = 30_000
 """Pixels around a whole sphere."""
@@ -97,3 +102,58 @@ def _panorama(calibration: Calibration, focal: float) -> str:
 
 def _words(values: dict[str, float]) -> str:
     return " ".join(f"{name}{value!r}" for name, value in values.items())
+
+
+def read(path: str | Path) -> list[tuple[str, Camera, Array]]:
+    """Of each image of a project: the path of its file, its camera (a batch of 1), and gravity (3,)
+    in its frame, if the panorama is level."""
+    file = Path(path)
+    text = file.read_text(encoding="utf-8", errors="surrogateescape")
+    rows: list[dict[str, str]] = []
+    for line in text.splitlines():
+        if line.startswith("i "):
+            words, _, name = line.partition(' n"')
+            rows.append(dict(VALUE.findall(words)) | {"n": name.rstrip().removesuffix('"')})
+    if not rows or not any(line.startswith("p ") for line in text.splitlines()):
+        raise FormatError(f"{file} is no project of Hugin's with images in it")
+    try:
+        return [_read_image(file, rows, row) for row in rows]
+    except FormatError:
+        raise
+    except (KeyError, ValueError, IndexError, OverflowError):
+        raise FormatError(
+            f"{file}: an image lacks w, h, f, v, r or p, or one is no number"
+        ) from None
+
+
+def _read_image(
+    file: Path, rows: list[dict[str, str]], row: dict[str, str]
+) -> tuple[str, Camera, Array]:
+    def number(name: str) -> float:
+        text = row.get(name, "0")
+        # "=0" is what image 0 has.
+        value = float(rows[int(text[1:])].get(name, "0") if text.startswith("=") else text)
+        if not math.isfinite(value):
+            raise ValueError
+        return value
+
+    projection = int(row["f"])
+    names = [name for name, known in IDEALS.items() if known.hugin == projection]
+    if not names or number("g") or number("t"):
+        raise FormatError(
+            f"{file}: {row['n']} has a projection or a shear (g, t) that is not read; read are the "
+            f"projections {', '.join(str(known.hugin) for known in IDEALS.values())}"
+        )
+    size = np.array([number("w"), number("h")])
+    half_view, ideal = math.radians(number("v")) / 2, IDEALS[names[0]]
+    if not (size.min() > 0 and 0 < half_view < ideal.widest):
+        raise ValueError
+    focal = 0.5 * size[0] / float(ideal.radius(np.array(half_view)))
+    c = 0.5 * size + [number("d"), number("e")]
+    try:
+        camera = from_ptlens(names[0], focal, (number("a"), number("b"), number("c")), size, c)
+    except CameraError as error:
+        raise FormatError(f"{file}: {row['n']}: {error}") from None
+    roll, pitch = (np.array(math.radians(number(name))) for name in "rp")
+    photo = Path(os.path.normpath(file.parent / row["n"])).as_posix()
+    return photo, camera, from_roll_pitch(roll, pitch)

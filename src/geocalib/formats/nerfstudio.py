@@ -16,12 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from geocalib.cameras import to_opencv
-from geocalib.errors import FormatError
+from geocalib.arrays import Array
+from geocalib.cameras import Camera, from_opencv, to_opencv
+from geocalib.cameras.exchange import Module
+from geocalib.errors import CameraError, FormatError
 from geocalib.files import write_text
 from geocalib.formats.outputs import calibrated, convert, destination, image_names
 from geocalib.result.calibration import Calibration, Outcome
-from geocalib.result.record import Frame
+from geocalib.result.record import FRAMES, Frame
 
 FILE = "transforms.json"
 FRAME: Frame = "stored"
@@ -31,6 +33,20 @@ MODELS = {
     "fisheye": ("OPENCV_FISHEYE", ("k1", "k2", "k3", "k4")),
 }
 """Nerfstudio's name of OpenCV's modules, and of the distortion values."""
+
+MODULES: dict[str, Module] = {
+    "OPENCV": "pinhole",
+    "PINHOLE": "pinhole",
+    "SIMPLE_PINHOLE": "pinhole",
+    "OPENCV_FISHEYE": "fisheye",
+}
+"""The other way round."""
+
+NEEDED = ("fl_x", "cx", "cy", "w", "h")
+"""What a file must tell of each camera."""
+
+PIXELS = "pixels"
+"""Our own key, of the frame of the pixels; a file with it has a world that is level."""
 
 
 def write(outcomes: Iterable[Outcome], path: str | Path, frame: Frame = FRAME) -> list[Path]:
@@ -64,7 +80,7 @@ def dumps(outcomes: Iterable[Outcome], frame: Frame = FRAME) -> str:
     shared = cameras[0] if all(camera == cameras[0] for camera in cameras) else {}
     if not shared:
         frames = [frame | camera for frame, camera in zip(frames, cameras, strict=True)]
-    head = {"camera_model": models.pop(), "pixels": frame, **shared}
+    head = {"camera_model": models.pop(), PIXELS: frame, **shared}
     return json.dumps({**head, "frames": frames}, indent=2) + "\n"
 
 
@@ -89,3 +105,41 @@ def _camera(calibration: Calibration) -> dict[str, Any]:
         "h": calibration.height,
         **dict(zip(names, distortion.tolist(), strict=False)),
     }
+
+
+def read(path: str | Path) -> list[tuple[str, Camera, Array | None, Frame]]:
+    """Of each image: the path of its file, its camera (a batch of 1), gravity (3,) and the frame of
+    both. Gravity is None in the files of others, whose worlds may stand as they like."""
+    file = Path(path)
+    try:
+        values = json.loads(file.read_bytes())
+        frames = [{**values, **frame} for frame in values["frames"]]
+        return [_read_frame(file, frame) for frame in frames]
+    except FormatError:
+        raise
+    except CameraError as error:
+        raise FormatError(f"{file}: {error}") from None
+    except (KeyError, TypeError, ValueError, RecursionError, OverflowError):
+        raise FormatError(
+            f"{file} is no transforms.json with file_path, transform_matrix, {', '.join(NEEDED)} "
+            "of each image"
+        ) from None
+
+
+def _read_frame(file: Path, values: dict[str, Any]) -> tuple[str, Camera, Array | None, Frame]:
+    """Of a frame, and what the file says of all of them."""
+    name = values.get("camera_model", "OPENCV")
+    if name not in MODULES:
+        raise FormatError(f"{file}: unknown camera_model {name!r:.40}; known: {', '.join(MODULES)}")
+    fx, cx, cy, width, height = (float(values[key]) for key in NEEDED)
+    fy = float(values.get("fl_y", fx))
+    K = np.array([[fx, 0, cx - 0.5], [0, fy, cy - 0.5], [0, 0, 1]])
+    fisheye = MODULES[name] == "fisheye"
+    names = MODELS["fisheye"][1] if fisheye else (*MODELS["pinhole"][1], "k3", "k4", "k5", "k6")
+    bends = [float(values.get(key, 0.0)) for key in names]
+    camera = from_opencv(K, bends, (width, height), MODULES[name])
+    pose = np.array(values["transform_matrix"], np.float64).reshape(4, 4)
+    frame = values.get(PIXELS)
+    gravity = None if frame not in FRAMES else -pose[2, :3] * np.array([1.0, -1, -1])
+    image = Path(os.path.normpath(file.parent / str(values["file_path"]))).as_posix()
+    return image, camera, gravity, FRAME if frame is None else frame

@@ -30,6 +30,13 @@ KEYS = ("image_width", "image_height", "camera_matrix", "distortion_coefficients
 MODELS: dict[str, Module] = {"plumb_bob": "pinhole", "fisheye": "fisheye"}
 """Names of the distortion models, and the functions of OpenCV that take them."""
 
+READ: dict[str, Module] = {
+    **MODELS,
+    "equidistant": "fisheye",
+    "rational_polynomial": "pinhole",
+}
+"""With ROS' names: its camera_info has the same keys."""
+
 
 def write(outcomes: Iterable[Outcome], path: str | Path, frame: Frame = FRAME) -> list[Path]:
     """Write a file per image. See ``geocalib.formats`` for the path and what is returned."""
@@ -54,7 +61,8 @@ def dumps(calibration: Calibration, frame: Frame = FRAME) -> str:
 
 
 def read(path: str | Path, model: str | None = None) -> Camera:
-    """The camera, a batch of 1. Where the file names no distortion_model it is plumb_bob.
+    """The camera, a batch of 1, of a file of OpenCV's or ROS'. Where the file names no
+    distortion_model it is plumb_bob.
 
     model: the camera model to read it as, as in ``from_opencv``.
     """
@@ -67,9 +75,9 @@ def read(path: str | Path, model: str | None = None) -> Camera:
     if missing := [key for key in KEYS if key not in values]:
         raise FormatError(f"{path}: lacks {', '.join(missing)}")
     name = values.get("distortion_model", "plumb_bob")
-    if name not in MODELS:
+    if name not in READ:
         raise FormatError(
-            f"{path}: unknown distortion_model {name!r:.40}; known: {', '.join(MODELS)}"
+            f"{path}: unknown distortion_model {name!r:.40}; known: {', '.join(READ)}"
         )
     width, height, K, distortion = (values[key] for key in KEYS)
     try:
@@ -78,7 +86,7 @@ def read(path: str | Path, model: str | None = None) -> Camera:
     except (KeyError, TypeError, ValueError, OverflowError):
         raise FormatError(f"{path}: a size or a matrix is not of the form that it states") from None
     try:
-        return from_opencv(*matrices, size, MODELS[name], model)
+        return from_opencv(*matrices, size, READ[name], model)
     except CameraError as error:
         raise FormatError(f"{path}: {error}") from None
 

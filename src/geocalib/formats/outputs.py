@@ -15,6 +15,10 @@ from geocalib.result.record import Frame
 
 Converted = TypeVar("Converted")
 
+NO_GRAVITY = "no gravity"
+"""The status of a camera whose file does not say which way is down (``geocalib.formats.readers``).
+"""
+
 SAID: dict[Frame, str] = {
     "stored": "of the pixels as they are stored: EXIF orientation is not applied",
     "upright": "of the pixels as they are seen: EXIF orientation is applied",

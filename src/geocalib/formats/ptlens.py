@@ -26,6 +26,13 @@ SQUARE = 1e-9
 
 SAMPLES = 400
 
+EXACT = 1e-6
+"""Pixels: below it a model with more parameters says no more."""
+
+READ_AS = {"pinhole": 0, "simple_radial": 1, "radial": 2, "radial3": 3}
+WIDE_AS = {"kannala_brandt": 4}
+"""What a polynomial is read as, on a rectilinear lens or a fisheye, and how many terms that has."""
+
 
 @dataclass(frozen=True)
 class Ideal:
@@ -129,3 +136,48 @@ def _fitted(name: str, theta: Array, radii: Array, half: float) -> Ptlens | None
     _, c, b, a = (round(float(w * at**k / half), 12) + 0.0 for k, w in enumerate(weights, 1))
     error = float(np.abs(powers @ weights - radii).max())
     return Ptlens(name, half / (at * unit), (a, b, c), error)
+
+
+def from_ptlens(
+    ideal: str, focal: float, abc: tuple[float, float, float], size: Array, c: Array
+) -> Camera:
+    """The camera (a batch of 1) whose picture the polynomial describes; a ``CameraError`` where
+    none of ours comes near.
+
+    focal: of the ideal lens, pixels of the photo; size: width and height, pixels; c (2,).
+    """
+    a, b, linear = abc
+    half, reach = 0.5 * float(size.min()), float(np.linalg.norm(np.maximum(c, size - c)))
+    # The polynomial may turn back far outside the picture: what lies before that counts.
+    ideals = np.linspace(0, 4 * reach / half, 16 * SAMPLES + 1)[1:]
+    bent = (((a * ideals + b) * ideals + linear) * ideals + 1 - a - b - linear) * ideals
+    rising = np.concatenate([[True], np.diff(bent) > 0]).cumprod().astype(bool)
+    angles = np.array([IDEALS[ideal].angle(R) for R in (ideals * half / focal).tolist()])
+    inside = rising & (bent <= reach / half) & (angles < IDEALS[ideal].widest)
+    if inside.sum() < SAMPLES // 4:
+        raise CameraError(f"a = {a}, b = {b}, c = {linear} shows nothing but the middle")
+    radii, theta = half * bent[inside], angles[inside]
+    straight = ideal == RECTILINEAR
+    found = [
+        _odd_terms(np.tan(theta) if straight else theta, radii, terms)
+        for terms in (READ_AS if straight else WIDE_AS).values()
+    ]
+    weights, error = next((one for one in found if one[1] < EXACT), found[-1])
+    if error > 2 * TOLERANCE * half or not weights[0] > 0:
+        raise CameraError(f"a = {a}, b = {b}, c = {linear} is no lens of ours")
+    model = next(name for name, terms in (READ_AS | WIDE_AS).items() if terms == len(weights) - 1)
+    return Camera.create(
+        model,
+        f=np.array(weights[0]),
+        size=tuple(size.tolist()),
+        distortion=(weights[1:] / weights[0]).tolist(),
+        c=tuple(c.tolist()),
+    )
+
+
+def _odd_terms(u: Array, radii: Array, terms: int) -> tuple[Array, float]:
+    """Weights of u, u^3, ... that come nearest to radii, and by how much they miss them at most.
+    terms: how many there are behind the first."""
+    powers = np.stack([u ** (2 * k + 1) for k in range(terms + 1)], -1)
+    weights, *_ = np.linalg.lstsq(powers, radii, rcond=None)
+    return weights, float(np.abs(powers @ weights - radii).max())

@@ -6,7 +6,6 @@ of a 3D point where it is. What newer versions of COLMAP add (rigs, frames) is n
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,9 +13,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from geocalib.cameras import Camera, from_colmap
-from geocalib.cameras.exchange import COLMAP_IDS
-from geocalib.errors import CameraError, FormatError
+from geocalib.cameras import Camera
+from geocalib.errors import FormatError
 from geocalib.formats import colmap
 from geocalib.localize.rotation import from_quaternion, has_direction
 
@@ -62,8 +60,7 @@ def read_model(folder: str | Path) -> Model:
 
 def read_cameras(folder: str | Path) -> dict[int, Camera]:
     """The cameras of a model's folder, each a batch of 1, by their id."""
-    path = _file(folder, "cameras")
-    return colmap.read(path) if path.suffix == ".txt" else dict(_cameras_bin(path))
+    return colmap.read(_file(folder, "cameras"))
 
 
 def _file(folder: str | Path, part: str) -> Path:
@@ -75,66 +72,12 @@ def _file(folder: str | Path, part: str) -> Path:
     raise FormatError(f"{folder} holds neither {part}.bin nor {part}.txt; give a COLMAP model")
 
 
-class _Reader:
-    """Numbers from a binary file, one after the other."""
-
-    def __init__(self, path: Path) -> None:
-        self.path, self.data, self.at = path, path.read_bytes(), 0
-
-    def numbers(self, layout: str) -> tuple[int | float, ...]:
-        """Of a ``struct`` layout without padding."""
-        try:
-            values = struct.unpack_from(f"<{layout}", self.data, self.at)
-        except struct.error:
-            raise self.cut_short() from None
-        self.at += struct.calcsize(f"<{layout}")
-        return values
-
-    def integer(self, layout: str) -> int:
-        return int(self.numbers(layout)[0])
-
-    def text(self) -> str:
-        """Up to the next 0."""
-        end = self.data.find(b"\0", self.at)
-        if end < 0:
-            raise self.cut_short()
-        text = self.data[self.at : end].decode("utf-8", "surrogateescape")
-        self.at = end + 1
-        return text
-
-    def table(self, kind: npt.DTypeLike, count: int) -> npt.NDArray[np.void]:
-        """That many rows of a structured kind."""
-        row = np.dtype(kind)
-        if count > (len(self.data) - self.at) // row.itemsize:
-            raise self.cut_short()
-        table: npt.NDArray[np.void] = np.frombuffer(self.data, row, count, self.at)
-        self.at += count * row.itemsize
-        return table
-
-    def cut_short(self) -> FormatError:
-        return FormatError(f"{self.path} is cut short or is no COLMAP file; export it again")
-
-
-def _cameras_bin(path: Path) -> Iterator[tuple[int, Camera]]:
-    reader = _Reader(path)
-    for _ in range(reader.integer("Q")):
-        key, model, width, height = (int(v) for v in reader.numbers("IiQQ"))
-        if model not in COLMAP_IDS:
-            raise FormatError(f"{path}: camera {key} has the unknown model {model}")
-        name, count = COLMAP_IDS[model]
-        parameters = [float(v) for v in reader.numbers(f"{count}d")]
-        try:
-            yield key, from_colmap(name, parameters, (width, height))
-        except CameraError as error:
-            raise FormatError(f"{path}, camera {key}: {error}") from None
-
-
 KEYPOINT = np.dtype([("x", "<f8"), ("y", "<f8"), ("point", "<i8")])
 TRACK = np.dtype([("image", "<u4"), ("keypoint", "<u4")])
 
 
 def _images_bin(path: Path) -> Iterator[ModelImage]:
-    reader = _Reader(path)
+    reader = colmap.Binary(path)
     for _ in range(reader.integer("Q")):
         reader.integer("I")
         pose = np.array(reader.numbers("7d"))
@@ -145,7 +88,7 @@ def _images_bin(path: Path) -> Iterator[ModelImage]:
 
 
 def _points_bin(path: Path) -> Iterator[tuple[int, Array]]:
-    reader = _Reader(path)
+    reader = colmap.Binary(path)
     for _ in range(reader.integer("Q")):
         key, x, y, z, *_, track = reader.numbers("QdddBBBdQ")
         reader.table(TRACK, int(track))
