@@ -35,6 +35,7 @@ PAGE = TESTS.parent / "docs" / "command-line.md"
 COMMANDS = (
     *("calibrate", "show", "undistort", "upright", "rectify", "info"),
     *("eval", "train", "dataset", "export", "video", "rig", "localize", "serve", "batch"),
+    *("level", "convert"),
 )
 OTHER_PAGES = {
     "video": "video.md",
@@ -42,6 +43,8 @@ OTHER_PAGES = {
     "localize": "localization.md",
     "batch": "batch.md",
     "serve": "server.md",
+    "level": "howto/reconstruction.md",
+    "convert": "formats.md",
     "eval": "evaluation.md",
     "train": "training.md",
     "dataset": "evaluation.md",
