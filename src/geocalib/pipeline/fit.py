@@ -40,6 +40,7 @@ from geocalib.priors.judge import (
     Checks,
     agreement,
     annotated,
+    as_sure_as_sensors,
     believed_readings,
     doubtful_rows,
     gravity_odds,
@@ -56,7 +57,7 @@ from geocalib.result.calibration import Calibration, Failure, Outcome
 from geocalib.result.trust import BLANK, Doubt, doubts, judged
 from geocalib.solver import FitOptions, FitResult, fit
 from geocalib.solver.joint import Plane, fit_turned
-from geocalib.solver.known import Given
+from geocalib.solver.known import Given, Prior
 from geocalib.solver.known import Mapping as PixelMapping
 from geocalib.solver.sigma_calibration import FREE
 
@@ -219,6 +220,10 @@ def _refined(
     # Here they are needed, and waited for.
     segments = [output.lines for output in outputs]
     refined = refine_outcomes(before, segments, cameras, job.rig, told)
+    known = given.gravity
+    if isinstance(known, Prior) and known.sigma.shape[1] == 1 and not job.coupled:
+        pairs = zip(refined, known.sigma[:, 0].tolist(), strict=True)
+        refined = [as_sure_as_sensors(*each) for each in pairs]
     if own_sigmas:
         refined = [prefer_refined(*each) for each in zip(outcomes, refined, strict=True)]
     if job.drawn:

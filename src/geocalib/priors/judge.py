@@ -26,6 +26,7 @@ import numpy as np
 from geocalib.arrays import Array
 from geocalib.chi_square import chi2_sf
 from geocalib.geometry import gravity as sphere
+from geocalib.geometry.fields import ALONG_PITCH
 from geocalib.geometry.gravity import from_roll_pitch, to_roll_pitch
 from geocalib.priors.exif import FocalReading
 from geocalib.priors.gravity_odds import Odds
@@ -160,6 +161,21 @@ def left_out(checks: Checks, left: Readings) -> Checks:
         "distortion": left.lens is not None,
     }
     return tuple(replace(each, used=used[each.quantity]) for each in checks)
+
+
+def as_sure_as_sensors(outcome: Outcome, sigma_rad: float) -> Outcome:
+    """An answer whose gravity is at least as sure as the prior in it, of one sigma in radians:
+    lines that may not stand upright widen it by how far pictures are off then, sensors or not."""
+    if not isinstance(outcome, Calibration) or ALONG_PITCH not in outcome.parameters:
+        return outcome
+    values, vectors = np.linalg.eigh(outcome.covariance[:2, :2])
+    if values[-1] <= sigma_rad**2:
+        return outcome
+    shrink = np.eye(len(outcome.parameters))
+    factors = np.minimum(1.0, sigma_rad / np.sqrt(np.maximum(values, sigma_rad**2)))
+    shrink[:2, :2] = (vectors * factors) @ vectors.T
+    covariance = shrink @ outcome.covariance @ shrink.T
+    return outcome.moved(outcome.camera, outcome.gravity, covariance, outcome.lines)
 
 
 def annotated(
