@@ -31,8 +31,8 @@ LENSES = {
 
 HELD = {
     "pinhole": {*FORMATS},
-    "simple_radial": {*FORMATS} - {"nuke"},
-    "kannala_brandt": {*FORMATS} - {"nuke", "realityscan"},
+    "simple_radial": {*FORMATS},
+    "kannala_brandt": {*FORMATS} - {"realityscan"},
 }
 """The formats that can say a lens, some of them by a straight picture."""
 

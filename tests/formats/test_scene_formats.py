@@ -253,10 +253,19 @@ def test_no_place_for_a_principal_point(tmp_path: Path, format: str) -> None:
     assert not (tmp_path / "new").exists()
 
 
-def test_chan_takes_no_lens(tmp_path: Path) -> None:
-    with pytest.raises(FormatError, match=r"photo\.jpg: Nuke's \.chan .*geocalib undistort"):
-        nuke.write([one()], tmp_path / "new")
-    assert not (tmp_path / "new").exists()
+def test_chan_has_straight_pictures_beside_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    calibration = one(image=photo(tmp_path), c=(320.0, 240.0))
+    images = [one("pinhole", image=str(tmp_path / "flat.jpg"), c=(320, 240)), calibration]
+    file, picture = nuke.write(images, tmp_path / "new")
+    assert picture == tmp_path / "new" / "photo.jpg.straight.jpg"
+    straight = calibration.undistort(str(calibration.image))
+    (vfov,) = [float(line.split("\t")[-1]) for line in file.read_text().splitlines()[1:]]
+    height = straight.image.size[1]
+    assert height / 2 / math.tan(math.radians(vfov) / 2) == pytest.approx(straight.camera.f.item())
+    nuke.write([one(image="gone.jpg", c=(320.0, 240.0))], tmp_path / "gone")
+    assert "gone.jpg is not there to be straightened" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("write", [maya.dumps, FORMATS["blender"].each])

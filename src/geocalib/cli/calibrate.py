@@ -18,6 +18,7 @@ from geocalib.cli.pictures import is_drawn, save
 from geocalib.errors import CameraError, ConfigError, GeoCalibError
 from geocalib.files import Guard, is_special, locked
 from geocalib.formats import FORMATS, json_lines
+from geocalib.formats.outputs import STRAIGHTEN
 from geocalib.lines.edges import opencv
 from geocalib.pipeline.calibrator import Calibrator
 from geocalib.pipeline.engines.load import EngineSpec
@@ -253,11 +254,18 @@ def _check_format(format: Format, camera_model: str) -> None:
     if lens is None or camera_model == AUTO:
         return
     try:
-        lens(Camera.create(camera_model, f=500.0, size=(640, 480)))
+        lens(_ordinary(camera_model))
     except CameraError as error:
-        mend = (
-            CameraModelName.KANNALA_BRANDT
-            if CameraModelName(camera_model).wide
-            else CameraModelName.RADIAL
-        )
-        raise ConfigError(f"--format {format}: {error}; use --camera-model {mend}") from None
+        wide = CameraModelName(camera_model).wide
+        other = CameraModelName.KANNALA_BRANDT if wide else CameraModelName.RADIAL
+        mend = f"use --camera-model {other}"
+        try:
+            lens(_ordinary(other))
+        except CameraError:
+            mend = STRAIGHTEN
+        raise ConfigError(f"--format {format}: {error}; {mend}") from None
+
+
+def _ordinary(camera_model: str) -> Camera:
+    """A camera of that model."""
+    return Camera.create(camera_model, f=500.0, size=(640, 480))

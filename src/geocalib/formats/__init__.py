@@ -144,7 +144,14 @@ FORMATS: dict[str, FileFormat] = {
         beside=scenes.PICTURE,
         shows_gravity=True,
     ),
-    "nuke": FileFormat(nuke.write, nuke.FILE, scenes.FRAME, nuke.dumps, shows_gravity=True),
+    "nuke": FileFormat(
+        nuke.write,
+        nuke.FILE,
+        scenes.FRAME,
+        nuke.dumps,
+        beside=scenes.PICTURE,
+        shows_gravity=True,
+    ),
     "maya": FileFormat(
         maya.write,
         maya.SUFFIX,
@@ -188,7 +195,9 @@ def files_of(format: str, images: Sequence[str], path: str | Path) -> list[Path]
             f.with_name(f"{name}{known.beside}") for f, name in zip(files, names, strict=False)
         ]
         return [*files, *beside]
-    return [destination(path, known.file)]
+    file = destination(path, known.file)
+    pictures = one_each(images, file.parent, known.beside) if known.beside and images else ()
+    return [file, *pictures]
 
 
 __all__ = [

@@ -1,7 +1,8 @@
 """Nuke's .chan: one line for each image, as a frame of one camera.
 
 Frame, translation in metres, rotation in degrees, and the vertical field of view in degrees, with
-tabs between. The rotation is Rx Ry Rz, y up.
+tabs between. The rotation is Rx Ry Rz, y up. Straight pictures of lenses that bend stand beside the
+file.
 """
 
 from __future__ import annotations
@@ -10,10 +11,9 @@ import math
 from collections.abc import Iterable
 from pathlib import Path
 
-from geocalib.errors import FormatError
 from geocalib.files import write_text
-from geocalib.formats.outputs import STRAIGHTEN, calibrated, destination
-from geocalib.formats.scenes import EYE_HEIGHT, FRAME, bends, scene_of
+from geocalib.formats.outputs import calibrated, destination, image_names, one_each
+from geocalib.formats.scenes import EYE_HEIGHT, FRAME, PICTURE, scene_of, write_straight
 from geocalib.result.calibration import Calibration, Outcome
 from geocalib.result.record import Frame
 
@@ -21,10 +21,15 @@ FILE = "camera.chan"
 
 
 def write(outcomes: Iterable[Outcome], path: str | Path, frame: Frame = FRAME) -> list[Path]:
-    """Write camera.chan. See ``geocalib.formats`` for the path and what is returned."""
+    """Write camera.chan, and a straight picture for each image that needs one. See
+    ``geocalib.formats`` for the path and what is returned."""
     file = destination(path, FILE)
-    write_text(file, dumps(outcomes, frame))
-    return [file]
+    calibrations = calibrated(outcomes, frame)
+    text = dumps(calibrations, frame)
+    places = one_each(image_names(calibrations), file.parent, PICTURE)
+    pictures = write_straight(dict(zip(places, calibrations, strict=True)))
+    write_text(file, text)
+    return [file, *pictures]
 
 
 def dumps(outcomes: Iterable[Outcome], frame: Frame = FRAME) -> str:
@@ -33,8 +38,6 @@ def dumps(outcomes: Iterable[Outcome], frame: Frame = FRAME) -> str:
 
 
 def _line(number: int, calibration: Calibration) -> str:
-    if bends(calibration.camera):
-        raise FormatError(f"{calibration.image}: Nuke's .chan has no lens that bends; {STRAIGHTEN}")
     scene = scene_of(calibration)
     scene.check_centred("Nuke's .chan")
     values = [0.0, EYE_HEIGHT, 0.0, *scene.rotation_deg, math.degrees(scene.vfov)]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from io import BytesIO
 from pathlib import Path
 
@@ -174,17 +174,34 @@ def write_scenes(
                 straight[place], picture = calibration, str(place)
             scene = _showing(scene, os.path.relpath(picture, file.parent))
         elif needs_picture(calibration):
-            console.warn(
-                f"{photo or scene.name} is not there to be straightened; geocalib undistort does it"
-            )
+            _warn_of_missing(calibration)
         contents[file] = dumps(scene)
-    for place, calibration in straight.items():
-        write_bytes(place, picture_bytes(calibration))
+    write_straight(straight)
     for file, content in contents.items():
         write_bytes(
             file, content if isinstance(content, bytes) else content.encode("utf-8", "replace")
         )
     return [*files, *straight]
+
+
+def write_straight(places: Mapping[Path, Calibration]) -> list[Path]:
+    """The pictures at these places that pinhole cameras take, for calibrations that need one and
+    whose photos are there; those that are not there are told."""
+    written = []
+    for place, calibration in places.items():
+        if not needs_picture(calibration):
+            continue
+        if calibration.image is None or not os.path.exists(calibration.image):
+            _warn_of_missing(calibration)
+            continue
+        write_bytes(place, picture_bytes(calibration))
+        written.append(place)
+    return written
+
+
+def _warn_of_missing(calibration: Calibration) -> None:
+    photo = calibration.image or "a photo"
+    console.warn(f"{photo} is not there to be straightened; geocalib undistort does it")
 
 
 def each(dumps: Callable[[Scene], str | bytes]) -> Callable[[Calibration, Frame], str | bytes]:
