@@ -17,6 +17,7 @@ from geocalib.cli import (
     export,
     level,
     localize,
+    panorama,
     rig,
     serve,
     streams,
@@ -445,6 +446,7 @@ app.command("video", cls=Grouped)(video.command)
 app.command("localize", cls=Grouped)(localize.command)
 app.command("level", cls=Grouped)(level.command)
 app.command("convert", cls=Grouped)(convert.command)
+app.command("panorama", cls=Grouped)(panorama.command)
 app.command("rig", cls=Grouped)(rig.command)
 app.command("batch", cls=Grouped)(batch.command)
 app.command("serve", cls=Grouped)(serve.command)

@@ -95,7 +95,8 @@ class Content:
         if self.panorama >= LIKELY:
             return (
                 f"this looks like an equirectangular panorama ({self.panorama:.0%} likely), which "
-                "no camera model describes; cut views from it: geocalib views"
+                "no camera model describes; for its level, and views to calibrate: "
+                "geocalib panorama PHOTO --views DIR"
             )
         if self.sheet >= LIKELY:
             return (

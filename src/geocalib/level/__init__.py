@@ -1,4 +1,4 @@
-"""Finished reconstructions set upright: which way is down in one, and all of it turned."""
+"""Finished reconstructions and panoramas set upright: which way is down in one."""
 
 from geocalib.level.estimate import Down, down_of, upright_turn
 

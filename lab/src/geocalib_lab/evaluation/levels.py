@@ -7,11 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from geocalib.cameras import Camera
 from geocalib.errors import ConfigError, PanoramaError
-from geocalib.geometry.gravity import from_roll_pitch, world_from_camera
+from geocalib.level.panorama import looks_around
 from geocalib.result.calibration import Calibration
 from geocalib_lab.evaluation.run import Calibrates
 from geocalib_lab.panoramas.levelness import FEWEST, Level, estimate_level
@@ -26,16 +25,13 @@ SIZE = 320
 
 VFOV_DEG = 75.0
 
-PITCHES_DEG = (-12.0, 12.0, 0.0)
-"""Taken in turn: views with the horizon in three heights."""
-
 
 def check_level(calibrator: Calibrates, panorama: Path, views: int = VIEWS) -> Level:
     """How a panorama stands, by views of it all around."""
     if views < FEWEST:
         raise ConfigError(f"{views} views tell no tilt; give {FEWEST} or more")
     bank = PanoramaBank.create([torch.from_numpy(np.array(read_panorama(panorama)))], ["it"])
-    turns = _turns(views)
+    turns = torch.from_numpy(looks_around(views))
     focal = 0.5 * SIZE / math.tan(0.5 * math.radians(VFOV_DEG))
     camera = Camera.create("pinhole", focal, (SIZE, SIZE), dtype=torch.float32)
     index = torch.zeros(1, dtype=torch.long)
@@ -53,11 +49,3 @@ def check_level(calibrator: Calibrates, panorama: Path, views: int = VIEWS) -> L
     if len(down) < FEWEST:
         raise PanoramaError(f"{panorama}: only {len(down)} of its views have an answer")
     return estimate_level(torch.stack(down))
-
-
-def _turns(views: int) -> Tensor:
-    """(N, 3, 3) float64 rotations from the cameras of the views to the panorama."""
-    number = torch.arange(views, dtype=torch.float64)
-    pitch = torch.tensor(PITCHES_DEG, dtype=torch.float64)[number.long() % len(PITCHES_DEG)]
-    gravity = from_roll_pitch(torch.zeros(views, dtype=torch.float64), torch.deg2rad(pitch))
-    return world_from_camera(gravity, 2 * math.pi * number / views)

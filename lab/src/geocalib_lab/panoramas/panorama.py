@@ -21,6 +21,7 @@ from torch.nn import functional
 
 from geocalib.cameras.camera import Camera
 from geocalib.errors import PanoramaError
+from geocalib.imaging.panorama import place_of
 
 LEVELS = 5
 """Sizes kept of each panorama, each half the one before."""
@@ -231,7 +232,7 @@ def render(
     steps = [(step + 0.5) / per_axis for step in range(per_axis)]
     for y in steps:
         for x in steps:
-            colour += _interpolate(bank, grid, *_panorama_coordinates(_blend(rays, x, y)))
+            colour += _interpolate(bank, grid, *place_of(_blend(rays, x, y)))
     colour = colour * (inside.flatten(1)[..., None] / (255 * per_axis * per_axis))
     return colour[..., :3].transpose(1, 2).reshape(len(index), 3, height, width)
 
@@ -290,14 +291,6 @@ def _blend(corners: Tensor, x: float, y: float) -> Tensor:
     left = torch.lerp(corners[:, :-1, :-1], corners[:, 1:, :-1], y)
     right = torch.lerp(corners[:, :-1, 1:], corners[:, 1:, 1:], y)
     return torch.lerp(left, right, x).flatten(1, 2)
-
-
-def _panorama_coordinates(rays: Tensor) -> tuple[Tensor, Tensor]:
-    """Where rays (B, N, 3) of any length meet the panorama, from 0 to 1 across and down."""
-    x, y, z = rays.unbind(-1)
-    longitude = torch.atan2(x, z)
-    latitude = torch.atan2(-y, torch.sqrt(x * x + z * z))
-    return longitude / (2 * math.pi) + 0.5, 0.5 - latitude / math.pi
 
 
 def _interpolate(bank: PanoramaBank, grid: _Grid, u: Tensor, v: Tensor) -> Tensor:
