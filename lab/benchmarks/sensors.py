@@ -2,11 +2,13 @@
 
     python lab/benchmarks/sensors.py gather PHONES.csv GRAVITY.csv ... OUT.jsonl
     python lab/benchmarks/sensors.py report OUT.jsonl
+    python lab/benchmarks/sensors.py cost PHOTO ...
 
 ``gather`` asks the pictures that tables (image, roll_deg, pitch_deg, norm_g, model, software) name,
 with nothing else known. ``report`` fits the sigma of accelerometers (``geocalib.priors.held``) and
 how often and how far pictures are lost (``geocalib.priors.gravity_odds``) to the photographs of
-train, and compares both by phone, with the constants that the package has.
+train, and compares both by phone, with the constants that the package has. ``cost`` measures what
+the readings of files take beside their pixels.
 """
 
 from __future__ import annotations
@@ -14,8 +16,10 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -23,15 +27,23 @@ import numpy.typing as npt
 from scipy.optimize import minimize
 
 from geocalib import Calibrator
+from geocalib.cameras import get_model
 from geocalib.errors import GeoCalibError
 from geocalib.geometry import gravity as sphere
+from geocalib.imaging import read_photo
+from geocalib.imaging.metadata import Metadata
+from geocalib.imaging.read import read_header
+from geocalib.priors.enabled import EnabledPriors, File
 from geocalib.priors.gravity_odds import LOST_LEVEL, LOST_STEEP, SPREAD, STEEP_DEG
 from geocalib.priors.held import MOST_MOTION_G, MOTION_DEG_PER_G, PHONE_SIGMA_DEG
+from geocalib.solver.known import Given
 
 Array = npt.NDArray[np.float64]
 
 NORMAL_68 = float(np.sqrt(-2 * np.log(0.32)))
 """What 68% of the lengths of a normal vector in the plane are below, in its sigmas."""
+REPEATS = 20
+"""Measurements of which the least counts."""
 FEWEST = 20
 """Photographs for a row of its own."""
 SURE_DEG = 1.5
@@ -99,6 +111,9 @@ def main() -> None:
     reporting = commands.add_parser("report")
     reporting.add_argument("gathered", type=Path)
     reporting.set_defaults(run=lambda options: report(read(options.gathered)))
+    costing = commands.add_parser("cost")
+    costing.add_argument("photos", nargs="+")
+    costing.set_defaults(run=lambda options: cost(options.photos))
     options = parser.parse_args()
     options.run(options)
 
@@ -124,6 +139,31 @@ def gather(tables: Sequence[Path], out: Path) -> None:
                 }
                 file.write(json.dumps(row | {"seen": seen}) + "\n")
                 file.flush()
+
+
+def cost(photos: Sequence[str]) -> None:
+    """Milliseconds: to open a file and read its EXIF tags, and for all that is made of them."""
+    print("| photo | opened | readings |\n| --- | --- | --- |")
+    enabled = EnabledPriors.create(1, True, True, None, None)
+    model = get_model("simple_radial")
+    given = Given(None, None, None, None)
+    for path in photos:
+        photo = read_photo(path)
+        file = File(path, photo.name, photo.size, photo.metadata)
+        _, tags = read_header(path)
+        opened = milliseconds(partial(read_header, path))
+        made = milliseconds(partial(Metadata.create, 1, tags, {}))
+        used = milliseconds(partial(enabled.readings, given, [file], model))
+        print(f"| {Path(path).name} | {opened:.2f} | {made + used:.2f} |")
+
+
+def milliseconds(work: Callable[[], object]) -> float:
+    times = []
+    for _ in range(REPEATS):
+        start = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - start)
+    return 1e3 * min(times)
 
 
 def read(gathered: Path) -> Pairs:
