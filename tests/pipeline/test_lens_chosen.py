@@ -14,6 +14,8 @@ from geocalib.errors import ConfigError
 from geocalib.imaging.content import Circle
 from geocalib.pipeline.lens import within_circle
 from geocalib.pipeline.predict import NetworkOutput
+from geocalib.priors.lens import Choice
+from geocalib.solver.families import BENT, RECTILINEAR, WIDE, Candidate
 from oracle_network import check, knowing, picture, truth
 
 SIZE = (480, 360)
@@ -44,6 +46,30 @@ def test_a_bent_lens_is_told_unasked() -> None:
     assert found.lens is not None
     assert {each.camera_model for each in found.lens.rivals} == {"pinhole", "ucm"}
     assert sum(each.probability for each in found.lens) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(("sigmas", "model"), [(1.0, "pinhole"), (6.0, "simple_radial")])
+def test_a_bend_within_its_sigma_is_none(sigmas: float, model: str) -> None:
+    """What fields alone looked like may not hold once lines are there."""
+    known = truth(SIZE, model="simple_radial", hat=[-0.02])
+    answer = asked(known, "simple_radial")
+    bend = answer.distortion[0]
+    answer = replace(answer, sigma=replace(answer.sigma, distortion=(abs(bend) / sigmas,)))
+    usual = BENT.prior(answer.fy, SIZE)
+    candidates = [
+        Candidate(family, answer.camera, answer.gravity, prior, 0.0, 1.0)
+        for family, prior in ((BENT, usual), (RECTILINEAR, None), (WIDE, None))
+    ]
+    choice = Choice(tuple(candidates), (0.7, 0.2, 0.1), (BENT.odds, RECTILINEAR.odds, WIDE.odds))
+    judged = choice.judged_by(answer)
+    assert judged.model.name == model
+    assert sum(judged.probabilities) == pytest.approx(1)
+    assert list(judged.probabilities) == sorted(judged.probabilities, reverse=True)
+    # By hand: the density of no bend, after and before, times the odds.
+    after = math.exp(-0.5 * sigmas**2) / (abs(bend) / sigmas)
+    odds = after * usual[1] * RECTILINEAR.odds / BENT.odds
+    found = {each.camera_model: each.probability for each in judged.lens}
+    assert found["pinhole"] / found["simple_radial"] == pytest.approx(odds)
 
 
 def test_a_fisheye_is_told_unasked_with_its_true_view() -> None:

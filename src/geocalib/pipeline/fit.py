@@ -95,14 +95,27 @@ def _fit_seen(job: Job, outputs: Sequence[NetworkOutput]) -> list[Outcome]:
     if not job.unnamed[0]:
         return _fit_named(job, outputs, given)
     outputs = [within_circle(output) for output in outputs]
-    choices, outcomes = choose(job, outputs, given), dict[int, Outcome]()
-    for model in dict.fromkeys(choice.model for choice in choices):
-        rows = [row for row, choice in enumerate(choices) if choice.model == model]
+    choices = choose(job, outputs, given)
+    outcomes = _fit_chosen(job, outputs, given, dict(enumerate(choices)))
+    judged = {row: choice.judged_by(outcomes[row]) for row, choice in enumerate(choices)}
+    changed = {row: choice for row, choice in judged.items() if choice.model != choices[row].model}
+    if not job.coupled or len(changed) == len(choices):
+        outcomes |= _fit_chosen(job, outputs, given, changed)
+    return [outcomes[row] for row in range(len(outputs))]
+
+
+def _fit_chosen(
+    job: Job, outputs: Sequence[NetworkOutput], given: Given, choices: Mapping[int, Choice]
+) -> dict[int, Outcome]:
+    """The outcomes of some of the images, by row, each with the model of its choice."""
+    outcomes: dict[int, Outcome] = {}
+    for model in dict.fromkeys(choice.model for choice in choices.values()):
+        rows = [row for row, choice in choices.items() if choice.model == model]
         few = [choices[row] for row in rows]
         chosen = job[rows].with_lens(model, usual_distortion(few))
         answers = _fit_named(chosen, [outputs[row] for row in rows], given[rows], few)
         outcomes.update(zip(rows, answers, strict=True))
-    return [outcomes[row] for row in range(len(outputs))]
+    return outcomes
 
 
 def _fit_named(

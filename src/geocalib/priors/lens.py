@@ -25,7 +25,15 @@ from geocalib.imaging.metadata import Metadata
 from geocalib.records import dataclass
 from geocalib.result.calibration import Calibration, Outcome
 from geocalib.result.lens import Lens, LensFamily
-from geocalib.solver.families import Candidate, Odds, probabilities
+from geocalib.solver.families import (
+    BENT,
+    FAMILIES,
+    RECTILINEAR,
+    Candidate,
+    Odds,
+    log_normal,
+    probabilities,
+)
 from geocalib.solver.known import Prior
 from geocalib.solver.result import border_slopes
 
@@ -74,6 +82,8 @@ class Choice:
     """The most probable first."""
     probabilities: tuple[float, ...]
     """Of each."""
+    odds: tuple[float, ...]
+    """Of each, before the picture was seen."""
 
     @property
     def model(self) -> CameraModel:
@@ -101,7 +111,36 @@ class Choice:
             )
             for each in self.candidates
         ]
-        return Choice(tuple(moved), self.probabilities)
+        return replace(self, candidates=tuple(moved))
+
+    def judged_by(self, outcome: Outcome) -> Choice:
+        """The choice once the answer is there, with what straight lines say of a slight bend.
+
+        Lenses that bend nothing are among those that bend slightly, as those with k1 = 0. So the
+        odds of the two are those before, times the density of k1 at 0 by the answer over that
+        before (the ratio of Savage and Dickey). All that the two share goes by them.
+        """
+        families = [candidate.family for candidate in self.candidates]
+        if families[0] != BENT or not isinstance(outcome, Calibration):
+            return self
+        straight, usual = families.index(RECTILINEAR), self.distortion
+        bend, sigma = outcome.distortion[0], outcome.sigma.distortion[0]
+        if usual is None or not 0 < sigma < usual[1]:
+            return self
+        ratio = math.exp(log_normal(0.0, bend, sigma) - log_normal(0.0, *usual))
+        ratio *= self.odds[straight] / self.odds[0]
+        both = self.probabilities[0] + self.probabilities[straight]
+        found = list(self.probabilities)
+        found[0], found[straight] = both / (1 + ratio), both * ratio / (1 + ratio)
+        return replace(self, probabilities=tuple(found)).ranked()
+
+    def ranked(self) -> Choice:
+        """With the most probable family first."""
+        order = sorted(
+            range(len(self.probabilities)), key=self.probabilities.__getitem__, reverse=True
+        )
+        each = (self.candidates, self.probabilities, self.odds)
+        return Choice(*(tuple(some[place] for place in order) for some in each))  # type: ignore[arg-type]
 
     @property
     def lens(self) -> Lens:
@@ -113,12 +152,14 @@ class Choice:
         """An answer with that model, with what the other families add to its sigmas."""
         if not isinstance(outcome, Calibration):
             return outcome
+        judged = self.judged_by(outcome)
+        shown = judged if judged.model == self.model else self
         covariance = outcome.covariance.copy()
-        best, *rivals = self.candidates
-        for rival, share in zip(rivals, self.probabilities[1:], strict=True):
+        best, *rivals = shown.candidates
+        for rival, share in zip(rivals, shown.probabilities[1:], strict=True):
             off = _difference(best, rival, outcome)
             covariance += share * off[:, None] * off
-        return outcome.with_lens(self.lens, covariance)
+        return outcome.with_lens(shown.lens, covariance)
 
 
 def chosen(
@@ -140,10 +181,9 @@ def chosen(
     }
     choices = []
     for found, camera in zip(candidates, cameras, strict=True):
-        own = shares[camera]
-        order = sorted(range(len(own)), key=own.__getitem__, reverse=True)
-        ranked = tuple(found[place] for place in order)
-        choices.append(Choice(ranked, tuple(own[place] for place in order)))
+        common = odds.get(camera) or tuple(family.odds for family in FAMILIES)
+        choice = Choice(tuple(found), tuple(shares[camera]), common[: len(found)])
+        choices.append(choice.ranked())
     return choices
 
 

@@ -24,7 +24,8 @@ from geocalib.priors.judge import (
     unknown,
     worth_lines,
 )
-from geocalib.result.calibration import Failure, Outcome
+from geocalib.priors.readings import Readings
+from geocalib.result.calibration import Calibration, Failure, Outcome
 from geocalib.result.trust import Doubt
 from geocalib.sets.camera_group import CameraGroup, Method, PredictedImage
 from geocalib.sets.image_record import ImageRecord
@@ -107,14 +108,22 @@ def _fitted(
     told = with_readings(given, readings, files, cameras)
     choices = group.choose(with_starts(told, start)) if group.method.unnamed else []
     lens = choices[0] if choices else None
-    if lens is not None and lens.model != model:
-        readings = enabled.readings(given, files, lens.model)
-        told = with_readings(given, readings, files, cameras)
 
     def fitted(known: Given, lines: bool = True) -> dict[int, Outcome]:
         return dict(enumerate(group.outcomes(with_starts(known, start), mute, lines, lens)))
 
-    outcomes, checks = fitted(told), {}
+    def fitted_as_read() -> tuple[list[Readings], dict[int, Outcome]]:
+        """What files say of lenses of that model, and the outcomes with it."""
+        readings = enabled.readings(given, files, model if lens is None else lens.model)
+        return readings, fitted(with_readings(given, readings, files, cameras))
+
+    readings, outcomes = fitted_as_read()
+    answer = next((each for each in outcomes.values() if isinstance(each, Calibration)), None)
+    if lens is not None and answer is not None and lens.judged_by(answer).model != lens.model:
+        choices = [choice.judged_by(answer) for choice in choices]
+        lens = choices[0]
+        readings, outcomes = fitted_as_read()
+    checks: dict[int, Checks] = {}
     if told_rows(readings, together=True):
         checks = agreement(readings, fitted(given, lines=False))
         if doubtful_rows(readings, checks, outcomes, together=True):

@@ -171,13 +171,14 @@ def _log_evidence(
     evidence = -0.5 * INFORMATION * math.log(cost) + 0.5 * float(log_volume)
     if LOG_F in result.parameters:
         log_focal = math.log(camera.f.item() / float(camera.size.max()))
-        evidence += _log_normal(log_focal, *family.log_focal)
+        evidence += log_normal(log_focal, *family.log_focal)
     if prior is not None:
-        evidence += _log_normal(camera.distortion[0, 0].item(), *prior)
+        evidence += log_normal(camera.distortion[0, 0].item(), *prior)
     return evidence
 
 
-def _log_normal(value: float, mean: float, sigma: float) -> float:
+def log_normal(value: float, mean: float, sigma: float) -> float:
+    """The logarithm of the density of a normal distribution."""
     return -0.5 * ((value - mean) / sigma) ** 2 - math.log(sigma * math.sqrt(2 * math.pi))
 
 
