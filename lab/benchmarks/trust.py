@@ -1,15 +1,23 @@
-"""How often answers are trusted, and how far off they then are: gravity and field of view.
+"""How often gravity, field of view and lens are trusted, and how far off they then are.
 
-    python lab/benchmarks/trust.py gather FOLDER PHOTOS.csv OUT.jsonl [--gravity GRAVITY.csv]
-    python lab/benchmarks/trust.py fit ANSWERS.jsonl...
-    python lab/benchmarks/trust.py report ANSWERS.jsonl... [--plot PNG]
+    python lab/benchmarks/trust.py gather FOLDER OUT.jsonl [--weights W] [--sets S ...]
+    python lab/benchmarks/trust.py fit OUT.jsonl ... [--without KIND ...]
+    python lab/benchmarks/trust.py report OUT.jsonl ... [--without KIND ...] [--plot PICTURE]
 
-``gather`` calibrates the photographs of a folder that a table names (image, roll_deg, pitch_deg and
-vfov_deg as far as they are known; --gravity: a second table of them) with the default options; what
-is in OUT.jsonl already is not asked again. Owners are in one of two halves for good. ``fit`` prints
-``FAR_OFF_WEIGHTS`` of ``geocalib.result.trust`` for the photographs of the first half, and
-``report``, for those of the second, which share of them the gates let pass, how far these are off,
-what becomes of steep views, and the curve of coverage against error.
+``gather`` calibrates the pictures of FOLDER with the default options and appends a record of each;
+what is in OUT.jsonl already is not done again:
+
+- phones/phones.csv: photographs with gravity by an accelerometer, and focal lengths;
+- photos/photos.csv and photos/gravity.csv: ordinary photographs, some of them with gravity;
+- real/SET/gt.csv: sets with ground truth;
+- panos/val: panoramas, of which the views of ``lenses.py`` are rendered; they are no photographs,
+  so no focal length is usual (``prior="none"``).
+
+Every owner is in one of two halves for good. ``fit`` chooses ``FAR_OFF_WEIGHTS`` and
+``DOUBTFUL_CHANCE`` of ``geocalib.result.trust`` on the first half and prints them; ``report``
+prints, for the second, the shares that the gates let pass and how far these are off, then how true
+the sigmas of all are by kind of picture, and draws coverage against error. --without leaves kinds
+out that the weights have learnt from, such as "phones train".
 """
 
 from __future__ import annotations
@@ -19,8 +27,8 @@ import csv
 import json
 import math
 import zlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,107 +38,239 @@ from matplotlib.figure import Figure
 from scipy.optimize import minimize
 
 from geocalib import Calibration, Calibrator
+from geocalib.cameras import Camera
 from geocalib.geometry.gravity import angle_between, from_roll_pitch
-from geocalib.result.trust import FAR_OFF_DEG, chance_far_off, doubts, gravity_traits, judged
+from geocalib.pipeline.options import UsualPrior
+from geocalib.result.trust import (
+    EVERYTHING,
+    FAR_OFF_DEG,
+    Quantity,
+    chance_far_off,
+    doubts,
+    gravity_traits,
+    judged,
+)
+from lenses import border_angle_deg, rendered
 
 Record = dict[str, Any]
 Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
 
-TRUTHS = ("roll_deg", "pitch_deg", "vfov_deg")
+SETS = ("phones", "photos", "real", "panos")
 STILL = 0.015
 """How far from 1 the length of an accelerometer's reading is, of phones that were held still."""
-STEEP_DEG = 45.0
-"""Views beyond it were never learnt."""
+PHONE_ROLL_DEG, PHONE_PITCH_DEG = 0.5, 1.0
+"""One sigma of an accelerometer's gravity."""
+PHONE_DEG = math.hypot(PHONE_ROLL_DEG, PHONE_PITCH_DEG)
+WITHIN_DEG = math.hypot(3.0, PHONE_DEG)
+"""90% of those let in are to be within 3 degrees, and what labels are off themselves."""
 RIDGE = 3.0
 """Pull of the slopes to 0, in inverse variances of the scaled traits."""
+FAR_DEG, WORST_DEG, FAR_SIGMAS = 10.0, 15.0, 5.0
+GRID = 9
+"""Rays across a picture, along which lenses are compared."""
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    commands = parser.add_subparsers(required=True)
-    gathering = commands.add_parser("gather")
-    gathering.add_argument("folder", type=Path)
-    gathering.add_argument("table", type=Path)
-    gathering.add_argument("out", type=Path)
-    gathering.add_argument("--gravity", type=Path)
-    gathering.add_argument("--every", type=int, default=1)
-    gathering.set_defaults(run=lambda o: gather(o.folder, o.table, o.out, o.gravity, o.every))
-    fitting = commands.add_parser("fit")
-    fitting.add_argument("answers", type=Path, nargs="+")
-    fitting.set_defaults(run=lambda o: fit(read(o.answers)))
-    reporting = commands.add_parser("report")
-    reporting.add_argument("answers", type=Path, nargs="+")
-    reporting.add_argument("--plot", type=Path)
-    reporting.set_defaults(run=lambda o: report(read(o.answers), o.plot))
-    options = parser.parse_args()
-    options.run(options)
+@dataclass(frozen=True)
+class Truth:
+    """What is known of a picture; None where nobody knows. Angles in degrees."""
+
+    roll_deg: float | None = None
+    pitch_deg: float | None = None
+    vfov_deg: float | None = None
+    """Between border rays."""
+    model: str = "pinhole"
+    f: float | None = None
+    """Pixels, where model and distortion are known as well."""
+    distortion: Sequence[float] = ()
 
 
-def gather(folder: Path, table: Path, out: Path, gravity: Path | None, every: int) -> None:
-    """Write one line per photograph that has an answer."""
-    calibrator = Calibrator("lean")
+Picture = tuple[str, Path, str, Truth]
+"""Its kind, its file, its owner and what is known of it."""
+
+
+def gather(folder: Path, out: Path, weights: str, sets: Sequence[str]) -> None:
+    """Append the answers about all pictures that are not in OUT.jsonl yet."""
     done = {json.loads(line)["image"] for line in _lines(out)}
-    rows = {row["image"]: row for row in csv.DictReader(table.open())}
-    if gravity is not None:
-        for row in csv.DictReader(gravity.open()):
-            rows[row["image"]] = {**rows.get(row["image"], {}), **row}
+    calibrator = Calibrator(weights)
     with out.open("a") as file:
-        for image, row in list(rows.items())[::every]:
-            if image in done or not (folder / image).is_file():
+        for kind, image, owner, truth in _pictures(folder, out, sets):
+            if str(image) in done or not image.is_file():
                 continue
-            (answer,) = calibrator.calibrate([folder / image])
+            prior: UsualPrior = "none" if kind.startswith("crops") else "auto"
+            (answer,) = calibrator.calibrate([image], prior=prior)
             if not isinstance(answer, Calibration):
                 continue
-            truth = {name: float(row[name]) for name in TRUTHS if row.get(name)}
-            if row.get("trust") == "0" or abs(float(row.get("norm_g") or 1) - 1) > STILL:
-                truth = {name: truth[name] for name in truth if name == "vfov_deg"}
-            file.write(json.dumps({"image": image, "truth": truth, "answer": answer.to_dict()}))
-            file.write("\n")
+            by_numbers = {quantity for doubt in doubts(answer) for quantity in doubt.about}
+            record = {
+                "image": str(image),
+                "kind": kind,
+                "owner": owner,
+                "truth": asdict(truth),
+                "answer": answer.to_dict(),
+                "focal_sigmas": 0.0 if answer.lines is None else answer.lines.focal_sigmas,
+                "closed": [
+                    name
+                    for name in EVERYTHING
+                    if not getattr(answer.trust, name) and name not in by_numbers
+                ],
+            }
+            file.write(json.dumps(record) + "\n")
             file.flush()
+
+
+def _pictures(folder: Path, out: Path, sets: Sequence[str]) -> Iterator[Picture]:
+    if "phones" in sets:
+        for row in _rows(folder / "phones" / "phones.csv"):
+            yield _photograph("phones", folder / "phones", row, row)
+    if "photos" in sets:
+        gravity = {row["image"]: row for row in _rows(folder / "photos" / "gravity.csv")}
+        for row in _rows(folder / "photos" / "photos.csv"):
+            # Of those that nobody trains on, also the ones whose gravity is not known.
+            if row["image"] in gravity or row["image"].startswith("val/"):
+                known = gravity.get(row["image"], {})
+                yield _photograph("photos", folder / "photos", row, known)
+    if "real" in sets:
+        for table in sorted((folder / "real").glob("*/gt.csv")):
+            kind = table.parent.name
+            for row in _rows(table):
+                angles = [float(row[name] or "nan") for name in ("roll_deg", "pitch_deg")]
+                roll, pitch = (None if math.isnan(angle) else angle for angle in angles)
+                vfov = float(row["vfov_deg"]) if row["vfov_deg"] else None
+                bent = row["model"].startswith("opencv") or not row["fy"]
+                truth = Truth(roll, pitch, vfov, f=None if bent else float(row["fy"]))
+                yield kind, table.parent / "images" / row["image"], kind, truth
+    if "panos" in sets:
+        for view in rendered(folder / "panos" / "val", out.parent / "views"):
+            truth = Truth(
+                view.roll_deg, view.pitch_deg, view.vfov_deg, view.told, view.f, view.distortion
+            )
+            yield f"crops {view.kind}", Path(view.image), view.image, truth
+
+
+def _photograph(kind: str, folder: Path, row: dict[str, str], gravity: dict[str, str]) -> Picture:
+    roll = pitch = None
+    still = abs(float(gravity.get("norm_g") or 0) - 1) <= STILL
+    if still and gravity.get("trust", "1") == "1":
+        roll, pitch = float(gravity["roll_deg"]), float(gravity["pitch_deg"])
+    split, _, name = row["image"].partition("/")
+    truth = Truth(roll, pitch, float(row["vfov_deg"]), f=float(row["focal"]))
+    return f"{kind} {split}", folder / row["image"], name.partition("__")[0], truth
+
+
+def _rows(table: Path) -> Iterator[dict[str, str]]:
+    with table.open(newline="") as stream:
+        yield from csv.DictReader(stream)
+
+
+def _lines(path: Path) -> Iterator[str]:
+    if path.exists():
+        with path.open() as file:
+            yield from file
 
 
 @dataclass(frozen=True)
 class Photo:
-    """A photograph with its answer."""
+    """A picture with its answer and its errors in degrees; NaN where nobody knows the truth."""
 
+    kind: str
     first: bool
     """Whether its owner is of the half that rules are chosen on."""
     answer: Calibration
-    gravity_off: float | None
-    """Degrees; None where nobody knows."""
-    fov_off: float | None
-    pitch_deg: float | None
+    off: dict[Quantity, float]
+    """Of the lens, the median angle between its rays and the true ones."""
+    in_sigmas: dict[str, float]
 
     @classmethod
     def of(cls, record: Record) -> Photo:
-        answer, truth = Calibration.from_dict(record["answer"]), record["truth"]
-        owner = Path(record["image"]).name.split("__")[0]
-        gravity_off = fov_off = None
-        if "pitch_deg" in truth:
-            down = from_roll_pitch(*np.radians([truth["roll_deg"], truth["pitch_deg"]]))
-            off = angle_between(np.asarray(answer.gravity), np.asarray(down))
-            gravity_off = math.degrees(float(off))
-        if "vfov_deg" in truth:
-            fov_off = abs(answer.vfov_deg - truth["vfov_deg"])
-        first = zlib.crc32(owner.encode()) % 2 == 0
-        return cls(first, answer, gravity_off, fov_off, truth.get("pitch_deg"))
+        answer, truth = Calibration.from_dict(record["answer"]), Truth(**record["truth"])
+        if answer.lines is not None:
+            lines = replace(answer.lines, focal_sigmas=record["focal_sigmas"])
+            answer = replace(answer, lines=lines)
+        sigma, gravity, in_sigmas = answer.sigma, math.nan, dict[str, float]()
+        if truth.roll_deg is not None and truth.pitch_deg is not None:
+            down = np.asarray(from_roll_pitch(*np.radians([truth.roll_deg, truth.pitch_deg])))
+            gravity = math.degrees(float(angle_between(np.asarray(answer.gravity), down)))
+            roll = abs((answer.roll_deg - truth.roll_deg + 180) % 360 - 180)
+            pitch = abs(answer.pitch_deg - truth.pitch_deg)
+            by_phone = float(record["kind"].startswith(("phones", "photos")))
+            for name, error, own, label in (
+                ("roll", roll, sigma.roll_deg, PHONE_ROLL_DEG),
+                ("pitch", pitch, sigma.pitch_deg, PHONE_PITCH_DEG),
+                ("gravity", gravity, sigma.gravity_deg, PHONE_DEG),
+            ):
+                in_sigmas[name] = error / math.hypot(own, by_phone * label)
+        fov = math.nan
+        if truth.vfov_deg is not None:
+            fov = abs(border_angle_deg(answer.camera) - truth.vfov_deg)
+            in_sigmas["vFoV"] = fov / sigma.vfov_deg
+        again = judged(answer, doubts(answer))
+        closed = dict.fromkeys(record["closed"], False)
+        again = replace(again, trust=replace(again.trust, **closed))
+        first = zlib.crc32(record["owner"].encode()) % 2 == 0
+        off: dict[Quantity, float] = {
+            "gravity": gravity,
+            "fov": fov,
+            "lens": _rays_off(answer, truth),
+        }
+        return cls(record["kind"], first, again, off, in_sigmas)
+
+    @property
+    def chance(self) -> float:
+        """That gravity is off."""
+        return chance_far_off(self.answer)
+
+    @property
+    def focal_share(self) -> float:
+        """The sigma of log f."""
+        return self.answer.sigma.focal / self.answer.fy
 
 
-def read(files: Sequence[Path]) -> list[Photo]:
-    return [Photo.of(json.loads(line)) for file in files for line in _lines(file)]
+def _rays_off(answer: Calibration, truth: Truth) -> float:
+    """The median angle in degrees between rays of both, over a grid; NaN if nothing is known."""
+    if truth.f is None:
+        return math.nan
+    size = (answer.width, answer.height)
+    true = Camera.create(truth.model, truth.f, size, list(truth.distortion))
+    across = (np.arange(GRID) + 0.5) / GRID
+    grid = np.stack(np.meshgrid(across * size[0], across * size[1]), -1).reshape(1, -1, 2)
+    known, valid = (np.asarray(each)[0] for each in true.unproject(grid))
+    found, also = (np.asarray(each)[0] for each in answer.camera.unproject(grid))
+    both = valid & also
+    cosines = (known * found).sum(1)[both]
+    return float(np.degrees(np.median(np.arccos(np.clip(cosines, -1, 1))))) if both.any() else 180.0
+
+
+def read(files: Sequence[Path], without: Sequence[str]) -> list[Photo]:
+    every = (json.loads(line) for file in files for line in _lines(file))
+    return [Photo.of(record) for record in every if record["kind"] not in without]
+
+
+def _is_photograph(photo: Photo) -> bool:
+    return photo.kind.startswith(("phones", "photos"))
 
 
 def fit(photos: Sequence[Photo]) -> None:
-    """Print the weights of the chance that gravity is far off."""
-    some = [p for p in photos if p.first and p.gravity_off is not None]
+    """Print the weights of the chance that gravity is far off, and from which one on it is
+    doubted: so that 90% of those let in are close."""
+    known = [p for p in photos if _is_photograph(p) and math.isfinite(p.off["gravity"])]
+    some = [p for p in known if p.first]
     traits = np.array([gravity_traits(p.answer) for p in some])
-    far = np.array([p.gravity_off or 0.0 for p in some]) > FAR_OFF_DEG
-    weights = _logistic(traits, far)
-    print(f"of {len(some)} photographs {far.mean():.0%} are off by more than {FAR_OFF_DEG:g}")
+    off = np.array([p.off["gravity"] for p in some])
+    weights = _logistic(traits, off > FAR_OFF_DEG)
+    chance = 1 / (1 + np.exp(-weights[0] - traits @ weights[1:]))
+    order = chance.argsort(kind="stable")
+    counts = np.arange(len(order) // 10, len(order) + 1)
+    close = [count for count in counts if np.quantile(off[order[:count]], 0.9) <= WITHIN_DEG]
+    count = max(close, default=counts[0])
+    far = (off > FAR_OFF_DEG).mean()
+    print(f"of {len(some)} photographs {far:.0%} are off by more than {FAR_OFF_DEG:g} degrees;")
+    print(f"of the surest {count / len(some):.0%}, 90% are within {WITHIN_DEG:.1f}")
+    print(f"DOUBTFUL_CHANCE = {chance[order[count - 1]]:.2f}")
     print(f"FAR_OFF_WEIGHTS = ({', '.join(f'{value:.2f}' for value in weights)})")
 
 
-def _logistic(traits: Floats, far: npt.NDArray[np.bool_]) -> Floats:
+def _logistic(traits: Floats, far: Bools) -> Floats:
     """The constant and the weights of a logistic regression, those of scaled traits pulled to 0."""
     mean, scale = traits.mean(0), traits.std(0)
     columns = np.column_stack([np.ones(len(traits)), (traits - mean) / scale])
@@ -147,65 +287,94 @@ def _logistic(traits: Floats, far: npt.NDArray[np.bool_]) -> Floats:
 
 
 def report(photos: Sequence[Photo], plot: Path | None) -> None:
-    """Print what the gates let pass of the second half, and draw the curves."""
-    others = [replace(p, answer=judged(p.answer, doubts(p.answer))) for p in photos if not p.first]
-    gravity = [p for p in others if p.gravity_off is not None]
-    fov = [p for p in others if p.fov_off is not None]
-    off = np.array([p.gravity_off or 0.0 for p in gravity])
-    fov_off = np.array([p.fov_off or 0.0 for p in fov])
-    trusted = np.array([p.answer.trusted_gravity for p in gravity])
-    fov_trusted = np.array([p.answer.trusted_fov for p in fov])
-    steep = np.array([abs(p.pitch_deg or 0.0) > STEEP_DEG for p in gravity])
-    print(
-        "| what | photographs | trusted | median of these | 90% within | off by > 10 "
-        "| all: median | 90% within | off by > 10 |\n|---|---|---|---|---|---|---|---|---|"
-    )
-    for name, errors, gate in (
-        ("gravity", off, trusted),
-        ("gravity, views within 45 degrees of level", off[~steep], trusted[~steep]),
-        ("gravity, steeper views", off[steep], trusted[steep]),
-        ("field of view", fov_off, fov_trusted),
-    ):
-        shares = f"| {name} | {len(errors)} | {gate.mean():.0%} "
-        print(f"{shares}| {_spread(errors[gate])} | {_spread(errors)} |")
+    """Print what the gates let pass and how true sigmas are, and draw the curves."""
+    kinds = list(dict.fromkeys(photo.kind for photo in photos))
+    others = [p for p in photos if not p.first and _is_photograph(p)]
+    print("| what | kind | pictures | trusted | of these: median | 90% within | off by > 10 |")
+    print("|---|---|---|---|---|---|---|")
+    for name in EVERYTHING:
+        print(_gate_row(name, "photographs, second half", others))
+        for kind in kinds:
+            print(_gate_row(name, kind, [p for p in photos if p.kind == kind]))
+    print()
+    print("| kind | roll | pitch | gravity | vFoV | gravity beyond 5 sigmas | trusted at > 15 |")
+    print("|---|---|---|---|---|---|---|")
+    for kind in kinds:
+        print(_sigma_row(kind, [p for p in photos if p.kind == kind]))
     if plot is not None:
-        chance = np.array([chance_far_off(p.answer) for p in gravity])
-        share = np.array([p.answer.sigma.focal / p.answer.fy for p in fov])
-        _draw(plot, [("gravity", chance, off, trusted), ("vFoV", share, fov_off, fov_trusted)])
+        _draw(plot, others, [p for p in photos if p.kind.startswith("crops")])
 
 
-def _spread(errors: Floats) -> str:
-    if not len(errors):
-        return " |  | "
-    low, high = np.quantile(errors, (0.5, 0.9))
-    return f"{low:.1f} | {high:.1f} | {(errors > 10).mean():.1%}"
+def _gate_row(name: Quantity, kind: str, photos: Sequence[Photo]) -> str:
+    known = [p for p in photos if math.isfinite(p.off[name])]
+    off = np.array([p.off[name] for p in known])
+    gate = np.array([getattr(p.answer.trust, name) for p in known], np.bool_)
+    if not len(known):
+        return f"| {name} | {kind} | 0 | | | | |"
+    cells = f"| {name} | {kind} | {len(known)} | {gate.mean():.0%} |"
+    if not gate.any():
+        return f"{cells} | | |"
+    low, high = np.quantile(off[gate], (0.5, 0.9))
+    return f"{cells} {low:.1f} | {high:.1f} | {(off[gate] > FAR_DEG).mean():.1%} |"
 
 
-Curve = tuple[str, Floats, Floats, npt.NDArray[np.bool_]]
-"""What it is of; by how much each answer is doubted, how far it is off, and whether the gate lets
-it pass."""
+def _sigma_row(kind: str, photos: Sequence[Photo]) -> str:
+    """The 68% quantiles of errors in sigmas, 1 if these are true."""
+    cells = [kind]
+    for name in ("roll", "pitch", "gravity", "vFoV"):
+        errors = [p.in_sigmas[name] for p in photos if name in p.in_sigmas]
+        cells.append(f"{np.nanquantile(errors, 0.683):.2f}" if errors else "")
+    far = [p.in_sigmas["gravity"] > FAR_SIGMAS for p in photos if "gravity" in p.in_sigmas]
+    cells.append(f"{np.mean(far):.0%}" if far else "")
+    cells.append(str(sum(p.off["gravity"] > WORST_DEG and p.answer.trust.gravity for p in photos)))
+    return f"| {' | '.join(cells)} |"
 
 
-def _draw(out: Path, curves: Sequence[Curve]) -> None:
+def _draw(out: Path, photographs: Sequence[Photo], views: Sequence[Photo]) -> None:
     """Coverage against error: answers are let in, the least doubted one first."""
-    figure = Figure(figsize=(9, 3.6), layout="tight")
-    for axes, (name, doubt, off, gate) in zip(figure.subplots(1, len(curves)), curves, strict=True):
-        ordered = off[doubt.argsort(kind="stable")]
-        counts = np.arange(len(ordered) // 10, len(ordered) + 1, 5)
+    panels: list[tuple[str, Quantity, Sequence[Photo], Callable[[Photo], float]]] = [
+        ("gravity, photographs", "gravity", photographs, lambda p: p.chance),
+        ("vFoV, photographs", "fov", photographs, lambda p: p.focal_share),
+        ("lens (rays), rendered views", "lens", views, lambda p: p.focal_share),
+    ]
+    figure = Figure(figsize=(10, 3.2), layout="tight")
+    for axes, (title, name, photos, doubt) in zip(figure.subplots(1, 3), panels, strict=True):
+        known = sorted((p for p in photos if math.isfinite(p.off[name])), key=doubt)
+        if len(known) < 10:
+            continue
+        off = np.array([p.off[name] for p in known])
+        counts = np.arange(len(known) // 10, len(known) + 1)
         for share, style in ((0.5, "C0-"), (0.9, "C1-")):
-            errors = [np.quantile(ordered[:count], share) for count in counts]
-            axes.plot(100 * counts / len(ordered), errors, style, label=f"{share:.0%} within")
-        axes.axvline(100 * gate.mean(), color="grey", ls=":", label="the gate")
-        axes.set(xlabel="photographs let in, %", ylabel="degrees", title=name, ylim=(0, None))
+            errors = [np.quantile(off[:count], share) for count in counts]
+            axes.plot(100 * counts / len(known), errors, style, label=f"{share:.0%} within")
+        gate = np.mean([getattr(p.answer.trust, name) for p in known])
+        axes.axvline(100 * gate, color="grey", ls=":", label="the gate")
+        axes.set(xlabel="let in, %", ylabel="degrees", title=title, yscale="symlog", ylim=(0, 60))
+        axes.set_yticks([0, 1, 2, 5, 10, 20, 50], labels=["0", "1", "2", "5", "10", "20", "50"])
         axes.grid(alpha=0.3)
-        axes.legend()
-    figure.savefig(out, dpi=110)
+        axes.legend(loc="upper left")
+    figure.savefig(out, dpi=90)
 
 
-def _lines(path: Path) -> Iterator[str]:
-    if path.exists():
-        with path.open() as file:
-            yield from file
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    commands = parser.add_subparsers(required=True)
+    gathering = commands.add_parser("gather")
+    gathering.add_argument("folder", type=Path)
+    gathering.add_argument("out", type=Path)
+    gathering.add_argument("--weights", default="lean")
+    gathering.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
+    gathering.set_defaults(run=lambda o: gather(o.folder, o.out, o.weights, o.sets))
+    fitting = commands.add_parser("fit")
+    fitting.set_defaults(run=lambda o: fit(read(o.answers, o.without)))
+    reporting = commands.add_parser("report")
+    reporting.add_argument("--plot", type=Path)
+    reporting.set_defaults(run=lambda o: report(read(o.answers, o.without), o.plot))
+    for command in (fitting, reporting):
+        command.add_argument("answers", type=Path, nargs="+")
+        command.add_argument("--without", nargs="+", default=[], metavar="KIND")
+    options = parser.parse_args()
+    options.run(options)
 
 
 if __name__ == "__main__":

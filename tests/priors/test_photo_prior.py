@@ -18,6 +18,7 @@ from geocalib.priors.photos import (
     ANY_SHAPE,
     BY_SHAPE,
     FACTOR,
+    GRAVITY_WIDER,
     POWER,
     TOO_LONG,
     WIDER,
@@ -180,6 +181,20 @@ def test_it_is_expected_of_single_photographs() -> None:
     asked = calibrator.calibrate(photo, prior="photos")
     assert calibrator.calibrate(photo).fy == asked.fy
     assert calibrator.calibrate(photo, prior="none").fy != pytest.approx(asked.fy, rel=0.01)
+
+
+def test_gravity_is_as_sure_as_on_photographs() -> None:
+    calibrator, photo = knowing(truth(SIZE)), picture(SIZE, 0)
+    bare = calibrator.calibrate(photo, prior="none", lines="off").sigma
+    usual = calibrator.calibrate(photo, lines="off").sigma
+    assert usual.gravity_deg == pytest.approx(GRAVITY_WIDER * bare.gravity_deg, rel=0.05)
+    # Not where anything else tells of it.
+    told = Prior((0.0, 1.0, 0.0), 0.01)
+    answers = [
+        calibrator.calibrate(photo, prior=prior, lines="off", gravity=told).sigma.gravity_deg
+        for prior in ("auto", "none")
+    ]
+    assert answers[0] == pytest.approx(answers[1], rel=0.05)
 
 
 def test_it_is_not_expected_of_crops_sets_and_rigs() -> None:

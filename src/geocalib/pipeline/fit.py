@@ -241,6 +241,8 @@ def _refined(
         refined = [prefer_refined(*each) for each in zip(outcomes, refined, strict=True)]
     if job.drawn:
         refined = [hold_to_drawn(*each) for each in zip(refined, outcomes, strict=True)]
+    else:
+        refined = job.enabled.as_sure(refined, given)
     return dict(zip(rows, refined, strict=True))
 
 

@@ -14,7 +14,11 @@ from geocalib.imaging.metadata import Metadata
 from geocalib.priors.crop import Crop, CropLike, crops_of
 from geocalib.priors.exif import focal_prior, focal_reading
 from geocalib.priors.lens_reading import LensReading, find_lens
-from geocalib.priors.photos import FocalEstimate, as_people_take_them
+from geocalib.priors.photos import (
+    FocalEstimate,
+    as_people_take_them,
+    as_sure_as_photographs,
+)
 from geocalib.priors.readings import Readings, read_gravity
 from geocalib.records import dataclass
 from geocalib.result.calibration import Outcome
@@ -110,6 +114,16 @@ class EnabledPriors:
             return outcomes
         return as_people_take_them(outcomes, cameras, told, focal_estimates)
 
+    def as_sure(self, outcomes: list[Outcome], given: Given) -> list[Outcome]:
+        """The answers after lines, with the sigmas that gravity has on photographs, where these are
+        expected and nobody tells of it."""
+        if not self.expects_photos:
+            return outcomes
+        return [
+            outcome if _tells_gravity(given, row) else as_sure_as_photographs(outcome)
+            for row, outcome in enumerate(outcomes)
+        ]
+
     def readings(self, given: Given, files: Sequence[File], model: CameraModel) -> list[Readings]:
         """What files say of each image that nothing is given for. model: of the cameras, in whose
         parameters distortion is."""
@@ -135,6 +149,13 @@ class EnabledPriors:
                 hint = crop.focal(hint, file.size)
             told = replace(told, focal=hint)
         return replace(told, notes=(*notes, *told.notes))
+
+
+def _tells_gravity(given: Given, row: int) -> bool:
+    """Whether anything but the picture tells gravity of one image."""
+    if isinstance(given.gravity, Prior):
+        return not bool((given.gravity.sigma[row] == VAGUE_RADIANS).all())
+    return given.gravity is not None
 
 
 def with_readings(

@@ -38,6 +38,11 @@ WIDER = 1.35
 """The sigma of log f that a fit, the second network and the habits of people leave is up to this
 many times too small: networks have learnt some of these habits. By the same photographs."""
 
+GRAVITY_WIDER = 2.5
+"""The sigmas of gravity, of photographs in which no lines tell of it, are so many times too small:
+networks learnt it from panoramas, in which nobody looks down at a table. By photographs with an
+accelerometer (``lab/benchmarks/trust.py report``)."""
+
 SILENT = 1.0
 """Inverse variance of log f below which nobody has told anything."""
 
@@ -152,6 +157,16 @@ def as_people_take_them(
     return answers
 
 
+def as_sure_as_photographs(outcome: Outcome) -> Outcome:
+    """An answer whose gravity the network tells alone, if no lines were used, with the sigmas that
+    gravity has on photographs."""
+    if not isinstance(outcome, Calibration) or ALONG_PITCH not in outcome.parameters:
+        return outcome
+    if outcome.lines is not None and outcome.lines.verdict.used:
+        return outcome
+    return _stretched(outcome, GRAVITY_WIDER, (ALONG_ROLL, ALONG_PITCH))
+
+
 def _applies(calibration: Calibration) -> bool:
     """Focal lengths of wide models are something else."""
     return LOG_F in calibration.parameters and not calibration.camera.model.wide
@@ -175,10 +190,12 @@ def _weighed(
     return _stretched(_pulled(calibration, parts), min(doubt, WIDER))
 
 
-def _stretched(calibration: Calibration, factor: float) -> Calibration:
-    """With a sigma of log f that is so many times as large."""
+def _stretched(
+    calibration: Calibration, factor: float, parameters: Sequence[str] = (LOG_F,)
+) -> Calibration:
+    """With sigmas of some parameters that are so many times as large."""
     stretch = np.ones(len(calibration.parameters))
-    stretch[calibration.parameters.index(LOG_F)] = factor
+    stretch[[calibration.parameters.index(name) for name in parameters]] = factor
     covariance = stretch[:, None] * calibration.covariance * stretch
     return calibration.moved(calibration.camera, calibration.gravity, covariance, calibration.lines)
 

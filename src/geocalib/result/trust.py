@@ -27,9 +27,10 @@ EVERYTHING: tuple[Quantity, ...] = get_args(Quantity)
 
 FAR_OFF_DEG = 5.0
 DOUBTFUL_GRAVITY_DEG = FAR_OFF_DEG
-DOUBTFUL_CHANCE = 0.25
-"""Probability, from which on a doubt says so, that gravity is off by more than ``FAR_OFF_DEG``."""
-FAR_OFF_WEIGHTS = (0.18, 0.54, 0.95, 0.80, 0.15, 0.65, -1.49)
+DOUBTFUL_CHANCE = 0.22
+"""Probability, from which on a doubt says so, that gravity is off by more than ``FAR_OFF_DEG``: of
+photographs with a smaller one, 90% are within 3 degrees."""
+FAR_OFF_WEIGHTS = (-0.55, 0.55, 1.03, 1.03, 0.18, 0.66, -0.97, 0.69, 0.28)
 """Constant, and weights of ``gravity_traits``: fitted to photographs whose gravity an accelerometer
 tells, those of one half of their owners (``lab/benchmarks/trust.py fit``)."""
 DOUBTFUL_FOCAL = 0.2
@@ -37,11 +38,12 @@ DOUBTFUL_FOCAL = 0.2
 DOUBTFUL_FOV_DEG = math.degrees(DOUBTFUL_FOCAL)
 """One sigma: where a wide view hardly depends on the focal length alone."""
 LEAST_SIGMA_DEG, LEAST_SIGMA_FOCAL, MOST_DEG = 0.1, 0.01, 45.0
-"""Where traits are clipped."""
+LEAST_FOV_DEG, USUAL_FOV_DEG, MOST_FOV_DEG = 10.0, 50.0, 150.0
+"""Where traits are clipped, and a field of view that says nothing."""
 MOVED_FAR = 1.5
 """Sigmas of the network by which lines may move the focal length. Of photographs where they moved
 it further, twice as many are far off as of the others."""
-CLOSE_RIVAL, FAR_OFF_DEG = 0.2, 5.0
+CLOSE_RIVAL, FAR_RIVAL_DEG = 0.2, 5.0
 """Probability of another kind of lens, and degrees by which its vertical field of view differs."""
 NOTHING_DEG = 180.0
 """A sigma beyond this says no more."""
@@ -104,7 +106,7 @@ def doubts(calibration: Calibration) -> tuple[Doubt, ...]:
             Doubt(rival.as_doubt, ("fov", "lens"))
             for rival in calibration.lens.rivals
             if rival.probability >= CLOSE_RIVAL
-            and not abs(rival.vfov_deg - calibration.lens.families[0].vfov_deg) < FAR_OFF_DEG
+            and not abs(rival.vfov_deg - calibration.lens.families[0].vfov_deg) < FAR_RIVAL_DEG
         ]
     return tuple(found)
 
@@ -146,9 +148,10 @@ def chance_far_off(calibration: Calibration) -> float:
 
 def gravity_traits(calibration: Calibration) -> tuple[float, ...]:
     """What tells whether gravity is far off: the logarithms of its sigma in degrees and of that of
-    log f; how far the camera looks up, looks down and leans to a side, in tens of degrees; and
-    whether lines were used."""
+    log f; how far the camera looks up, looks down and leans to a side, in tens of degrees; whether
+    lines were used; how wide the view is; and whether the picture is taller than wide."""
     sigma, lines, pitch = calibration.sigma, calibration.lines, calibration.pitch_deg
+    vfov_deg = calibration.vfov_deg if calibration.vfov_deg > 0 else MOST_FOV_DEG  # NaN is wide.
     return (
         math.log(min(max(sigma.gravity_deg, LEAST_SIGMA_DEG), MOST_DEG)),
         math.log(min(max(sigma.focal / calibration.fy, LEAST_SIGMA_FOCAL), 1.0)),
@@ -156,6 +159,8 @@ def gravity_traits(calibration: Calibration) -> tuple[float, ...]:
         min(max(-pitch, 0.0), MOST_DEG) / 10,
         min(abs(calibration.roll_deg), MOST_DEG) / 10,
         float(lines is not None and lines.verdict.used),
+        math.log(min(max(vfov_deg, LEAST_FOV_DEG), MOST_FOV_DEG) / USUAL_FOV_DEG),
+        float(calibration.height > calibration.width),
     )
 
 
