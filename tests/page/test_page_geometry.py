@@ -38,6 +38,7 @@ ASK = """async ({record, gravity, rays, pixels, withBox}) => {
         levels: curves.levels(camera, gravity),
         box: box && pictureOf(box, camera, gravity),
         ...camera.fieldsOfView(),
+        between: camera.fieldsOfView(true),
     };
 }"""
 
@@ -102,6 +103,9 @@ def test_same_as_the_package(ask: Any, name: str, distortion: list[float]) -> No
     assert found["levels"] == list(curves.level_curves(camera, gravity))
     for key, angle in (("vfov_deg", camera.vfov), ("hfov_deg", camera.hfov)):
         assert found[key] == pytest.approx(np.degrees(angle).item(), abs=1e-8)
+    for key, angle in (("vfov_deg", camera.border_vfov), ("hfov_deg", camera.border_hfov)):
+        seen_angle = np.nan if found["between"][key] is None else found["between"][key]
+        assert seen_angle == pytest.approx(np.degrees(angle).item(), abs=1e-8, nan_ok=True)
     box = place_box(camera, gravity) if with_box else None
     assert (box is None) == (not found["box"])
     if box is not None:

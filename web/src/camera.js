@@ -49,9 +49,12 @@ export class Camera {
     return ray && times(ray, 1 / Math.hypot(...ray));
   }
 
-  /** Vertical and horizontal fields of view in degrees; null for a lens whose border has no ray. */
-  fieldsOfView() {
-    if (!this.model.wide) {
+  /**
+   * Vertical and horizontal fields of view in degrees; null for a lens whose border has no ray.
+   * betweenBorders: as angles between border rays, of perspective models as well.
+   */
+  fieldsOfView(betweenBorders = false) {
+    if (!this.model.wide && !betweenBorders) {
       const angle = (side, f) => degrees(2 * Math.atan(side / (2 * f)));
       return { vfov_deg: angle(this.height, this.fy), hfov_deg: angle(this.width, this.fx) };
     }

@@ -39,7 +39,8 @@ export function withKnown(record, known) {
   if (known.focal !== undefined) {
     changed.fx = (known.focal * record.fx) / record.fy;
     changed.fy = known.focal;
-    Object.assign(changed, new Camera(changed).fieldsOfView());
+    const chosen = (record.lens ?? []).length > 0; // by the program, as answers say
+    Object.assign(changed, new Camera(changed).fieldsOfView(chosen));
   }
   if (known.roll !== undefined || known.pitch !== undefined) {
     changed.roll_deg = known.roll ?? record.roll_deg;
