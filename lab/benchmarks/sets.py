@@ -28,7 +28,7 @@ from geocalib.geometry.gravity import angle_between, from_roll_pitch
 from geocalib.imaging.metadata import Metadata
 from geocalib.priors.enabled import File
 from geocalib.result.calibration import OUTLIER, Calibration, Failure
-from geocalib.sets.camera_group import CameraGroup, Method
+from geocalib.sets.camera_group import CameraGroup, FitMethod
 from geocalib.solver.known import Given, centres
 from geocalib.solver.sigma_calibration import FieldErrors
 
@@ -103,7 +103,7 @@ def peak_mib() -> float:
 
 def measure(count: int, model: str) -> None:
     """One row of the table."""
-    method = Method(get_model(model), FieldErrors(SCALE, SIGMAS), (), False)
+    method = FitMethod(get_model(model), FieldErrors(SCALE, SIGMAS), (), False)
     before = peak_mib()
     truths, planted, sizes = [], [], []
     with TemporaryDirectory() as folder:

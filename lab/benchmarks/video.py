@@ -24,7 +24,7 @@ from torch import Tensor
 from geocalib import Calibration, Calibrator, Camera, Failure
 from geocalib.geometry import gravity as sphere
 from geocalib.synthetic import render_scene
-from geocalib.video.motion import Moment, Pose, Sight, smooth
+from geocalib.video.motion import FrameGravity, Moment, Pose, smooth
 from geocalib.video.track import Tracker
 from geocalib.video.turns import Watcher
 
@@ -160,7 +160,7 @@ def _simulated(path: Path, memory: float, seed: int) -> tuple[float, float, floa
     seen = sphere.move(path.gravity, math.radians(0.35) * torch.stack(error))
     claimed = math.radians(0.6) ** 2 * torch.eye(2, dtype=torch.float64)
     times = path.time.tolist()
-    sights = [Sight(Moment(time), g, claimed) for time, g in zip(times, seen, strict=True)]
+    sights = [FrameGravity(Moment(time), g, claimed) for time, g in zip(times, seen, strict=True)]
     found = _stacked(smooth(sights, [sight.moment for sight in sights]))
     truth = path.gravity
     return rmse(truth, seen), rmse(truth, found), jitter(truth, seen), jitter(truth, found)

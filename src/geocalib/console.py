@@ -143,15 +143,15 @@ def progress(total: int, doing: str, hidden: bool = False) -> Iterator[Callable[
 
 
 def _lines_of_progress(total: int, doing: str) -> Callable[[], None]:
-    start = told = time.monotonic()
+    start = last = time.monotonic()
     done = 0
 
     def advance() -> None:
-        nonlocal told, done
+        nonlocal last, done
         done += 1
         now = time.monotonic()
-        if now - told >= PATIENCE and done < total:
-            told = now
+        if now - last >= PATIENCE and done < total:
+            last = now
             left = _duration((now - start) / done * (total - done))
             note(f"{doing}: {done} of {total}, about {left} left")
 

@@ -19,7 +19,7 @@ from geocalib.batch import inputs
 from geocalib.batch.columns import read_rows
 from geocalib.batch.inputs import find_parts
 from geocalib.batch.plan import MANIFEST
-from geocalib.batch.run import Batch
+from geocalib.batch.run import BatchRun
 from geocalib.errors import ConfigError, FormatError, OutputError
 from geocalib.formats.schemas import arrow_schema
 from geocalib.pipeline.engines.load import EngineSpec
@@ -48,11 +48,11 @@ def photos(tmp_path: Path) -> Path:
     return folder
 
 
-def batch(source: object, tmp_path: Path, **other: Any) -> Batch:
-    return Batch(str(source), str(tmp_path / "out"), REQUEST, NETWORK, **other)
+def batch(source: object, tmp_path: Path, **other: Any) -> BatchRun:
+    return BatchRun(str(source), str(tmp_path / "out"), REQUEST, NETWORK, **other)
 
 
-def run(todo: Batch, calibrator: FakeCalibrator | None = None) -> list[tuple[str, int]]:
+def run(todo: BatchRun, calibrator: FakeCalibrator | None = None) -> list[tuple[str, int]]:
     fake: Any = calibrator or FakeCalibrator()
     with todo.alone():
         return [(part.name, failed) for part, failed in todo.run(todo.plan(), lambda: fake)]
@@ -223,7 +223,7 @@ for point in map(int, sys.argv[2:]):
 
     def test_another_question(self, photos: Path, tmp_path: Path) -> None:
         run(batch(photos, tmp_path))
-        other = Batch(str(photos), str(tmp_path / "out"), Options("radial"), NETWORK)
+        other = BatchRun(str(photos), str(tmp_path / "out"), Options("radial"), NETWORK)
         with pytest.raises(OutputError, match="another question"):
             other.plan()
 
@@ -246,7 +246,7 @@ def test_object_stores(photos: Path) -> None:
     store = fsspec.filesystem("memory")
     for file in photos.glob("*.png"):
         store.pipe_file(f"/bucket/in/{file.name}", file.read_bytes())
-    todo = Batch("memory://bucket/in", "memory://bucket/out", REQUEST, NETWORK)
+    todo = BatchRun("memory://bucket/in", "memory://bucket/out", REQUEST, NETWORK)
     assert sum(failed for _, failed in run(todo)) == 1
     assert run(todo) == []
     tables = [store.cat_file(file) for file in store.glob("/bucket/out/*.parquet")]

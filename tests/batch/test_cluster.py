@@ -17,7 +17,7 @@ import pytest
 from fake_calibrator import picture
 from geocalib import Calibrator
 from geocalib.batch import cluster, inputs
-from geocalib.batch.run import Batch
+from geocalib.batch.run import BatchRun
 from geocalib.errors import MissingPackageError
 from geocalib.pipeline.engines.load import EngineSpec
 from geocalib.pipeline.options import Options
@@ -57,7 +57,7 @@ def test_a_worker_dies(two_nodes: Any, tmp_path: Path, monkeypatch: pytest.Monke
     (tmp_path / "photos" / "47.png").write_bytes(b"no picture")
     request = Options("pinhole", lines="off")
     network = EngineSpec("lean", "cpu")
-    todo = Batch(str(tmp_path / "photos"), str(tmp_path / "out"), request, network, "ray")
+    todo = BatchRun(str(tmp_path / "photos"), str(tmp_path / "out"), request, network, "ray")
     worker = next(iter(two_nodes.worker_nodes))
 
     def kill() -> None:

@@ -17,7 +17,7 @@ from fake_calibrator import NothingToLoad, Run
 from geocalib.cli.app import app
 from geocalib.video import frames, records
 from geocalib.video.frames import open_file
-from geocalib.video.intrinsics import Lens, LensFilter
+from geocalib.video.intrinsics import LensFilter, LensState
 
 OUT = Path("clip.mp4.geocalib.jsonl")
 
@@ -106,7 +106,7 @@ def test_interrupted_in_the_middle_of_a_frame(run: Run, monkeypatch: pytest.Monk
     """The frame is finished first: what is half done fits nothing."""
     begin = LensFilter.accepts
 
-    def accepts(self: LensFilter, lens: Lens) -> bool:
+    def accepts(self: LensFilter, lens: LensState) -> bool:
         if self.count == 3:
             os.kill(os.getpid(), signal.SIGINT)
         return begin(self, lens)

@@ -14,7 +14,7 @@ from geocalib.formats import csv_table, json_lines, opencv
 from geocalib.imaging import is_blank, prepare, read_photo
 from geocalib.imaging.read import read_header
 from geocalib.localize import hloc
-from geocalib.localize.colmap_model import Model, ModelImage, read_cameras, read_model
+from geocalib.localize.colmap_model import ColmapModel, ModelImage, read_cameras, read_model
 from geocalib.priors.readings import read_gravity
 from geocalib.priors.sidecar import read_sidecar
 from geocalib.result.calibration import Calibration
@@ -24,7 +24,7 @@ from geocalib_lab.evaluation.datasets import read_dataset
 from geocalib_lab.panoramas.levelness import read_levels
 
 IMAGE = ModelImage("db/1.jpg", 1, np.eye(3), np.zeros(3), np.zeros((4, 2)), np.array([7, -1, 9, 5]))
-MODEL = Model({"db/1.jpg": IMAGE, "db/2.jpg": IMAGE}, {7: np.zeros(3), 9: np.ones(3)})
+MODEL = ColmapModel({"db/1.jpg": IMAGE, "db/2.jpg": IMAGE}, {7: np.zeros(3), 9: np.ones(3)})
 
 
 def _image(data: bytes, folder: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from geocalib.errors import FormatError
-from geocalib.localize.colmap_model import NO_POINT, Model, read_cameras, read_model
+from geocalib.localize.colmap_model import NO_POINT, ColmapModel, read_cameras, read_model
 
 CAMERAS = """# comment
 1 PINHOLE 1000 800 810.5 800 500 400
@@ -56,7 +56,7 @@ def convert(source: Path, target: Path, kind: str) -> Path:
     return target
 
 
-def check_images(model: Model) -> None:
+def check_images(model: ColmapModel) -> None:
     assert sorted(model.images) == ["empty.jpg", "folder/a.jpg"]
     image = model.images["folder/a.jpg"]
     expected = Rotation.from_quat([0.5, 0.5, -0.5, 0.5], scalar_first=True).as_matrix()

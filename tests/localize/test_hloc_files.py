@@ -11,11 +11,11 @@ import pytest
 
 from geocalib.errors import FormatError, MissingPackageError
 from geocalib.localize import hloc
-from geocalib.localize.colmap_model import Model, ModelImage
+from geocalib.localize.colmap_model import ColmapModel, ModelImage
 
 IDS = np.array([7, -1, 9, 5])
 IMAGE = ModelImage("db/1.jpg", 1, np.eye(3), np.zeros(3), np.zeros((4, 2)), IDS)
-MODEL = Model(
+MODEL = ColmapModel(
     {"db/1.jpg": IMAGE, "db/2.jpg": IMAGE},
     {7: np.array([1.0, 2.0, 3.0]), 9: np.array([4.0, 5.0, 6.0])},
 )

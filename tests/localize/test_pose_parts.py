@@ -19,7 +19,7 @@ from geocalib.localize import GravityPrior, world_gravity
 from geocalib.localize.matches import prepare
 from geocalib.localize.minimal import choose_solver, solve_samples
 from geocalib.localize.ransac import draw, samples_needed
-from geocalib.localize.refine import Estimate, Problem, covariance, refine
+from geocalib.localize.refine import PoseEstimate, PoseProblem, covariance, refine
 from geocalib.localize.rotation import facing, from_quaternion, from_vector, to_quaternion
 from matched_views import make_view
 
@@ -135,7 +135,7 @@ def test_pixel_errors_against_projection(camera: Camera) -> None:
 def test_residual_derivatives() -> None:
     view = make_view(1, right=5, noise=3.0)
     matches, _ = prepare(view.pixels, view.points, view.camera)
-    start = Estimate(view.rotation, -view.rotation @ view.centre)
+    start = PoseEstimate(view.rotation, -view.rotation @ view.centre)
 
     def residuals(step: np.ndarray) -> np.ndarray:
         moved = start.moved(step)
@@ -149,9 +149,9 @@ def test_residual_derivatives() -> None:
 def test_gradient_of_the_refinement() -> None:
     view = make_view(2, right=8, noise=3.0)
     matches, _ = prepare(view.pixels, view.points, view.camera)
-    start = Estimate(view.rotation, -view.rotation @ view.centre)
+    start = PoseEstimate(view.rotation, -view.rotation @ view.centre)
     gravity = GravityPrior(np.array([0.1, 1.0, 0.2]), np.array([0.0, 1.0, 0.0]), 2.0)
-    problem = Problem.create(matches, start, gravity, 0.1)
+    problem = PoseProblem.create(matches, start, gravity, 0.1)
     _, gradient, _ = problem.normal_equations(start)
     numeric = approx_fprime(np.zeros(6), lambda step: problem.cost(start.moved(step)), 1e-7)
     assert 2 * gradient == pytest.approx(numeric, rel=1e-3, abs=0.1)
@@ -168,11 +168,11 @@ def test_covariance_is_honest(weight: float) -> None:
     for seed in range(50):
         view = make_view(seed, right=60, noise=1.5)
         matches, _ = prepare(view.pixels, view.points, view.camera)
-        truth = Estimate(view.rotation, -view.rotation @ view.centre)
+        truth = PoseEstimate(view.rotation, -view.rotation @ view.centre)
         down = np.array([0.0, 1.0, 0.0])
         tilt = np.radians(0.5) * np.random.default_rng(seed).normal(size=3)
         gravity = GravityPrior(from_vector(tilt) @ view.rotation @ down, down, 0.5)
-        problem = Problem.create(matches, truth, gravity, weight)
+        problem = PoseProblem.create(matches, truth, gravity, weight)
         found = refine(problem, truth, 30)
         turn = cv2.Rodrigues(found.rotation @ truth.rotation.T)[0][:, 0]
         # The motion takes x to turn x + v, and with it the true translation to the found one.

@@ -9,7 +9,7 @@ from scipy.ndimage import correlate
 from scipy.special import erf
 from torch import nn
 
-from geocalib.nets.published import BASE, SMALL, TINY, Block, Mscan, MscanShape
+from geocalib.nets.published import BASE, SMALL, TINY, Mscan, MscanBlock, MscanShape
 
 SMALLEST = MscanShape(widths=(4, 6, 8, 10), depths=(1, 2, 1, 1), mlp_ratios=(2, 2, 2, 2))
 
@@ -50,7 +50,7 @@ def batch_norm(x: np.ndarray, layer: nn.BatchNorm2d) -> np.ndarray:
 
 
 def test_block_against_scipy() -> None:
-    block = scramble(Block(width=3, mlp_ratio=2)).double()
+    block = scramble(MscanBlock(width=3, mlp_ratio=2)).double()
     x = np.random.default_rng(0).normal(size=(3, 9, 12))
 
     y = batch_norm(x, block.norm1)
@@ -75,7 +75,7 @@ def test_block_against_scipy() -> None:
 
 def test_strips_are_of_the_stated_lengths() -> None:
     lengths = [
-        (row.kernel_size, column.kernel_size) for row, column in Block(4, 2).attention.strips
+        (row.kernel_size, column.kernel_size) for row, column in MscanBlock(4, 2).attention.strips
     ]
     assert lengths == [((1, n), (n, 1)) for n in (7, 11, 21)]
 

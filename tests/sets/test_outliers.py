@@ -11,7 +11,7 @@ from geocalib.sets.outliers import (
     FALSE_ALARM,
     GUESSED_ALARM,
     SAME_CAMERA,
-    Verdict,
+    OutlierVerdict,
     judge,
     silent,
 )
@@ -120,7 +120,7 @@ def test_images_without_an_opinion_are_not_judged() -> None:
 def test_nothing_to_judge(images: int, unknowns: int) -> None:
     nothing = np.zeros((images, unknowns))
     verdict = judge(nothing, np.zeros((images, unknowns, unknowns)))
-    assert isinstance(verdict, Verdict)
+    assert isinstance(verdict, OutlierVerdict)
     assert not verdict.outlier.any()
 
 

@@ -14,7 +14,7 @@ from geocalib.cameras import Camera
 from geocalib.geometry import gravity as sphere
 from geocalib.geometry.fields import perspective_field
 from geocalib.solver import FitOptions, fit
-from geocalib.solver.initial import Guess, heuristic, minimal_solver, ransac, trivial
+from geocalib.solver.initial import StartGuess, heuristic, minimal_solver, ransac, trivial
 from geocalib.solver.observations import observe
 from views import gravity_error_deg, random_cameras, random_gravity, see, with_noise, with_outliers
 
@@ -86,7 +86,7 @@ ANGLES = st.integers(-80, 80).map(math.radians)
 PIXELS = st.tuples(st.integers(-320, 320), st.integers(-240, 240))
 
 
-def solve(roll: float, pitch: float, f: float, points: Tensor) -> tuple[Guess, Tensor]:
+def solve(roll: float, pitch: float, f: float, points: Tensor) -> tuple[StartGuess, Tensor]:
     """Candidates from the exact field at three points, and the true gravity."""
     angles = torch.tensor([roll, pitch], dtype=torch.float64)
     gravity = sphere.from_roll_pitch(angles[0], angles[1])
@@ -96,7 +96,7 @@ def solve(roll: float, pitch: float, f: float, points: Tensor) -> tuple[Guess, T
     return minimal_solver(p[0], up[0], p[1], up[1], p[2], sine[2]), gravity
 
 
-def error(guess: Guess, gravity: Tensor, f: float) -> float:
+def error(guess: StartGuess, gravity: Tensor, f: float) -> float:
     """Of the better candidate: the larger of the angle and the relative error of f."""
     angle = sphere.angle_between(guess.gravity, gravity.expand_as(guess.gravity))
     both = torch.maximum(angle, (guess.f / f - 1).abs())

@@ -15,7 +15,7 @@ import pytest
 from clips import FPS, HEIGHT, WIDTH, picture, shade_of, write_clip
 from geocalib.errors import ConfigError, VideoError
 from geocalib.video import frames
-from geocalib.video.frames import Frame, newest, open_camera, open_file, sampled
+from geocalib.video.frames import VideoFrame, newest, open_camera, open_file, sampled
 
 
 @pytest.fixture
@@ -35,8 +35,8 @@ def test_every_frame_in_order(clip: Path) -> None:
     assert np.abs(found[3].pixels.astype(int) - picture(3)).mean() < 5
 
 
-def still(count: int, fps: float) -> list[Frame]:
-    return [Frame(k, k / fps, picture(0)) for k in range(count)]
+def still(count: int, fps: float) -> list[VideoFrame]:
+    return [VideoFrame(k, k / fps, picture(0)) for k in range(count)]
 
 
 def test_sampling() -> None:
@@ -128,11 +128,11 @@ def test_phones_turn_their_videos() -> None:
 def test_a_camera_gives_its_newest_frame() -> None:
     go, waiting = Event(), Event()
 
-    def camera() -> Iterator[Frame]:
+    def camera() -> Iterator[VideoFrame]:
         yield from still(5, 10)
         waiting.set()
         go.wait(10)
-        yield Frame(5, 0.5, picture(0))
+        yield VideoFrame(5, 0.5, picture(0))
 
     with newest(camera()) as taken:
         waiting.wait(10)
@@ -142,7 +142,7 @@ def test_a_camera_gives_its_newest_frame() -> None:
 
 
 def test_a_camera_that_breaks() -> None:
-    def camera() -> Iterator[Frame]:
+    def camera() -> Iterator[VideoFrame]:
         raise VideoError("unplugged")
         yield
 

@@ -7,12 +7,12 @@ import pytest
 
 from geocalib.arrays import Array
 from geocalib.video.change_detector import ChangeDetector
-from geocalib.video.intrinsics import EXPECTED_SHARE, Lens, LensFilter
+from geocalib.video.intrinsics import EXPECTED_SHARE, LensFilter, LensState
 
 R = np.array([[0.04, 0.006], [0.006, 0.01]], np.float64)
 
 
-def frames(count: int, share: float, correlation: float = 0.0, seed: int = 0) -> list[Lens]:
+def frames(count: int, share: float, correlation: float = 0.0, seed: int = 0) -> list[LensState]:
     """Measurements of (0, 0) whose errors have a share of R to themselves, the rest in common."""
     generator = np.random.default_rng(seed)
     noise = generator.standard_normal((count + 1, 2))
@@ -21,10 +21,10 @@ def frames(count: int, share: float, correlation: float = 0.0, seed: int = 0) ->
         own.append(correlation * own[-1] + (1 - correlation**2) ** 0.5 * new)
     root = np.linalg.cholesky(R)
     common = (1 - share) ** 0.5 * noise[0]
-    return [Lens(root @ (common + share**0.5 * error), R) for error in own]
+    return [LensState(root @ (common + share**0.5 * error), R) for error in own]
 
 
-def filtered(lenses: list[Lens]) -> LensFilter:
+def filtered(lenses: list[LensState]) -> LensFilter:
     filter = LensFilter.start(lenses[0])
     for lens in lenses[1:]:
         filter = filter.updated(lens)
@@ -37,7 +37,7 @@ def test_mean_is_that_of_least_squares() -> None:
     for _ in range(12):
         root = generator.standard_normal((2, 2))
         lenses.append(
-            Lens(
+            LensState(
                 generator.standard_normal(2),
                 root @ root.T + 0.1 * np.eye(2),
             )
@@ -79,8 +79,8 @@ def test_an_error_in_common_does_not_average_out() -> None:
     assert (np.diagonal(many) > 0.8 * np.diagonal(R)).all()
 
 
-def follow(lenses: list[Lens]) -> ChangeDetector[LensFilter, Lens]:
-    detector: ChangeDetector[LensFilter, Lens] = ChangeDetector(LensFilter.start)
+def follow(lenses: list[LensState]) -> ChangeDetector[LensFilter, LensState]:
+    detector: ChangeDetector[LensFilter, LensState] = ChangeDetector(LensFilter.start)
     for lens in lenses:
         detector.add(lens)
     return detector
@@ -94,7 +94,7 @@ def test_no_zoom_where_there_is_none() -> None:
 def test_a_zoom_starts_anew() -> None:
     shift = np.array([0.6, 0.0], np.float64)
     near = frames(30, 0.1)
-    far = [Lens(lens.mean + shift, R) for lens in frames(60, 0.1)[30:]]
+    far = [LensState(lens.mean + shift, R) for lens in frames(60, 0.1)[30:]]
     detector = follow(near + far)
     assert detector.segments == [0] * 30 + [1] * 30
     assert detector.current is not None
@@ -103,7 +103,7 @@ def test_a_zoom_starts_anew() -> None:
 
 def test_an_outlier_changes_nothing() -> None:
     lenses = frames(30, 0.1)
-    strange = Lens(lenses[0].mean + 3.0, R)
+    strange = LensState(lenses[0].mean + 3.0, R)
     detector = follow([*lenses[:20], strange, *lenses[20:]])
     assert detector.segments == [0] * 20 + [None] + [0] * 10
     assert detector.current is not None

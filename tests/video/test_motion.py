@@ -13,22 +13,24 @@ from geocalib.geometry import gravity as sphere
 from geocalib.localize.rotation import from_vector
 from geocalib.video.heading import Heading, Turn
 from geocalib.video.motion import (
+    FrameGravity,
     Moment,
     MotionFilter,
-    Sight,
-    State,
+    MotionState,
     _smoothed,
     first_state,
     smooth,
 )
-from geocalib.video.noise import Noise
+from geocalib.video.noise import MotionNoise
 
 CLAIMED_DEG = 0.6
 
 
-def sights(gravity: Array, times: Array, sigma_deg: float = CLAIMED_DEG) -> list[Sight]:
+def sights(gravity: Array, times: Array, sigma_deg: float = CLAIMED_DEG) -> list[FrameGravity]:
     covariance = math.radians(sigma_deg) ** 2 * np.eye(2)
-    return [Sight(Moment(float(t)), g, covariance) for t, g in zip(times, gravity, strict=True)]
+    return [
+        FrameGravity(Moment(float(t)), g, covariance) for t, g in zip(times, gravity, strict=True)
+    ]
 
 
 def wave(count: int, fps: float) -> tuple[Array, Array]:
@@ -52,7 +54,7 @@ def errors_deg(truth: Array, found: Array) -> Array:
     return np.rad2deg(sphere.difference(truth, found, sphere.tangent_basis(truth)))
 
 
-def smoothed(measured: list[Sight]) -> Array:
+def smoothed(measured: list[FrameGravity]) -> Array:
     return np.stack([pose.gravity for pose in smooth(measured, [s.moment for s in measured])])
 
 
@@ -85,7 +87,7 @@ def test_no_direction_is_special(turn: list[float]) -> None:
 
 def test_smoother_against_least_squares() -> None:
     """On a small patch, where the sphere is flat, it is the least squares of all at once."""
-    noise = Noise.candidates()[96]
+    noise = MotionNoise.candidates()[96]
     times = [0.0, 0.1, 0.25, 0.3, 0.5]
     level = np.array([0.0, 1.0, 0.0], np.float64)
     generator = np.random.default_rng(3)
@@ -169,13 +171,13 @@ def test_accepts_what_a_hand_does_and_nothing_else() -> None:
     last = sights(truth, times)[-1]
     aside = sphere.move(last.gravity, np.array([math.radians(15), 0.0]))
     assert filter.accepts(last)
-    assert not filter.accepts(Sight(last.moment, aside, last.covariance))
+    assert not filter.accepts(FrameGravity(last.moment, aside, last.covariance))
 
 
 def test_a_basis_is_carried_as_it_is() -> None:
     times, truth = wave(2, 10)
-    noise = Noise.candidates()
-    state: State = first_state(sights(truth, times)[0], noise)
+    noise = MotionNoise.candidates()
+    state: MotionState = first_state(sights(truth, times)[0], noise)
     step = np.full((len(noise.share), 8), 0.3, np.float64)
     moved = state.moved(step, state.covariance)
     frame = np.concatenate([moved.gravity[..., None], moved.basis], -1)
@@ -204,7 +206,7 @@ class TestTurns:
         times, truth = wave(100, 10)
         seen = noisy(truth, 0.4, 0.5)
         pairs = zip(turning(times, truth, 0.01), sights(seen, times), strict=True)
-        measured = [Sight(moment, s.gravity, s.covariance) for moment, s in pairs]
+        measured = [FrameGravity(moment, s.gravity, s.covariance) for moment, s in pairs]
         filter, online = MotionFilter.start(measured[0]), [measured[0].gravity]
         for sight in measured[1:]:
             filter = filter.updated(sight)
@@ -222,7 +224,7 @@ class TestTurns:
         moments = turning(times, truth, 0.01)
         claimed = math.radians(CLAIMED_DEG) ** 2 * np.eye(2)
         pairs = list(zip(moments, truth, strict=True))
-        measured = [Sight(moment, g, claimed) for moment, g in (*pairs[:25], *pairs[40:])]
+        measured = [FrameGravity(moment, g, claimed) for moment, g in (*pairs[:25], *pairs[40:])]
         found = np.stack([pose.gravity for pose in smooth(measured, moments)])
         assert np.abs(errors_deg(truth, found)).max() < 0.1
         filter = MotionFilter.start(measured[0])
@@ -240,7 +242,7 @@ class TestTurns:
             heading = Heading(1, moment.heading.rotation @ rotation, moment.heading.covariance)
             moments[k] = Moment(moment.time, heading)
         measured = [
-            Sight(moment, s.gravity, s.covariance)
+            FrameGravity(moment, s.gravity, s.covariance)
             for moment, s in zip(moments, sights(truth, times), strict=True)
         ]
         assert moments[20].since(moments[19]) is None

@@ -10,7 +10,7 @@ import pytest
 
 from clips import FPS, HEIGHT, WIDTH, picture, seen, shade_of
 from geocalib.errors import ConfigError, VideoError
-from geocalib.video.frames import Frame, open_file
+from geocalib.video.frames import VideoFrame, open_file
 from geocalib.video.stabilise import Way, check_name, upright, writing
 from geocalib.video.track import Tracked
 
@@ -55,7 +55,7 @@ def test_written_and_read_back(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"out.{suffix}"
     with writing(path, Fraction(FPS)) as write:
         for k in range(6):
-            write(Frame(k, k / FPS, picture(k)[:-1]))  # an odd height
+            write(VideoFrame(k, k / FPS, picture(k)[:-1]))  # an odd height
         assert not path.exists()
     with open_file(path) as source:
         found = list(source.frames)

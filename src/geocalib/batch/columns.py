@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from importlib import import_module
 from typing import Any
 
-from geocalib.batch.store import Place
+from geocalib.batch.store import StorePath
 from geocalib.errors import ConfigError, MissingPackageError
 
 PATHS = ("path", "image", "file", "url", "image_path")
@@ -25,7 +25,7 @@ def parquet() -> Any:
 
 def count_rows(table: str) -> int:
     """Of a file; says so if there are no photos in it."""
-    with Place(table).open() as file:
+    with StorePath(table).open() as file:
         opened = _opened(file, table)
         _columns(opened.schema_arrow, table)
         return int(opened.metadata.num_rows)
@@ -33,7 +33,7 @@ def count_rows(table: str) -> int:
 
 def read_rows(table: str, rows: Sequence[int]) -> Iterator[tuple[str, str | bytes]]:
     """Name and source of the photos in some rows, in ascending order."""
-    with Place(table).open() as file:
+    with StorePath(table).open() as file:
         opened = _opened(file, table)
         source, name = _columns(opened.schema_arrow, table)
         columns = list(dict.fromkeys([source, *([] if name is None else [name])]))

@@ -11,7 +11,7 @@ from typing import Any
 
 from geocalib.batch.columns import count_rows
 from geocalib.batch.plan import Kind, Part
-from geocalib.batch.store import Place
+from geocalib.batch.store import StorePath
 from geocalib.errors import ConfigError
 from geocalib.files.image_files import IMAGE_SUFFIXES
 
@@ -23,7 +23,7 @@ SUFFIXES: dict[str, Kind] = {".tar": "tar", ".parquet": "parquet"}
 
 def find_parts(source: str) -> list[Part]:
     """All photos of an input, in natural order of their names, a part never of two archives."""
-    place = Place(source)
+    place = StorePath(source)
     if place.is_folder:
         found = place.files()
     elif not place.exists and glob.has_magic(source):
@@ -54,7 +54,7 @@ def find_parts(source: str) -> list[Part]:
 def _members(archive: str) -> Iterator[tuple[str, int, int]]:
     """Name, first byte and length of each photo in an archive."""
     try:
-        with Place(archive).open() as file, tarfile.open(fileobj=file, mode="r:") as members:
+        with StorePath(archive).open() as file, tarfile.open(fileobj=file, mode="r:") as members:
             for member in members:
                 if member.isfile() and _suffix(member.name) in IMAGE_SUFFIXES:
                     yield member.name, member.offset_data, member.size

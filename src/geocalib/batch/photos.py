@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from geocalib.batch.columns import read_rows
 from geocalib.batch.plan import Part
-from geocalib.batch.store import Place
+from geocalib.batch.store import StorePath
 from geocalib.errors import GeoCalibError
 from geocalib.result.calibration import Failure
 
@@ -40,7 +40,7 @@ def _name(part: Part, entry: object) -> str:
 
 def _fetched(name: str, source: str | bytes) -> str | bytes | Failure:
     """Files elsewhere are brought here."""
-    if isinstance(source, bytes) or (place := Place(source)).local:
+    if isinstance(source, bytes) or (place := StorePath(source)).local:
         return source
     try:
         return place.read()
@@ -53,7 +53,7 @@ def _files(part: Part) -> Iterator[tuple[str, str | bytes]]:
 
 
 def _members(part: Part) -> Iterator[tuple[str, str | bytes]]:
-    with Place(part.source).open() as file:
+    with StorePath(part.source).open() as file:
         for entry in part.entries:
             _, start, length = entry
             file.seek(start)

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from geocalib.batch.store import Place
+from geocalib.batch.store import StorePath
 from geocalib.errors import FormatError, OutputError
 from geocalib.files.guard import MEND
 from geocalib.pipeline.runs.journal import check_same
@@ -52,12 +52,12 @@ class Plan:
     question: Mapping[str, Any]
     parts: Sequence[Part]
 
-    def left(self, output: Place) -> list[Part]:
+    def left(self, output: StorePath) -> list[Part]:
         """The parts that are not done."""
         there = {file.rpartition("/")[2] for file in output.files()}
         return [part for part in self.parts if part.file not in there]
 
-    def write(self, output: Place) -> None:
+    def write(self, output: StorePath) -> None:
         """Begin a folder of answers."""
         if output.exists and output.files():
             raise OutputError(f"{output.url} holds something else; {MEND}")
@@ -67,7 +67,7 @@ class Plan:
         (output / MANIFEST).write("".join(f"{json.dumps(line)}\n" for line in lines).encode())
 
 
-def read_plan(output: Place, question: Mapping[str, Any]) -> Plan | None:
+def read_plan(output: StorePath, question: Mapping[str, Any]) -> Plan | None:
     """The plan of a folder that was begun with the same question; None: there is none yet."""
     manifest = output / MANIFEST
     if not manifest.exists:
@@ -75,10 +75,10 @@ def read_plan(output: Place, question: Mapping[str, Any]) -> Plan | None:
     try:
         head, *lines = map(json.loads, manifest.read().splitlines())
         whole = head["layout"] == LAYOUT and head["parts"] == len(lines)
-        asked, parts = head["question"], [Part(**line) for line in lines]
+        noted, parts = head["question"], [Part(**line) for line in lines]
     except (ValueError, KeyError, TypeError):
         whole = False
     if not whole:
         raise FormatError(f"{manifest.url} is damaged, or of another version; {MEND}")
-    check_same(asked, question, Path(manifest.url))
+    check_same(noted, question, Path(manifest.url))
     return Plan(question, parts)

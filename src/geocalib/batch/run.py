@@ -15,7 +15,7 @@ from geocalib.batch import cluster, local
 from geocalib.batch.columns import parquet
 from geocalib.batch.inputs import find_parts
 from geocalib.batch.plan import Part, Plan, read_plan
-from geocalib.batch.store import Place
+from geocalib.batch.store import StorePath
 from geocalib.errors import ConfigError
 from geocalib.files import locked
 from geocalib.formats.schemas import arrow_schema
@@ -34,7 +34,7 @@ Engine = Literal["local", "ray"]
 
 
 @dataclass(frozen=True)
-class Batch:
+class BatchRun:
     """What to calibrate, where the answers go, and who works."""
 
     source: str
@@ -52,17 +52,17 @@ class Batch:
             raise ConfigError("lines alone need no cluster: use the engine local")
 
     @property
-    def place(self) -> Place:
+    def place(self) -> StorePath:
         """The folder of the tables."""
-        return Place(self.output)
+        return StorePath(self.output)
 
     def plan(self) -> Plan:
         """What was planned when it was first run, or what there is now."""
-        asked, output = question(self.options, self.network), self.place
+        key, output = question(self.options, self.network), self.place
         output.sweep()
-        plan = read_plan(output, asked)
+        plan = read_plan(output, key)
         if plan is None:
-            plan = Plan(asked, find_parts(self.source))
+            plan = Plan(key, find_parts(self.source))
             plan.write(output)
         return plan
 
@@ -96,8 +96,10 @@ def record_of(outcome: Outcome, name: str, request: str) -> dict[str, Any]:
     record = replace(outcome, image=legible).to_dict()
     if isinstance(outcome, Failure):
         words = outcome.error.removeprefix(f"{NAMELESS}: ").removeprefix(f"{NAMELESS} ")
-        told = words if name in outcome.error or words == outcome.error else f"{legible}: {words}"
-        record["error"] = os.fsencode(told).decode("utf-8", "backslashreplace")
+        message = (
+            words if name in outcome.error or words == outcome.error else f"{legible}: {words}"
+        )
+        record["error"] = os.fsencode(message).decode("utf-8", "backslashreplace")
     return {**record, "request": request, "photo": None}
 
 

@@ -11,7 +11,7 @@ from geocalib.errors import ConfigError, MissingPackageError
 from geocalib.files.whole import PARTIAL, write_bytes
 
 
-class Place:
+class StorePath:
     """A path, local or with a scheme as s3://bucket/folder."""
 
     def __init__(self, url: str) -> None:
@@ -29,8 +29,8 @@ class Place:
         except ValueError as error:  # As it answers to schemes that it does not know.
             raise ConfigError(f"{url} cannot be reached: {error}") from None
 
-    def __truediv__(self, name: str) -> Place:
-        return Place(f"{self.url.rstrip('/')}/{name}")
+    def __truediv__(self, name: str) -> StorePath:
+        return StorePath(f"{self.url.rstrip('/')}/{name}")
 
     def open(self) -> BinaryIO:
         """Open the file to read its bytes."""
@@ -66,7 +66,7 @@ class Place:
         return os.path.isdir(self.path) if self.local else bool(self._files.isdir(self.path))
 
     def files(self) -> list[str]:
-        """Everything in a folder and in its folders, by paths as ``Place`` takes them."""
+        """Everything in a folder and in its folders, by paths as ``StorePath`` takes them."""
         if not self.local:
             return list(map(self._named, self._files.find(self.path)))
         every = os.walk(self.path)

@@ -76,7 +76,7 @@ from geocalib.pipeline.options import (
 from geocalib.pipeline.parallel.threads import start_quickly
 
 if TYPE_CHECKING:
-    from geocalib.cli.inputs import Found
+    from geocalib.cli.inputs import FoundImages
     from geocalib.cli.warps import Warp
 
 
@@ -84,7 +84,7 @@ ALL_IMAGES = "all"
 """Says that one camera took all images."""
 
 
-def _find(paths: list[str], recursive: bool = False) -> Found:
+def _find(paths: list[str], recursive: bool = False) -> FoundImages:
     """The images of a command; ends it where there are none."""
     from geocalib.cli.inputs import find_images
     from geocalib.cli.report import tell
@@ -145,8 +145,8 @@ def _only(names: list[str]) -> typer.Typer:
     return named if named.registered_commands or named.registered_groups else app
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(wanted: bool) -> None:
+    if wanted:
         from importlib.metadata import version
 
         typer.echo(f"geocalib {version('geocalib')}")
@@ -277,7 +277,7 @@ def calibrate(
     sidecars = map(sidecar_of, found.images) if options.sensors else ()
     read = (*found.images, *sidecars, *_lists(paths), options.table, network.file)
     guard = Guard(read, overwrite)
-    job = command.Job(
+    job = command.CalibrateRun(
         found.images,
         found.missing,
         options,

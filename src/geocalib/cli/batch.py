@@ -55,7 +55,7 @@ def command(
     One row of Parquet for each photo, failures too.
     """
     from geocalib import console
-    from geocalib.batch.run import Batch
+    from geocalib.batch.run import BatchRun
     from geocalib.cli.network import load
 
     options = Options(
@@ -66,7 +66,7 @@ def command(
         prior=prior.value,
     )
     network = EngineSpec(weights, device)
-    batch = Batch(source, output, options, network, engine.value, workers)
+    batch = BatchRun(source, output, options, network, engine.value, workers)
     failed = 0
     try:
         with batch.alone():
@@ -82,7 +82,7 @@ def command(
                     advance()
     except KeyboardInterrupt:
         raise KeyboardInterrupt("run the same command again to go on") from None
-    told = f", {failed} failed" if failed else ""
-    console.note(f"{console.count(left, 'photo')} calibrated{told}; see {output}")
+    failures = f", {failed} failed" if failed else ""
+    console.note(f"{console.count(left, 'photo')} calibrated{failures}; see {output}")
     if failed:
         raise typer.Exit(SOME_FAILED)

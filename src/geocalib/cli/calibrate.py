@@ -35,7 +35,7 @@ Take = Callable[[Outcome], None]
 
 
 @dataclass(frozen=True)
-class Job:
+class CalibrateRun:
     """What to calibrate, and how."""
 
     images: Sequence[str]
@@ -77,7 +77,7 @@ class Tally:
         return ", ".join(parts)
 
 
-def run(job: Job, format: Format | None, output: str | None) -> bool:
+def run(job: CalibrateRun, format: Format | None, output: str | None) -> bool:
     """Calibrate, show or write the answers, and say whether every image has one."""
     if format is None:
         if job.frame is not None:
@@ -100,7 +100,7 @@ def run(job: Job, format: Format | None, output: str | None) -> bool:
 
 
 def _stream(
-    job: Job,
+    job: CalibrateRun,
     sink: AbstractContextManager[Take],
     hide_bar: bool = False,
     beside_data: bool = True,
@@ -174,14 +174,14 @@ def _appended(journal: Path) -> Iterator[Take]:
         yield writer.write
 
 
-def _to_disk(job: Job, format: Format, output: str) -> bool:
+def _to_disk(job: CalibrateRun, format: Format, output: str) -> bool:
     """Files that an interrupted run leaves such that the next one goes on."""
     kept = OutputFile.create(format, output, job.options, job.network, job.guard, job.frame)
     with locked(kept.place):
         return _kept(job, kept)
 
 
-def _kept(job: Job, kept: OutputFile) -> bool:
+def _kept(job: CalibrateRun, kept: OutputFile) -> bool:
     journal, together = kept.journal, bool(job.options.shared_intrinsics)
     done = kept.done(job.images, together)
     todo = [image for image in job.images if image not in done]
@@ -218,7 +218,7 @@ def _kept(job: Job, kept: OutputFile) -> bool:
     return tally.failed == 0
 
 
-def _unkept(job: Job, format: Format, output: str | None) -> Tally:
+def _unkept(job: CalibrateRun, format: Format, output: str | None) -> Tally:
     """To standard output, or to a device."""
     with TemporaryDirectory(prefix="geocalib-") as folder:
         journal = Journal(Path(folder) / "journal.jsonl", {})

@@ -32,7 +32,7 @@ HEAD = 4096
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundImages:
     """What the paths of a command stand for."""
 
     images: tuple[str, ...]
@@ -45,7 +45,7 @@ class Found:
     """What was passed over, in one line for each path."""
 
 
-def find_images(paths: Sequence[str], recursive: bool = False) -> Found:
+def find_images(paths: Sequence[str], recursive: bool = False) -> FoundImages:
     """The images of files, folders, patterns that the shell left alone, and ``-``: an image on
     standard input, or a list of all of these there, one per line.
 
@@ -57,7 +57,9 @@ def find_images(paths: Sequence[str], recursive: bool = False) -> Found:
             search.add_standard_input()
         else:
             search.add(path)
-    return Found(tuple(search.images), search.missing, tuple(search.problems), tuple(search.notes))
+    return FoundImages(
+        tuple(search.images), search.missing, tuple(search.problems), tuple(search.notes)
+    )
 
 
 class _Search:
@@ -144,8 +146,8 @@ class _Search:
 
     def _add_nothing(self, given: str, what: str, hint: str, raw: int) -> None:
         """A path without an image, or with some that cannot be read."""
-        told = f" but {_raw_files(raw)}; {EXPORT}" if raw else hint
-        self.problems.append(f"{given} {what}{told}")
+        reason = f" but {_raw_files(raw)}; {EXPORT}" if raw else hint
+        self.problems.append(f"{given} {what}{reason}")
 
     def _pass_over(self, given: str, raw: int) -> None:
         self.notes.append(f"{given}: {_raw_files(raw)} passed over; {EXPORT}")

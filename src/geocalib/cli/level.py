@@ -235,11 +235,11 @@ def _along_walls(
     from geocalib.localize.rotation import from_vector
 
     # Headings are counted in a world with z up.
-    standing = upright_turn(-up, np.array([0.0, 0.0, 1.0]))
+    turned_upright = upright_turn(-up, np.array([0.0, 0.0, 1.0]))
     ballots = []
     for R, (name, calibration) in zip(rotations, found.items(), strict=True):
         segments = detect(read_photo(Path(folder) / name))
-        ballots.append(votes(segments, calibration.camera, standing @ turn @ R.T))
+        ballots.append(votes(segments, calibration.camera, turned_upright @ turn @ R.T))
     angle = dominant_heading(ballots)
     if angle is None:
         console.warn("no walls stand out: the heading stays as it is")

@@ -15,7 +15,7 @@ from geocalib.errors import ConfigError, GeoCalibError
 from geocalib.files import write_text
 from geocalib.formats import json_lines
 from geocalib.localize import GravityPrior, LocalizeOptions, Pose, colmap_model, hloc, localize
-from geocalib.localize.colmap_model import Model
+from geocalib.localize.colmap_model import ColmapModel
 from geocalib.localize.world import world_gravity
 from geocalib.result.calibration import Calibration
 
@@ -83,7 +83,7 @@ def files_of(format: PoseFormat, output: Path) -> list[Path]:
 
 
 def _matches(
-    sources: Sources, model: Model, queries: Iterable[str], notes: Notes
+    sources: Sources, model: ColmapModel, queries: Iterable[str], notes: Notes
 ) -> Iterator[tuple[str, tuple[Array, Array]]]:
     """The pixels (N, 2) and world points (N, 3) of each query."""
     if Path(sources.matches).suffix == TEXT:
@@ -121,7 +121,7 @@ def _calibrations(path: str | None) -> dict[str, Calibration]:
 
 
 def _down(
-    model: Model,
+    model: ColmapModel,
     calibrations: Mapping[str, Calibration],
     world: tuple[float, float, float] | None,
     queries: Iterable[str],

@@ -149,9 +149,9 @@ def chosen_format(
 ) -> Format | None:
     """The format that the options and the name of the output ask for; None: a table to look at."""
     flags = {"--json": json, "--csv": csv, f"--format {format}": format is not None}
-    asked = [name for name, value in flags.items() if value]
-    if len(asked) > 1:
-        raise ConfigError(f"{' and '.join(asked)} contradict each other; give one of them")
+    given = [name for name, value in flags.items() if value]
+    if len(given) > 1:
+        raise ConfigError(f"{' and '.join(given)} contradict each other; give one of them")
     chosen = Format.JSON if json else Format.CSV if csv else format
     if chosen is None and output is not None:
         suffix = os.path.splitext(output)[1].lower()

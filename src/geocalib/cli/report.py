@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from geocalib.cli.inputs import Found
+    from geocalib.cli.inputs import FoundImages
     from geocalib.result.calibration import Calibration, Outcome
 
 Row = tuple["Text", ...]
@@ -24,7 +24,7 @@ NARROWEST = 10
 """Signs across a column of words, at least."""
 
 
-def tell(found: Found) -> None:
+def tell(found: FoundImages) -> None:
     """What is to be said of the paths of a command; images that are missing fail by themselves."""
     for line in found.notes:
         console.warn(line)

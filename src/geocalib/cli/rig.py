@@ -91,7 +91,7 @@ def command(
     from geocalib.result.calibration import Failure
     from geocalib.rig import match_images, read_rig
 
-    description = _told(read_rig(rig), images or [])
+    description = _with_images(read_rig(rig), images or [])
     found = find_images(paths, recursive=True)
     report.tell(found)
     for reason in found.missing.values():
@@ -118,10 +118,10 @@ def command(
         raise typer.Exit(SOME_FAILED)
 
 
-def _told(description: RigDescription, told: Sequence[str]) -> RigDescription:
+def _with_images(description: RigDescription, patterns: Sequence[str]) -> RigDescription:
     """With the patterns of the command line in the place of others."""
     cameras = {camera.name: camera for camera in description.cameras}
-    for words in told:
+    for words in patterns:
         name, _, pattern = words.partition("=")
         if name not in cameras or not pattern:
             known = ", ".join(cameras)

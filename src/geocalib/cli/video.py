@@ -24,7 +24,7 @@ from geocalib.records import dataclass
 if TYPE_CHECKING:
     from geocalib.pipeline.calibrator import Calibrator
     from geocalib.result.calibration import Outcome
-    from geocalib.video.frames import Frame, Source
+    from geocalib.video.frames import Source, VideoFrame
     from geocalib.video.lens_choice import LensChoice
     from geocalib.video.track import Tracked, Tracker
 
@@ -109,7 +109,7 @@ def command(
     if (file is None) == (camera is None):
         raise ConfigError("name a video file, or a camera with --camera N: one of the two")
     name = f"camera-{camera}" if file is None else Path(file).name
-    job = Job(
+    job = VideoRun(
         file,
         camera,
         output or Path(f"{name}.geocalib.jsonl"),
@@ -128,7 +128,7 @@ def command(
 
 
 @dataclass(frozen=True)
-class Job:
+class VideoRun:
     """What to look at, and what to write."""
 
     file: str | None
@@ -154,14 +154,14 @@ class Job:
         return open_camera(self.camera or 0) if self.file is None else open_file(self.file)
 
 
-def run(job: Job) -> bool:
+def run(job: VideoRun) -> bool:
     """Do it, and say whether every frame has an answer."""
     _check(job)
     with locked(job.output):
         return _run(job, *_begun(job))
 
 
-def _run(job: Job, journal: Journal, done: Mapping[int, Outcome]) -> bool:
+def _run(job: VideoRun, journal: VideoJournal, done: Mapping[int, Outcome]) -> bool:
     """done: the answers that there are already."""
     from geocalib import console
     from geocalib.video.track import Tracker
@@ -194,7 +194,7 @@ def _run(job: Job, journal: Journal, done: Mapping[int, Outcome]) -> bool:
     return broken is None and all(frame.status != "failed" for frame in frames)
 
 
-def _check(job: Job) -> None:
+def _check(job: VideoRun) -> None:
     """What is wrong with the call is said before the work begins."""
     from geocalib.video import records
 
@@ -210,7 +210,7 @@ def _check(job: Job) -> None:
 
 
 @dataclass(frozen=True)
-class Journal:
+class VideoJournal:
     """The lines as they come."""
 
     path: Path
@@ -230,7 +230,7 @@ class Journal:
             records.write(frames, self.path, self.origin)
 
 
-def _begun(job: Job) -> tuple[Journal, Mapping[int, Outcome]]:
+def _begun(job: VideoRun) -> tuple[VideoJournal, Mapping[int, Outcome]]:
     """The journal, and the answers in it: of an unfinished run, or of a finished one."""
     from geocalib.nets.catalogue import identify
     from geocalib.pipeline.runs.journal import request_of
@@ -255,10 +255,12 @@ def _begun(job: Job) -> tuple[Journal, Mapping[int, Outcome]]:
             if not replaces:
                 raise
             path.unlink()
-    return Journal(path, records.origin_of(request, job.file)), done
+    return VideoJournal(path, records.origin_of(request, job.file)), done
 
 
-def _follow(job: Job, journal: Journal, done: Mapping[int, Outcome], tracker: Tracker) -> None:
+def _follow(
+    job: VideoRun, journal: VideoJournal, done: Mapping[int, Outcome], tracker: Tracker
+) -> None:
     """Every frame that is looked at, to the tracker and to the file."""
     from geocalib import console
     from geocalib.video import stabilise
@@ -310,8 +312,8 @@ def _undisturbed() -> Iterator[None]:
 
 
 def _outcomes(
-    job: Job, name: str, frames: Iterable[Frame], done: Mapping[int, Outcome]
-) -> Iterator[tuple[Frame, Outcome]]:
+    job: VideoRun, name: str, frames: Iterable[VideoFrame], done: Mapping[int, Outcome]
+) -> Iterator[tuple[VideoFrame, Outcome]]:
     """Each frame with what the network says of it, in order; those done are not asked again."""
     from geocalib.cli.network import load
     from geocalib.video.lens_choice import LensChoice
@@ -333,7 +335,7 @@ def _outcomes(
 
 
 def _lens_choice(
-    job: Job, calibrator: Calibrator, first: Sequence[Frame], done: Mapping[int, Outcome]
+    job: VideoRun, calibrator: Calibrator, first: Sequence[VideoFrame], done: Mapping[int, Outcome]
 ) -> LensChoice:
     """The kind of lens, for all frames; first: those that are asked about first."""
     from geocalib.video.frames import spread_over
@@ -346,8 +348,8 @@ def _lens_choice(
     return LensChoice.by_frames(calibrator, [frame.pixels for frame in frames], job.options)
 
 
-def _batches(frames: Iterable[Frame], size: int) -> Iterator[list[Frame]]:
-    batch: list[Frame] = []
+def _batches(frames: Iterable[VideoFrame], size: int) -> Iterator[list[VideoFrame]]:
+    batch: list[VideoFrame] = []
     try:
         for frame in frames:
             batch.append(frame)
@@ -363,14 +365,14 @@ def _batches(frames: Iterable[Frame], size: int) -> Iterator[list[Frame]]:
         yield batch
 
 
-def _plot(job: Job, frames: Sequence[Tracked], file: Path) -> None:
+def _plot(job: VideoRun, frames: Sequence[Tracked], file: Path) -> None:
     from geocalib.overlay.draw import save_figure
     from geocalib.video import plot
 
     save_figure(plot.draw(frames, job.file or f"camera {job.camera}"), file, dpi=100)
 
 
-def _turn(job: Job, frames: Sequence[Tracked]) -> None:
+def _turn(job: VideoRun, frames: Sequence[Tracked]) -> None:
     """The upright video: all frames of the file, also those between the ones looked at."""
     from geocalib import console
     from geocalib.video import stabilise
@@ -392,7 +394,7 @@ def _turn(job: Job, frames: Sequence[Tracked]) -> None:
             return
 
 
-def _summarise(job: Job, frames: Sequence[Tracked]) -> None:
+def _summarise(job: VideoRun, frames: Sequence[Tracked]) -> None:
     from geocalib import console
 
     counts = {status: sum(f.status == status for f in frames) for status in ("outlier", "failed")}

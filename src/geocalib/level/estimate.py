@@ -66,8 +66,8 @@ def down_of(rotations: Sequence[Array], calibrations: Sequence[Calibration]) -> 
     for _ in range(ROUNDS):
         residual = difference(seen, R @ down, basis)
         squared = np.einsum("ni,nij,nj->n", residual, information, residual)
-        told = float(np.median(squared)) / MEDIAN
-        scale2 = (BELIEF + len(R) * told) / (BELIEF + len(R))
+        measured = float(np.median(squared)) / MEDIAN
+        scale2 = (BELIEF + len(R) * measured) / (BELIEF + len(R))
         weight = np.clip(1 - squared / (CUTOFF**2 * scale2), 0, None) ** 2
         along = tangent_basis(down)
         # (N, 2, 2): how the residual moves with a step of the direction.

@@ -41,7 +41,7 @@ class ModelImage:
 
 
 @dataclass(frozen=True, eq=False)
-class Model:
+class ColmapModel:
     """A reconstruction of COLMAP: cameras, images, points."""
 
     images: dict[str, ModelImage]
@@ -50,12 +50,14 @@ class Model:
     """(3,) positions by id."""
 
 
-def read_model(folder: str | Path) -> Model:
+def read_model(folder: str | Path) -> ColmapModel:
     """The images and points of a model's folder."""
     images, points = _file(folder, "images"), _file(folder, "points3D")
     read_images = _images_txt if images.suffix == ".txt" else _images_bin
     read_points = _points_txt if points.suffix == ".txt" else _points_bin
-    return Model({image.name: image for image in read_images(images)}, dict(read_points(points)))
+    return ColmapModel(
+        {image.name: image for image in read_images(images)}, dict(read_points(points))
+    )
 
 
 def read_cameras(folder: str | Path) -> dict[int, Camera]:

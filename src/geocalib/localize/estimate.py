@@ -10,7 +10,7 @@ from geocalib.localize.matches import prepare
 from geocalib.localize.options import LocalizeOptions
 from geocalib.localize.pose import GravityPrior, Pose, PoseStatus
 from geocalib.localize.ransac import SAMPLE, Search
-from geocalib.localize.refine import Estimate, covariance
+from geocalib.localize.refine import PoseEstimate, covariance
 
 FINAL_STEPS = 30
 """Refinement steps for each choice of inliers."""
@@ -65,7 +65,7 @@ def localize(
 
 
 def _contradicted(
-    gravity: GravityPrior, search: Search, before: Estimate, refined: Estimate
+    gravity: GravityPrior, search: Search, before: PoseEstimate, refined: PoseEstimate
 ) -> bool:
     """Whether the matches speak against the gravity: they resist it, or it tears them away."""
     resisted = float(gravity.angle(refined.rotation)) > CONTRADICTION_SIGMAS * gravity.sigma

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from geocalib.cameras import Camera, from_colmap, to_colmap
 from geocalib.errors import CameraError, FormatError, MissingPackageError
-from geocalib.localize.colmap_model import NO_POINT, Model
+from geocalib.localize.colmap_model import NO_POINT, ColmapModel
 from geocalib.localize.pose import Pose
 
 Array = npt.NDArray[np.float64]
@@ -66,7 +66,7 @@ def read_pairs(path: str | Path, report: Report) -> dict[str, list[str]]:
 
 
 def read_text_matches(
-    path: str | Path, model: Model, report: Report
+    path: str | Path, model: ColmapModel, report: Report
 ) -> dict[str, tuple[Array, Array]]:
     """Pixels (N, 2) and world points (N, 3) of each query, from lines NAME X Y POINT3D_ID."""
 
@@ -126,7 +126,7 @@ def open_hdf5(path: str | Path) -> Iterator[Mapping[str, Any]]:
 def find_matches(
     query: str,
     database: list[str],
-    model: Model,
+    model: ColmapModel,
     features: Mapping[str, Any],
     matches: Mapping[str, Any],
     report: Report,

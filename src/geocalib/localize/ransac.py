@@ -17,7 +17,7 @@ from geocalib.localize.matches import Matches
 from geocalib.localize.minimal import choose_solver, solve_samples
 from geocalib.localize.options import LocalizeOptions
 from geocalib.localize.pose import GravityPrior
-from geocalib.localize.refine import Estimate, Problem, refine
+from geocalib.localize.refine import PoseEstimate, PoseProblem, refine
 
 Array = npt.NDArray[np.float64]
 
@@ -34,10 +34,10 @@ LOCAL_ROUNDS, LOCAL_STEPS = 3, 3
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class RansacPose:
     """The best pose of a search."""
 
-    estimate: Estimate
+    estimate: PoseEstimate
     score: float
     iterations: int
 
@@ -59,7 +59,7 @@ class Search:
             scores = np.where(near, self.options.gravity_reward * scores, scores)
         return scores
 
-    def inliers(self, estimate: Estimate) -> npt.NDArray[np.bool_]:
+    def inliers(self, estimate: PoseEstimate) -> npt.NDArray[np.bool_]:
         """(N,) whether each match agrees with the pose."""
         squared = self.matches.squared_errors(
             estimate.rotation[None], estimate.translation[None]
@@ -67,10 +67,12 @@ class Search:
         chosen: npt.NDArray[np.bool_] = squared < self.options.threshold**2
         return chosen
 
-    def score(self, estimate: Estimate) -> float:
+    def score(self, estimate: PoseEstimate) -> float:
         return float(self.scores(estimate.rotation[None], estimate.translation[None])[0])
 
-    def polish(self, estimate: Estimate, gravity: GravityPrior | None, steps: int) -> Estimate:
+    def polish(
+        self, estimate: PoseEstimate, gravity: GravityPrior | None, steps: int
+    ) -> PoseEstimate:
         """Refined on its inliers, and on those of the refined pose, until they stay the same."""
         chosen = self.inliers(estimate)
         for _ in range(LOCAL_ROUNDS):
@@ -84,17 +86,19 @@ class Search:
         return estimate
 
     def problem(
-        self, chosen: npt.NDArray[np.bool_], estimate: Estimate, gravity: GravityPrior | None
-    ) -> Problem:
+        self, chosen: npt.NDArray[np.bool_], estimate: PoseEstimate, gravity: GravityPrior | None
+    ) -> PoseProblem:
         """The refinement on the chosen matches, their noise taken at the estimate."""
-        return Problem.create(self.matches[chosen], estimate, gravity, self.options.gravity_weight)
+        return PoseProblem.create(
+            self.matches[chosen], estimate, gravity, self.options.gravity_weight
+        )
 
-    def run(self) -> Found | None:
+    def run(self) -> RansacPose | None:
         """The pose of the highest score; None where no sample has a pose."""
         options, count = self.options, len(self.matches)
         generator = np.random.default_rng(options.seed)
         solver = choose_solver(options.solver)
-        best: Found | None = None
+        best: RansacPose | None = None
         needed, drawn = float(options.max_iterations), 0
         while drawn < min(max(needed, options.min_iterations), options.max_iterations):
             samples = draw(generator, count, min(BATCH, options.max_iterations - drawn))
@@ -106,20 +110,20 @@ class Search:
             # may agree with few of the others.
             scores = self.scores(R, t)
             top = int(scores.argmax())
-            candidate = self._improve(Estimate(R[top], t[top]), float(scores[top]))
+            candidate = self._improve(PoseEstimate(R[top], t[top]), float(scores[top]))
             if best is None or candidate.score > best.score:
                 best = candidate
                 share = float(self.inliers(best.estimate).mean())
                 needed = samples_needed(share, options.confidence)
-        return None if best is None else Found(best.estimate, best.score, drawn)
+        return None if best is None else RansacPose(best.estimate, best.score, drawn)
 
-    def _improve(self, estimate: Estimate, score: float) -> Found:
+    def _improve(self, estimate: PoseEstimate, score: float) -> RansacPose:
         """The local optimum near a pose, or the pose where that scores no higher."""
         polished = self.polish(estimate, self.gravity, LOCAL_STEPS)
         polished_score = self.score(polished)
         if polished_score > score:
-            return Found(polished, polished_score, 0)
-        return Found(estimate, score, 0)
+            return RansacPose(polished, polished_score, 0)
+        return RansacPose(estimate, score, 0)
 
 
 def draw(generator: np.random.Generator, count: int, samples: int) -> npt.NDArray[np.int64]:

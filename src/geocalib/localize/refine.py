@@ -37,7 +37,7 @@ SMALL_GAIN = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Estimate:
+class PoseEstimate:
     """A pose on the way."""
 
     rotation: Array
@@ -45,14 +45,14 @@ class Estimate:
     translation: Array
     """(3,)."""
 
-    def moved(self, step: Array) -> Estimate:
+    def moved(self, step: Array) -> PoseEstimate:
         """After the motion P -> exp(w) P + v of step (6,) = (w, v)."""
         turn = from_vector(step[:3])
-        return Estimate(turn @ self.rotation, turn @ self.translation + step[3:])
+        return PoseEstimate(turn @ self.rotation, turn @ self.translation + step[3:])
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class PoseProblem:
     """The inliers, how noisy they are, and how much the gravity weighs."""
 
     inliers: Matches
@@ -66,10 +66,10 @@ class Problem:
     def create(
         cls,
         inliers: Matches,
-        start: Estimate,
+        start: PoseEstimate,
         gravity: GravityPrior | None,
         weight_per_inlier: float,
-    ) -> Problem:
+    ) -> PoseProblem:
         """With the noise that the errors at the start show."""
         squared = inliers.squared_errors(start.rotation[None], start.translation[None])[0]
         return cls(
@@ -79,7 +79,7 @@ class Problem:
             weight_per_inlier * len(inliers),
         )
 
-    def cost(self, estimate: Estimate) -> float:
+    def cost(self, estimate: PoseEstimate) -> float:
         squared = self.inliers.squared_errors(
             estimate.rotation[None], estimate.translation[None]
         ).sum(0)
@@ -90,7 +90,7 @@ class Problem:
             cost += self.gravity_weight * float(miss @ miss) / self.gravity.sigma**2
         return cost
 
-    def normal_equations(self, estimate: Estimate) -> tuple[Array, Array, Array]:
+    def normal_equations(self, estimate: PoseEstimate) -> tuple[Array, Array, Array]:
         """(6, 6) Hessian and (6,) gradient of half the cost, with the kernel's weights held; and
         the (6, 6) variance of that gradient if noise and sigma are what they are said to be."""
         error, jacobian = self.inliers.residuals(estimate.rotation, estimate.translation)
@@ -117,7 +117,7 @@ def noise_of(squared: Array) -> float:
     return max(float(np.sqrt(np.median(squared) / (MEDIAN * freedom))), LEAST_NOISE)
 
 
-def refine(problem: Problem, start: Estimate, max_steps: int) -> Estimate:
+def refine(problem: PoseProblem, start: PoseEstimate, max_steps: int) -> PoseEstimate:
     """The pose of least cost; a step that does not lower it is not taken."""
     estimate, cost, damping = start, problem.cost(start), FIRST_DAMPING
     hessian, gradient, _ = problem.normal_equations(estimate)
@@ -143,7 +143,7 @@ def refine(problem: Problem, start: Estimate, max_steps: int) -> Estimate:
     return estimate
 
 
-def covariance(problem: Problem, estimate: Estimate) -> Array:
+def covariance(problem: PoseProblem, estimate: PoseEstimate) -> Array:
     """(6, 6) of the motion (w, v) at the optimum: in the sandwich form, as the weight of the
     gravity need not be the inverse of its variance. NaN where the inliers leave a motion free."""
     hessian, _, spread = problem.normal_equations(estimate)

@@ -287,7 +287,7 @@ class Mscan(nn.Module):
             for before, after in zip(self.widths[:-1], self.widths[1:], strict=True)
         ]
         self.stages = nn.ModuleList(
-            Stage(entry, width, depth, ratio)
+            MscanStage(entry, width, depth, ratio)
             for entry, width, depth, ratio in zip(
                 entries, self.widths, depths, mlp_ratios, strict=True
             )
@@ -313,13 +313,13 @@ def _stem(width: int) -> nn.Sequential:
     )
 
 
-class Stage(nn.Module):
+class MscanStage(nn.Module):
     """Entry (which shrinks the map), blocks, layer norm over channels."""
 
     def __init__(self, entry: nn.Sequential, width: int, depth: int, mlp_ratio: int) -> None:
         super().__init__()
         self.entry = entry
-        self.blocks = nn.Sequential(*(Block(width, mlp_ratio) for _ in range(depth)))
+        self.blocks = nn.Sequential(*(MscanBlock(width, mlp_ratio) for _ in range(depth)))
         self.norm = nn.LayerNorm(width)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -328,7 +328,7 @@ class Stage(nn.Module):
         return normed.permute(0, 3, 1, 2)
 
 
-class Block(nn.Module):
+class MscanBlock(nn.Module):
     """Attention and MLP, each normalised, scaled and added to its input."""
 
     def __init__(self, width: int, mlp_ratio: int) -> None:
@@ -359,7 +359,7 @@ class FoldedBlock(nn.Module):
 
     keep: Tensor
 
-    def __init__(self, block: Block) -> None:
+    def __init__(self, block: MscanBlock) -> None:
         super().__init__()
         gain, offset = affine_of(block.norm1)
         scale1, scale2 = block.scale1.detach(), block.scale2.detach()

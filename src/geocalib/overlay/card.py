@@ -1,4 +1,4 @@
-"""What is told beside the photo: the numbers, the warnings, what the network saw."""
+"""What stands beside the photo: the numbers, the warnings, what the network saw."""
 
 from __future__ import annotations
 
@@ -110,13 +110,13 @@ def numbers(calibration: Calibration) -> list[tuple[str, str, str]]:
     for name, value, error in zip(("cx", "cy"), centre, sigma.principal_point, strict=True):
         if name in calibration.parameters:
             rows.append((f"{name}, px", value, error, ""))
-    told = []
+    shown = []
     for name, value, error, unit in rows:
         text = with_sigma(value, error, unit) if math.isfinite(value) else "undefined"
         # The value and what is said about it stand in columns of their own.
         value_text, _, sigma_text = text.replace("-", "−").partition(" ")
-        told.append((name, value_text, sigma_text))
-    return told
+        shown.append((name, value_text, sigma_text))
+    return shown
 
 
 def _title(calibration: Calibration) -> Image.Image:
@@ -127,8 +127,8 @@ def _title(calibration: Calibration) -> Image.Image:
     status = wrapped(f"● {calibration.status}", 14.0)
     lines += [(line, 14.0, GOOD if good else DOUBT, "bold") for line in status]
     if calibration.lines is not None:
-        told = wrapped(str(calibration.lines), SMALL)
-        lines += [(line, SMALL, GREY, "normal") for line in told]
+        rows = wrapped(str(calibration.lines), SMALL)
+        lines += [(line, SMALL, GREY, "normal") for line in rows]
     agreed = [str(prior) for prior in calibration.priors if not prior.contradicts]
     for text in agreed:
         lines += [(line, SMALL, GREY, "normal") for line in wrapped(text, SMALL)]

@@ -75,7 +75,7 @@ class Sigmas(Protocol):
     def vfov_deg(self) -> AnyArray: ...
 
 
-class Estimate(Protocol):
+class DrawableEstimate(Protocol):
     """What a figure shows of any estimate of B cameras, such as the result of ``fit``."""
 
     @property
@@ -216,12 +216,12 @@ def draw_horizon(axes: Axes, camera: Camera, gravity: AnyArray) -> None:
     axes.plot(x, y, color=HORIZON, linewidth=2.5, zorder=2.5, path_effects=[HALO])
 
 
-def draw_title(axes: Axes, estimate: Estimate, index: int = 0) -> None:
+def draw_title(axes: Axes, estimate: DrawableEstimate, index: int = 0) -> None:
     """Head the Axes with the numbers of the index-th camera and their sigmas."""
     axes.set_title(estimate_line(estimate, index), fontsize=10)
 
 
-def estimate_line(estimate: Estimate, index: int = 0) -> str:
+def estimate_line(estimate: DrawableEstimate, index: int = 0) -> str:
     """Roll, pitch and vFoV of the index-th camera with their sigmas, in one line."""
     sigma = estimate.sigma
     return ", ".join(
@@ -254,7 +254,7 @@ def with_sigma(value: float, sigma: float, unit: str = "") -> str:
 
 
 def fit_figure(
-    fields: Fields, estimate: Estimate, index: int = 0, image: AnyArray | None = None
+    fields: Fields, estimate: DrawableEstimate, index: int = 0, image: AnyArray | None = None
 ) -> Figure:
     """What was observed (left) beside what the estimated camera would see (right).
 

@@ -146,9 +146,9 @@ class Calibrator:
         """
         from geocalib.pipeline.job import answer_of, listed
 
-        asked = Options.create(options, camera_model, keywords)
+        checked = Options.create(options, camera_model, keywords)
         sources, alone = listed(images)
-        outcomes = self._outcomes(sources, asked, alone)
+        outcomes = self._outcomes(sources, checked, alone)
         return answer_of(outcomes) if alone else outcomes
 
     def _outcomes(
@@ -195,15 +195,15 @@ class Calibrator:
         from geocalib.pipeline.job import Batch
         from geocalib.pipeline.parallel.stream import batch_size, stream
 
-        asked = Options.create(options, camera_model, keywords)
-        asked.check_many()
-        if asked.shared_intrinsics or asked.rig is not None:
+        checked = Options.create(options, camera_model, keywords)
+        checked.check_many()
+        if checked.shared_intrinsics or checked.rig is not None:
             raise ConfigError("images that share a camera or a rig go to calibrate, or to a set")
         if workers is not None and workers < 1:
             raise ConfigError(f"workers is {workers}; at least 1 is needed")
-        if asked.lines == "only":
-            return chain.from_iterable(self._outcomes([one], asked, False) for one in images)
-        job, every = self._job(asked, 1), map(content_of, images)
+        if checked.lines == "only":
+            return chain.from_iterable(self._outcomes([one], checked, False) for one in images)
+        job, every = self._job(checked, 1), map(content_of, images)
         few = iter(lambda: list(islice(every, batch_size(self._engine))), [])
         batches = (Batch(some, job.repeated(len(some))) for some in few)
         return stream(self._engine, self.engine_spec, batches, workers)
@@ -218,9 +218,9 @@ class Calibrator:
         """The stages of ``calibrate_many``, for machines of their own."""
         from geocalib.pipeline.parallel.stream import Stages
 
-        asked = Options.create(options, camera_model, keywords)
-        asked.check_many()
-        job = self._job(asked, 1)
+        checked = Options.create(options, camera_model, keywords)
+        checked.check_many()
+        job = self._job(checked, 1)
         return Stages(self.engine_spec, self._engine.spec, job)
 
     def calibrate_set(
@@ -247,20 +247,20 @@ class Calibrator:
 
         from geocalib.pipeline.predict import run_network
         from geocalib.sets.calibrate import fit_set
-        from geocalib.sets.camera_group import Method
+        from geocalib.sets.camera_group import FitMethod
         from geocalib.sets.grouping import group
         from geocalib.sets.resume_cache import ResumeCache
 
-        asked = Options.create(options, camera_model, keywords)
-        asked.check_set()
+        checked = Options.create(options, camera_model, keywords)
+        checked.check_set()
         images = list(images)
         if not images:
             return iter(())
-        groups = group(images, asked.shared_intrinsics or True) if cameras is None else cameras
-        by_exif = cameras is None and asked.shared_intrinsics == BY_EXIF
-        asked = replace(asked, shared_intrinsics=groups)
-        job = self._job(asked, len(images))
-        method = Method(
+        groups = group(images, checked.shared_intrinsics or True) if cameras is None else cameras
+        by_exif = cameras is None and checked.shared_intrinsics == BY_EXIF
+        checked = replace(checked, shared_intrinsics=groups)
+        job = self._job(checked, len(images))
+        method = FitMethod(
             job.errors.model_to_fit(job.model),
             job.errors,
             job.warnings,
@@ -274,7 +274,7 @@ class Calibrator:
         groups = job.camera.tolist()
         if resume_in is None or job.keep_fields:
             return fit_set(run(images), groups, job.given, job.enabled, method)
-        seen_by = (self.card, job.model.name, job.unnamed[0], job.lines, job.rotation, asked.crop)
+        seen_by = (self.card, job.model.name, job.unnamed[0], job.lines, job.rotation, checked.crop)
         resumed = ResumeCache(resume_in, repr(seen_by))
         outputs = resumed.images(images, run)
         return fit_set(outputs, groups, job.given, job.enabled, method, resumed)
@@ -325,8 +325,8 @@ class Calibrator:
 
         if not outputs:
             return []
-        asked = Options.create(options, camera_model, keywords)
-        job = self._job(asked, len(outputs))
+        checked = Options.create(options, camera_model, keywords)
+        job = self._job(checked, len(outputs))
         if job.lines == "only":
             return [lines_of_output(output, job.model) for output in outputs]
         if job.lines == "off":

@@ -326,8 +326,8 @@ class Options:
     @property
     def knows(self) -> bool:
         """Whether the caller gives anything that the picture shows, too."""
-        told = (self.focal, self.vfov_deg, self.gravity, self.roll_deg, self.pitch_deg)
-        return any(value is not None for value in (*told, self.distortion))
+        known = (self.focal, self.vfov_deg, self.gravity, self.roll_deg, self.pitch_deg)
+        return any(value is not None for value in (*known, self.distortion))
 
     def check_many(self) -> None:
         """An error if more than one photograph cannot be asked this."""

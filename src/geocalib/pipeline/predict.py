@@ -213,8 +213,8 @@ def _focal_estimates(
     for turn in set(turns):
         rows = [row for row, stands in enumerate(turns) if stands == turn]
         images = np.stack([inputs[row].image for row in rows])
-        told = engine.focal_estimate(np.rot90(images, -turn, (-2, -1)))
-        for row, (log_f, sigma) in zip(rows, told.tolist(), strict=True):
+        estimates = engine.focal_estimate(np.rot90(images, -turn, (-2, -1)))
+        for row, (log_f, sigma) in zip(rows, estimates.tolist(), strict=True):
             view = inputs[row].view
             found[row] = FocalEstimate(log_f + math.log(math.hypot(view.width, view.height)), sigma)
     return found

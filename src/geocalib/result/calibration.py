@@ -431,8 +431,8 @@ class Calibration:
     def _gates(self) -> dict[str, bool]:
         """What was asked, in words, and whether it is to be believed."""
         gates = {"gravity": self.trusted_gravity, "field of view": self.trusted_fov}
-        asked = self.lens is not None or bool(self.camera.model.parameters)
-        return {**gates, "lens": self.trusted_lens} if asked else gates
+        lens_free = self.lens is not None or bool(self.camera.model.parameters)
+        return {**gates, "lens": self.trusted_lens} if lens_free else gates
 
     def __str__(self) -> str:
         """The row of it in the table of ``geocalib calibrate``, on one line."""

@@ -40,7 +40,7 @@ class Turned:
     drawn: tuple[DrawnCheck, ...]
 
 
-class Answer(Angles, Protocol):
+class TurnableAnswer(Angles, Protocol):
     """A calibration, as far as turning its picture changes it."""
 
     @property
@@ -61,7 +61,7 @@ class Answer(Angles, Protocol):
     def drawn(self) -> tuple[DrawnCheck, ...]: ...
 
 
-def turned(old: Answer, turn: int) -> Turned:
+def turned(old: TurnableAnswer, turn: int) -> Turned:
     """That of the picture as EXIF orientation 1 to 8 turns it. Segments of lines stay behind."""
     axes = np.array([upright(axis, turn) for axis in ((1.0, 0, 0), (0, 1.0, 0), (0, 0, 1.0))]).T
     camera, gravity = _camera(old.camera, turn), axes @ old.gravity
@@ -119,8 +119,8 @@ def _jacobian(names: Sequence[str], along: Array, axes: Array) -> tuple[tuple[st
             rates |= {(new, old): block[i, j] for j, old in enumerate(pair) if block[i, j]}
     if axes[0, 1]:
         rates |= {(LOG_F, LOG_ASPECT): 1.0, (LOG_ASPECT, LOG_ASPECT): -1.0}
-    told = [new for new, old in rates if old in names and new not in names]
-    new_names = (*names, *dict.fromkeys(told))
+    renamed = [new for new, old in rates if old in names and new not in names]
+    new_names = (*names, *dict.fromkeys(renamed))
     rows = [[rates.get((new, old), 0.0) for old in names] for new in new_names]
     return new_names, np.array(rows, np.float64).reshape(len(new_names), len(names))
 

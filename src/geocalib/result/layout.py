@@ -138,7 +138,7 @@ def _attribute(value: Any, field: Field) -> Any:
 
 
 @dataclass(frozen=True)
-class Place:
+class RecordPlace:
     """Where a value stands, for errors about it."""
 
     source: str
@@ -149,17 +149,17 @@ class Place:
     def fail(self, wanted: str, value: Any) -> NoReturn:
         raise FormatError(f"{self.source}: {self.path} must be {wanted}, got {value!r:.80}")
 
-    def key(self, name: str) -> Place:
+    def key(self, name: str) -> RecordPlace:
         return self._at(f"{self.path}.{name}" if self.path else name)
 
-    def item(self, index: int) -> Place:
+    def item(self, index: int) -> RecordPlace:
         return self._at(f"{self.path}[{index}]")
 
-    def _at(self, path: str) -> Place:
-        return Place(self.source, path, self.failed)
+    def _at(self, path: str) -> RecordPlace:
+        return RecordPlace(self.source, path, self.failed)
 
 
-def read(value: Any, kind: Kind, place: Place) -> Any:
+def read(value: Any, kind: Kind, place: RecordPlace) -> Any:
     """The inverse of ``write``, of values that may be anything: every one is checked.
 
     Objects are dicts without what the layout does not name, lists are tuples, and numbers that are
@@ -185,7 +185,7 @@ def read(value: Any, kind: Kind, place: Place) -> Any:
             return _scalar(value, kind)
 
 
-def _read_field(values: Mapping[str, Any], field: Field, place: Place) -> Any:
+def _read_field(values: Mapping[str, Any], field: Field, place: RecordPlace) -> Any:
     place = place.key(field.name)
     if field.name not in values:
         raise FormatError(f"{place.source}: {place.path} is missing")

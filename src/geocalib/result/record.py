@@ -14,7 +14,7 @@ from geocalib.errors import CameraError, ConfigError, FormatError
 from geocalib.geometry.drawn import checked_lines
 from geocalib.records import dataclass
 from geocalib.result.drawn import DrawnCheck
-from geocalib.result.layout import Place, read
+from geocalib.result.layout import RecordPlace, read
 from geocalib.result.lens import Lens, LensFamily
 from geocalib.result.lines import Lines, Verdict
 from geocalib.result.older import upgraded
@@ -73,7 +73,7 @@ class Values:
     """As ``layout.read`` gives them."""
     record: Mapping[str, Any]
     """As they were."""
-    place: Place
+    place: RecordPlace
 
     @classmethod
     def of(cls, record: Mapping[str, Any], source: str) -> Values:
@@ -81,7 +81,7 @@ class Values:
         _check_schema(record, source)
         if record["schema"] in OLDER:
             record = upgraded(record)
-        place = Place(source, failed=record.get("error") is not None)
+        place = RecordPlace(source, failed=record.get("error") is not None)
         return cls(read(record, RECORD, place), record, place)
 
     def __getitem__(self, key: str) -> Any:

@@ -29,7 +29,7 @@ from geocalib.server.grids import grid_of, whole_of
 from geocalib.server.limits import Limits, RefusedError, too_slow
 from geocalib.server.requests import ExportRequest, RefitRequest, RenderRequest
 from geocalib.server.service import Answered, Service
-from geocalib.server.uploads import Body, read_images
+from geocalib.server.uploads import RequestBody, read_images
 
 Result = TypeVar("Result")
 
@@ -62,7 +62,7 @@ def create_app(
     @app.post("/v1/calibrate", openapi_extra=openapi.calibrate())
     async def calibrate(request: Request) -> Response:
         """Find the camera of each image. In order; one that fails has an error in its record."""
-        async with Body(request, limits, service.budget) as body:
+        async with RequestBody(request, limits, service.budget) as body:
             images, options = await read_images(body, limits)
             work = service.calibrate(images, options)
             return _answer(await cancel_on_disconnect(request, work, limits.seconds))
@@ -70,35 +70,35 @@ def create_app(
     @app.post("/v1/refit", openapi_extra=openapi.refit())
     async def refit(request: Request) -> Response:
         """The same photos with other things known: the fit alone, without the network."""
-        async with Body(request, limits, service.budget) as body:
-            asked = await body.json(RefitRequest)
+        async with RequestBody(request, limits, service.budget) as body:
+            wanted = await body.json(RefitRequest)
             return _answer(
-                await cancel_on_disconnect(request, service.refit(asked), limits.seconds)
+                await cancel_on_disconnect(request, service.refit(wanted), limits.seconds)
             )
 
     @app.post("/v1/render", openapi_extra=openapi.render())
     async def render(request: Request) -> Response:
         """A photo with its answer drawn on it, or level, rectified, undistorted."""
-        async with Body(request, limits, service.budget) as body:
-            images, asked = await body.form(RenderRequest)
+        async with RequestBody(request, limits, service.budget) as body:
+            images, wanted = await body.form(RenderRequest)
             if len(images) != 1:
                 raise RefusedError(422, f"one image is rendered at a time, got {len(images)}")
             picture = await cancel_on_disconnect(
-                request, service.render(images[0], asked), limits.seconds
+                request, service.render(images[0], wanted), limits.seconds
             )
-        return Response(picture, media_type=f"image/{asked.format}")
+        return Response(picture, media_type=f"image/{wanted.format}")
 
     @app.post("/v1/export", openapi_extra=openapi.export())
     async def export(request: Request) -> Response:
         """Records as a file of another program; several files come as an archive."""
-        async with Body(request, limits, service.budget) as body:
-            asked = await body.json(ExportRequest)
-        if len(asked.records) > limits.images:
+        async with RequestBody(request, limits, service.budget) as body:
+            wanted = await body.json(ExportRequest)
+        if len(wanted.records) > limits.images:
             raise RefusedError(422, f"more than {limits.images} records; send fewer at a time")
         outcomes = [
-            read_outcome(record, f"records[{index}]") for index, record in enumerate(asked.records)
+            read_outcome(record, f"records[{index}]") for index, record in enumerate(wanted.records)
         ]
-        name, content = exported(outcomes, asked.format)
+        name, content = exported(outcomes, wanted.format)
         disposition = {"Content-Disposition": f'attachment; filename="{name}"'}
         return Response(content, media_type="application/octet-stream", headers=disposition)
 
@@ -106,8 +106,8 @@ def create_app(
     async def fields(id: str, form: Literal["grid", "whole"] = "grid") -> dict[str, Any]:
         """What the network saw in a photo: a coarse grid with the lines, to draw; or all of it, as
         a refit takes it."""
-        kept = service.sights.find(id)
-        return whole_of(kept.sight) if form == "whole" else grid_of(kept.sight, kept.traces)
+        kept = service.outputs.find(id)
+        return whole_of(kept.output) if form == "whole" else grid_of(kept.output, kept.traces)
 
     @app.get("/v1/health")
     async def health() -> dict[str, str]:

@@ -17,7 +17,7 @@ from geocalib.result.calibration import Failure
 from geocalib.server.limits import Limits
 from geocalib.server.log import unexpected
 from geocalib.server.requests import OptionsBody
-from geocalib.server.stages import Answer, answers
+from geocalib.server.stages import ServedAnswer, answers
 from geocalib.server.uploads import Upload
 from geocalib.server.worker_backend import WorkerBackend
 
@@ -34,7 +34,7 @@ class Item:
 
     image: Upload
     options: OptionsBody
-    answer: Future[Answer] = field(default_factory=Future)
+    answer: Future[ServedAnswer] = field(default_factory=Future)
 
 
 class Batcher:
@@ -54,7 +54,7 @@ class Batcher:
         for thread in self._threads:
             thread.start()
 
-    def add(self, image: Upload, options: OptionsBody) -> Future[Answer]:
+    def add(self, image: Upload, options: OptionsBody) -> Future[ServedAnswer]:
         """The answer for an image, once it is there. Cancelled, the image is passed over."""
         item = Item(image, options)
         self._items.put(item)
@@ -129,7 +129,7 @@ class Batcher:
             else:
                 unexpected(error)
                 failure = Failure(images[0].name or None, None, None, UNEXPECTED)
-                items[0].answer.set_result(Answer(failure, failure))
+                items[0].answer.set_result(ServedAnswer(failure, failure))
         else:
             for item, answer in zip(items, found, strict=True):
                 item.answer.set_result(answer)

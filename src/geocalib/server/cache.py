@@ -21,10 +21,10 @@ GONE = "no photo of this id is kept (any longer); calibrate it again"
 class CachedPhoto:
     """What there is of a photo."""
 
-    sight: NetworkOutput
+    output: NetworkOutput
     traces: Traces | None
     """Its lines, as the last fit with lines used them."""
-    asked: float
+    used: float
     """When it was asked for last, seconds."""
 
 
@@ -45,11 +45,11 @@ class PhotoCache:
             self._forget()
             return len(self._kept)
 
-    def keep(self, sight: NetworkOutput, outcome: Outcome) -> str:
+    def keep(self, output: NetworkOutput, outcome: Outcome) -> str:
         """The id of a sight that is kept from now on."""
         name = secrets.token_urlsafe(18)
         with self._lock:
-            self._kept[name] = CachedPhoto(sight, _traces(outcome), self._clock())
+            self._kept[name] = CachedPhoto(output, _traces(outcome), self._clock())
             self._forget()
         return name
 
@@ -59,7 +59,7 @@ class PhotoCache:
             self._forget()
             if name not in self._kept:
                 raise RefusedError(404, GONE)
-            kept = self._kept[name] = replace(self._kept[name], asked=self._clock())
+            kept = self._kept[name] = replace(self._kept[name], used=self._clock())
             self._kept.move_to_end(name)
             return kept
 
@@ -75,7 +75,7 @@ class PhotoCache:
         oldest = self._clock() - self._seconds
         while self._kept:
             first = next(iter(self._kept))
-            if len(self._kept) <= self._most and self._kept[first].asked >= oldest:
+            if len(self._kept) <= self._most and self._kept[first].used >= oldest:
                 return
             del self._kept[first]
 

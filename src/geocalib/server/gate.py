@@ -78,8 +78,8 @@ class Gate:
         if self._key is None or not guarded or path in OPEN:
             return True
         headers = Headers(scope=scope)
-        told = headers.get("x-api-key") or headers.get("authorization", "").removeprefix("Bearer ")
-        return hmac.compare_digest(told.encode(), self._key)
+        key = headers.get("x-api-key") or headers.get("authorization", "").removeprefix("Bearer ")
+        return hmac.compare_digest(key.encode(), self._key)
 
 
 def _route(scope: Scope) -> str:

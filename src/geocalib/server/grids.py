@@ -27,7 +27,7 @@ DIGITS = 4
 Floats = npt.NDArray[np.float64]
 
 
-def grid_of(sight: NetworkOutput, traces: Traces | None) -> dict[str, Any]:
+def grid_of(output: NetworkOutput, traces: Traces | None) -> dict[str, Any]:
     """The fields at the middles of cells, in pixels of the photo, and its lines.
 
     Directions and latitudes are means by confidence over a cell, confidences plain ones.
@@ -35,16 +35,16 @@ def grid_of(sight: NetworkOutput, traces: Traces | None) -> dict[str, Any]:
     up, latitude, up_confidence, latitude_confidence = (
         np.asarray(to_numpy(plane), np.float64)[0]
         for plane in (
-            sight.fields.up,
-            sight.fields.latitude,
-            sight.fields.up_confidence,
-            sight.fields.latitude_confidence,
+            output.fields.up,
+            output.fields.latitude,
+            output.fields.up_confidence,
+            output.fields.latitude_confidence,
         )
     )
-    width, height = sight.fields.size
+    width, height = output.fields.size
     side = max(1, math.ceil(width / COLUMNS))
     columns, rows = width // side, height // side
-    x_step, y_step = side * sight.view.width / width, side * sight.view.height / height
+    x_step, y_step = side * output.view.width / width, side * output.view.height / height
 
     def pooled(values: Floats) -> Floats:
         """(rows, columns) means of (h, w)."""
@@ -56,26 +56,26 @@ def grid_of(sight: NetworkOutput, traces: Traces | None) -> dict[str, Any]:
     weight = np.maximum(pooled(latitude_confidence), np.finfo(float).tiny)
     mean_latitude = pooled(latitude[0] * latitude_confidence) / weight
     return {
-        "width": sight.file.size[0],
-        "height": sight.file.size[1],
+        "width": output.file.size[0],
+        "height": output.file.size[1],
         "columns": columns,
         "rows": rows,
-        "x": _plain(sight.view.left + x_step * (0.5 + np.arange(columns))),
-        "y": _plain(sight.view.top + y_step * (0.5 + np.arange(rows))),
+        "x": _plain(output.view.left + x_step * (0.5 + np.arange(columns))),
+        "y": _plain(output.view.top + y_step * (0.5 + np.arange(rows))),
         "up_x": _plain(x / length),
         "up_y": _plain(y / length),
         "latitude_deg": _plain(np.degrees(mean_latitude)),
         "up_confidence": _plain(pooled(up_confidence)),
         "latitude_confidence": _plain(pooled(latitude_confidence)),
-        "segments": _segments(sight, traces),
+        "segments": _segments(output, traces),
     }
 
 
-def _segments(sight: NetworkOutput, traces: Traces | None) -> list[dict[str, Any]]:
+def _segments(output: NetworkOutput, traces: Traces | None) -> list[dict[str, Any]]:
     """Both ends of each, in pixels of the photo, and what it was taken for; of level ones also
     which heading they share, counted from 1."""
     if traces is None:
-        ends = [] if sight.lines is None else _plain(np.asarray(sight.lines.ends))
+        ends = [] if output.lines is None else _plain(np.asarray(output.lines.ends))
         return [{"ends": each, "kind": "unused"} for each in ends]
     headings = count(1)
     kinds: list[dict[str, Any]] = [
@@ -94,16 +94,16 @@ def _plain(values: npt.NDArray[Any]) -> list[Any]:
     return rounded
 
 
-def whole_of(sight: NetworkOutput) -> dict[str, Any]:
+def whole_of(output: NetworkOutput) -> dict[str, Any]:
     """All of the fields, as ``SentFields`` takes them; half as many bytes as they have here."""
 
     def packed(values: Any) -> str:
         return base64.b64encode(np.asarray(to_numpy(values), np.float16).tobytes()).decode("ascii")
 
-    fields, view = sight.fields, sight.view
+    fields, view = output.fields, output.view
     return {
-        "width": sight.file.size[0],
-        "height": sight.file.size[1],
+        "width": output.file.size[0],
+        "height": output.file.size[1],
         "view": [view.left, view.top, view.width, view.height],
         "columns": fields.size[0],
         "rows": fields.size[1],
@@ -115,7 +115,7 @@ def whole_of(sight: NetworkOutput) -> dict[str, Any]:
     }
 
 
-def sight_of(sent: SentFields) -> NetworkOutput:
+def output_of(sent: SentFields) -> NetworkOutput:
     """What a client says that a network saw: without lines, and without EXIF."""
     size = (sent.rows, sent.columns)
 

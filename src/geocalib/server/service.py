@@ -18,12 +18,12 @@ from geocalib.pipeline.predict import NetworkOutput
 from geocalib.result.calibration import Calibration, Failure, Outcome
 from geocalib.server.batching import Batcher
 from geocalib.server.cache import PhotoCache
-from geocalib.server.grids import sight_of
+from geocalib.server.grids import output_of
 from geocalib.server.limits import Limits, RefusedError, busy
 from geocalib.server.metrics import Metrics
 from geocalib.server.requests import OptionsBody, RefitRequest, RenderRequest
 from geocalib.server.stages import picture
-from geocalib.server.uploads import Budget, Upload
+from geocalib.server.uploads import Upload, UploadBudget
 from geocalib.server.worker_backend import InProcess, Processes, WorkerBackend
 
 LONGEST_WAIT = 60
@@ -52,11 +52,11 @@ class Service:
     def __init__(self, calibrator: Calibrator, limits: Limits, workers: int) -> None:
         """workers: processes to do the work; 0: this one."""
         self.calibrator, self.limits = calibrator, limits
-        self.sights = PhotoCache(limits.kept, 60 * limits.kept_minutes)
-        self.budget = Budget(limits.upload_bytes)
+        self.outputs = PhotoCache(limits.kept, 60 * limits.kept_minutes)
+        self.budget = UploadBudget(limits.upload_bytes)
         self.ready = True
         self._waiting = 0
-        self.metrics = Metrics(lambda: self._waiting, lambda: len(self.sights))
+        self.metrics = Metrics(lambda: self._waiting, lambda: len(self.outputs))
         self._backend: WorkerBackend = (
             Processes(calibrator.engine_spec, workers) if workers else InProcess(calibrator)
         )
@@ -82,62 +82,62 @@ class Service:
             answers = await asyncio.gather(*map(asyncio.wrap_future, waiting))
             outcomes = [answer.outcome for answer in answers]
             if options.shared_intrinsics:
-                outcomes = [*await self._fit([answer.sight for answer in answers], options)]
+                outcomes = [*await self._fit([answer.output for answer in answers], options)]
         return [
-            self._answered(image.name, answer.sight, outcome)
+            self._answered(image.name, answer.output, outcome)
             for image, answer, outcome in zip(images, answers, outcomes, strict=True)
         ]
 
-    async def refit(self, asked: RefitRequest) -> list[Answered]:
+    async def refit(self, wanted: RefitRequest) -> list[Answered]:
         """The answers of what was seen before, with other things known."""
-        if asked.fields is not None:
-            sent = sight_of(asked.fields)
+        if wanted.fields is not None:
+            sent = output_of(wanted.fields)
             with self._places(1):
-                (outcome,) = await self._fit([sent], asked.options)
+                (outcome,) = await self._fit([sent], wanted.options)
             return [Answered("", outcome, None)]
-        if len(asked.names) > self.limits.images:
+        if len(wanted.names) > self.limits.images:
             raise RefusedError(422, f"more than {self.limits.images} ids; send fewer at a time")
-        sights = [self.sights.find(name).sight for name in asked.names]
-        with self._places(len(sights)):
-            outcomes = await self._fit(sights, asked.options)
-        for name, outcome in zip(asked.names, outcomes, strict=True):
-            self.sights.renew(name, outcome)
+        outputs = [self.outputs.find(name).output for name in wanted.names]
+        with self._places(len(outputs)):
+            outcomes = await self._fit(outputs, wanted.options)
+        for name, outcome in zip(wanted.names, outcomes, strict=True):
+            self.outputs.renew(name, outcome)
         return [
-            Answered(sight.file.path or "", outcome, name)
-            for sight, outcome, name in zip(sights, outcomes, asked.names, strict=True)
+            Answered(output.file.path or "", outcome, name)
+            for output, outcome, name in zip(outputs, outcomes, wanted.names, strict=True)
         ]
 
-    async def render(self, image: Upload, asked: RenderRequest) -> bytes:
+    async def render(self, image: Upload, wanted: RenderRequest) -> bytes:
         """The file of a picture."""
         with self._places(1):
-            calibration = await self._calibration(asked)
-            draw = partial(self._backend.ask, picture, image, calibration, asked, self.limits)
+            calibration = await self._calibration(wanted)
+            draw = partial(self._backend.ask, picture, image, calibration, wanted, self.limits)
             try:
                 return await _in(self._pictures, draw)
             except WorkerLostError as error:
                 raise RefusedError(422, f"image: {error}") from None
 
-    async def _calibration(self, asked: RenderRequest) -> Calibration:
-        if asked.record is not None:
-            return Calibration.from_dict(asked.record)
-        sight = self.sights.find(asked.id or "").sight
-        (outcome,) = await self._fit([sight], asked.options)
+    async def _calibration(self, wanted: RenderRequest) -> Calibration:
+        if wanted.record is not None:
+            return Calibration.from_dict(wanted.record)
+        output = self.outputs.find(wanted.id or "").output
+        (outcome,) = await self._fit([output], wanted.options)
         if isinstance(outcome, Failure):
             raise RefusedError(422, outcome.error)
         return outcome
 
     async def _fit(
-        self, sights: Sequence[NetworkOutput | Failure], options: Options
+        self, outputs: Sequence[NetworkOutput | Failure], options: Options
     ) -> list[Outcome]:
         """The outcomes of what was seen."""
-        return await _in(self._fits, partial(self.calibrator.fit, sights, options=options))
+        return await _in(self._fits, partial(self.calibrator.fit, outputs, options=options))
 
     def _answered(
-        self, name: str, sight: NetworkOutput | Failure, outcome: Outcome | None
+        self, name: str, output: NetworkOutput | Failure, outcome: Outcome | None
     ) -> Answered:
         assert outcome is not None  # Those that are fitted together have theirs by now.
         self.metrics.images.labels("ok" if outcome.ok else "failed").inc()
-        kept = None if isinstance(sight, Failure) else self.sights.keep(sight, outcome)
+        kept = None if isinstance(output, Failure) else self.outputs.keep(output, outcome)
         return Answered(name, outcome, kept)
 
     @contextmanager

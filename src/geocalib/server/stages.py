@@ -36,43 +36,43 @@ WARPS: dict[str, Callable[..., Warped]] = {
 
 
 @dataclass(frozen=True)
-class Answer:
+class ServedAnswer:
     """What became of one image."""
 
-    sight: NetworkOutput | Failure
+    output: NetworkOutput | Failure
     outcome: Outcome | None
     """None where it is to be fitted together with others."""
 
 
 def answers(
     calibrator: Calibrator, images: Sequence[Upload], body: OptionsBody, limits: Limits
-) -> list[Answer]:
+) -> list[ServedAnswer]:
     """All three stages of a few images of which the same is asked."""
     options = body.options
     lines = options.lines != "off"
     prepared = [_prepared(calibrator, image, lines, limits) for image in images]
     seen = calibrator.predict(prepared, any_rotation=options.rotation)
-    sights = [_alone(sight) for sight in seen]
+    outputs = [_alone(output) for output in seen]
     if options.shared_intrinsics:
-        return [Answer(sight, None) for sight in sights]
-    outcomes = calibrator.fit(sights, options=options)
-    return [Answer(*pair) for pair in zip(sights, outcomes, strict=True)]
+        return [ServedAnswer(output, None) for output in outputs]
+    outcomes = calibrator.fit(outputs, options=options)
+    return [ServedAnswer(*pair) for pair in zip(outputs, outcomes, strict=True)]
 
 
 def picture(
-    _: Calibrator, image: Upload, calibration: Calibration, asked: RenderRequest, limits: Limits
+    _: Calibrator, image: Upload, calibration: Calibration, wanted: RenderRequest, limits: Limits
 ) -> bytes:
     """The file of a picture."""
     if (failure := _refused(image, limits)) is not None:
         raise ImageError(failure.error)
-    return rendered(image.data, calibration, asked.kind, asked.border, asked.format)
+    return rendered(image.data, calibration, wanted.kind, wanted.border, wanted.format)
 
 
-def _alone(sight: NetworkOutput | Failure) -> NetworkOutput | Failure:
+def _alone(output: NetworkOutput | Failure) -> NetworkOutput | Failure:
     """With fields of its own: those of a whole batch would travel, and be kept, along with them."""
-    if isinstance(sight, Failure):
-        return sight
-    return replace(sight, fields=sight.fields.map(copied))
+    if isinstance(output, Failure):
+        return output
+    return replace(output, fields=output.fields.map(copied))
 
 
 def _prepared(

@@ -38,7 +38,7 @@ class InMemory(MultiPartParser):
     spool_max_size = 0
 
 
-class Budget:
+class UploadBudget:
     """Bytes of all bodies that are in memory at a time."""
 
     def __init__(self, most: int) -> None:
@@ -53,16 +53,16 @@ class Budget:
         self._left += count
 
 
-class Body:
+class RequestBody:
     """The body of one request, counted as it comes in and until it is left."""
 
-    def __init__(self, request: Request, limits: Limits, budget: Budget) -> None:
+    def __init__(self, request: Request, limits: Limits, budget: UploadBudget) -> None:
         self._request, self._limits, self._budget = request, limits, budget
         self._taken = 0
         self._done = False
         """Whether nothing more is to be heard."""
 
-    async def __aenter__(self) -> Body:
+    async def __aenter__(self) -> RequestBody:
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -117,8 +117,8 @@ class Body:
 
     async def _counted(self) -> AsyncGenerator[bytes, None]:
         limits = self._limits
-        told = self._request.headers.get("content-length", "")
-        if told.isdecimal() and int(told) > limits.bytes:
+        stated = self._request.headers.get("content-length", "")
+        if stated.isdecimal() and int(stated) > limits.bytes:
             raise _too_large(limits)
         while not self._done:
             chunk = await self._next()
@@ -139,12 +139,12 @@ class Body:
         return chunk
 
 
-async def read_images(body: Body, limits: Limits) -> tuple[list[Upload], OptionsBody]:
+async def read_images(body: RequestBody, limits: Limits) -> tuple[list[Upload], OptionsBody]:
     """The images of a request to calibrate them, and what is asked."""
     if body.kind == JSON:
-        asked = await body.json(CalibrateRequest)
-        images = [Upload(_clean(image.name), image.data) for image in asked.images]
-        options = asked.body
+        wanted = await body.json(CalibrateRequest)
+        images = [Upload(_clean(image.name), image.data) for image in wanted.images]
+        options = wanted.body
     elif body.kind == MULTIPART:
         images, options = await body.form(OptionsBody)
     else:

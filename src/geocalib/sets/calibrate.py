@@ -27,7 +27,7 @@ from geocalib.priors.judge import (
 from geocalib.priors.readings import Readings
 from geocalib.result.calibration import Calibration, Failure, Outcome
 from geocalib.result.trust import Doubt
-from geocalib.sets.camera_group import CameraGroup, Method, PredictedImage
+from geocalib.sets.camera_group import CameraGroup, FitMethod, PredictedImage
 from geocalib.sets.image_record import ImageRecord
 from geocalib.sets.outliers import silent
 from geocalib.sets.resume_cache import ResumeCache
@@ -39,7 +39,7 @@ def fit_set(
     cameras: Sequence[int],
     given: Given,
     enabled: EnabledPriors,
-    method: Method,
+    method: FitMethod,
     cache: ResumeCache | None = None,
 ) -> Iterator[Outcome]:
     """The outcome of each picture, in order. A picture that does not show the camera of its group
@@ -105,8 +105,8 @@ def _fitted(
     start = [member.down for member in group.members]
     cameras, model = [0] * len(files), group.method.model
     readings = enabled.readings(given, files, model)
-    told = with_readings(given, readings, files, cameras)
-    choices = group.choose(with_starts(told, start)) if group.method.unnamed else []
+    known = with_readings(given, readings, files, cameras)
+    choices = group.choose(with_starts(known, start)) if group.method.unnamed else []
     lens = choices[0] if choices else None
 
     def fitted(known: Given, lines: bool = True) -> dict[int, Outcome]:

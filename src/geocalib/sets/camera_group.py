@@ -31,7 +31,7 @@ from geocalib.sets.outliers import (
     FEW,
     FEWEST,
     GUESSED_ALARM,
-    Verdict,
+    OutlierVerdict,
     judge,
     silent,
 )
@@ -83,7 +83,7 @@ class PredictedImage(Protocol):
 
 
 @dataclass(frozen=True)
-class Method:
+class FitMethod:
     """How the pictures of a set are fitted."""
 
     model: CameraModel
@@ -119,7 +119,7 @@ class GroupMember:
 class CameraGroup:
     """The pictures of one camera, which are fitted together."""
 
-    def __init__(self, file: Path, expected: int, method: Method) -> None:
+    def __init__(self, file: Path, expected: int, method: FitMethod) -> None:
         """expected: how many pictures will be added."""
         self.method = method
         self._cells = CELLS if expected <= MANY else FEWER_CELLS
@@ -279,7 +279,7 @@ class CameraGroup:
             return np.array([member.index in silent_ones for member in self.members])
         return silent(np.array([member.confidence for member in self.members]))
 
-    def _joint(self, evidence: Evidence, said: SingleFits, verdict: Verdict) -> FitResult:
+    def _joint(self, evidence: Evidence, said: SingleFits, verdict: OutlierVerdict) -> FitResult:
         result = fit_from(evidence, said.gravity, verdict.consensus)
         result = self.method.errors.corrected(result)
         # Pictures that disagree more than their sigmas allow are less sure of what they share.
@@ -320,7 +320,9 @@ def _outlier(file: File, why: str) -> Failure:
     return Failure(file.path, *file.size, f"{file.name} {why}", OUTLIER)
 
 
-def _disagreement(row: int, said: SingleFits, verdict: Verdict, plane: Plane, others: int) -> str:
+def _disagreement(
+    row: int, said: SingleFits, verdict: OutlierVerdict, plane: Plane, others: int
+) -> str:
     """Why a picture is an outlier, in words."""
     off = f"{verdict.distance[row].item():.1f} sigmas off"
     own, usual = said.intrinsics[row].tolist(), verdict.consensus.tolist()

@@ -49,7 +49,7 @@ least that one counts: so that it has a tenth of what is usual, or less."""
 
 
 @dataclass(frozen=True)
-class Verdict:
+class OutlierVerdict:
     """What B opinions of P intrinsics amount to."""
 
     consensus: Array
@@ -62,7 +62,7 @@ class Verdict:
     """(B,)."""
 
 
-def judge(opinion: Array, covariance: Array, alarm: float = FALSE_ALARM) -> Verdict:
+def judge(opinion: Array, covariance: Array, alarm: float = FALSE_ALARM) -> OutlierVerdict:
     """The verdict on opinions (B, P) with covariances (B, P, P); NaN rows have none. alarm: the
     probability that an image of the same camera is called an outlier."""
     images, unknowns = opinion.shape
@@ -71,7 +71,9 @@ def judge(opinion: Array, covariance: Array, alarm: float = FALSE_ALARM) -> Verd
     nobody = np.zeros(images, np.bool_)
     x, C = opinion[heard], covariance[heard]
     if unknowns == 0 or len(x) == 0:
-        return Verdict(np.full(unknowns, np.nan), 1.0, np.where(heard, 0.0, distance), nobody)
+        return OutlierVerdict(
+            np.full(unknowns, np.nan), 1.0, np.where(heard, 0.0, distance), nobody
+        )
     consensus, spread = _consensus(x, C)
     squared = _squared(x - consensus, _with_changes(spread**2 * C))
     odd = np.zeros(len(x), np.bool_)
@@ -89,7 +91,7 @@ def judge(opinion: Array, covariance: Array, alarm: float = FALSE_ALARM) -> Verd
         if odd.any():
             consensus, spread = _consensus(x[~odd], C[~odd])
     distance[heard], nobody[heard] = np.sqrt(squared), odd
-    return Verdict(consensus, spread, distance, nobody)
+    return OutlierVerdict(consensus, spread, distance, nobody)
 
 
 def _consensus(x: Array, covariance: Array) -> tuple[Array, float]:

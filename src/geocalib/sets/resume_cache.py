@@ -28,10 +28,10 @@ T = TypeVar("T")
 class ResumeCache:
     """A folder of records, from which an interrupted run resumes."""
 
-    def __init__(self, folder: Path, asked: str) -> None:
+    def __init__(self, folder: Path, options: str) -> None:
         """asked: what else the records depend on, in any words."""
         self.folder = folder
-        self._asked = asked
+        self._options = options
         folder.mkdir(parents=True, exist_ok=True)
 
     def images(
@@ -74,7 +74,7 @@ class ResumeCache:
             state = os.stat(image)
         except OSError:
             return None
-        key = (os.path.abspath(image), state.st_size, state.st_mtime_ns, self._asked)
+        key = (os.path.abspath(image), state.st_size, state.st_mtime_ns, self._options)
         return self.folder / f"{hashlib.sha256(repr(key).encode()).hexdigest()[:32]}{SUFFIX}"
 
 

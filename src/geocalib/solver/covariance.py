@@ -31,14 +31,14 @@ VAGUE = 1e4
 
 
 @dataclass(frozen=True)
-class Uncertainty:
+class FitUncertainty:
     """Covariance (B, P, P) of the free parameters, and s^2 (B,), of B images."""
 
     covariance: Array
     scale: Array
 
 
-def estimate_uncertainty(problem: Problem, state: State) -> Uncertainty:
+def estimate_uncertainty(problem: Problem, state: State) -> FitUncertainty:
     """How sure the optimum is."""
     evaluation, info = problem.inspect(state)
     return uncertainty_by(evaluation.curved(info), info.scatter, problem, state)
@@ -46,7 +46,7 @@ def estimate_uncertainty(problem: Problem, state: State) -> Uncertainty:
 
 def uncertainty_by(
     newton: Evaluation, scatter: Array | None, problem: Problem, state: State
-) -> Uncertainty:
+) -> FitUncertainty:
     """Covariance of each image's gravity, in its own tangent basis, and intrinsics, and s^2.
 
     newton: the evaluation of the optimum, with the expected curvature for its Hessian. scatter:
@@ -72,7 +72,7 @@ def uncertainty_by(
         change = diagonal_matrices(xp.ones_like(diagonal(blocks)))
         change[:, :2, :2] = turn
         blocks = change @ blocks @ change.mT
-    return Uncertainty(blocks, of_image)
+    return FitUncertainty(blocks, of_image)
 
 
 def _scatter(newton: Evaluation, scatter: Array | None, M: Arrow, problem: Problem) -> Arrow:

@@ -26,7 +26,7 @@ from geocalib.errors import CouplingError, FieldError
 from geocalib.geometry import gravity as sphere
 from geocalib.geometry.fields import Fields, Free
 from geocalib.solver.coupling import Coupling, Rig, couple
-from geocalib.solver.covariance import Uncertainty
+from geocalib.solver.covariance import FitUncertainty
 from geocalib.solver.initial import initial_state
 from geocalib.solver.known import Known, Prior, Priors, gather_priors
 from geocalib.solver.lm import Progress, Solution
@@ -190,7 +190,7 @@ def clean_fields(parts: list[Fields]) -> tuple[list[Fields], list[Status | None]
 def gather_result(
     problem: Problem,
     solution: Solution,
-    uncertainty: Uncertainty,
+    uncertainty: FitUncertainty,
     faults: list[Status | None],
     dtype: DType,
 ) -> FitResult:

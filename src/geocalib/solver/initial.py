@@ -53,7 +53,7 @@ SEED = 0
 
 
 @dataclass(frozen=True)
-class Guess:
+class StartGuess:
     """Gravity (B, 3) and focal length (B,), pixels, NaN where there is none."""
 
     gravity: Array
@@ -80,12 +80,14 @@ def initial_state(
         for part in parts:
             guesses.append(heuristic(part, per_image[at : at + len(part)]))
             at += len(part)
-        guess = Guess(xp.concat([g.gravity for g in guesses]), xp.concat([g.f for g in guesses]))
+        guess = StartGuess(
+            xp.concat([g.gravity for g in guesses]), xp.concat([g.f for g in guesses])
+        )
     elif kind == "ransac":
         guess = ransac(observations, centre[coupling.camera], frame.aspect[coupling.camera])
     if guess is not fallback:
         usable = xp.isfinite(guess.f) & xp.isfinite(guess.gravity).all(1)
-        guess = Guess(
+        guess = StartGuess(
             xp.where(usable[:, None], guess.gravity, fallback.gravity),
             xp.where(usable, guess.f, fallback.f),
         )
@@ -111,14 +113,14 @@ def initial_state(
     )
 
 
-def trivial(size: Array) -> Guess:
+def trivial(size: Array) -> StartGuess:
     """A level camera with f = 0.7 of the longer side, for images of size (B, 2)."""
     xp = namespace(size)
     level = xp.broadcast_to(as_array(LEVEL, size, xp.float64), (len(size), 3))
-    return Guess(level, TRIVIAL_FOCAL * double(xp.max(size, axis=1)))
+    return StartGuess(level, TRIVIAL_FOCAL * double(xp.max(size, axis=1)))
 
 
-def heuristic(fields: Fields, centre: Array) -> Guess:
+def heuristic(fields: Fields, centre: Array) -> StartGuess:
     """The field read off at the principal point (B, 2) and above and below it.
 
     At the principal point up is along -(g_x, g_y) and the latitude is -asin(g_z); the
@@ -136,12 +138,12 @@ def heuristic(fields: Fields, centre: Array) -> Guess:
     gravity = xp.concat([-xp.cos(middle)[:, None] * up, -xp.sin(middle)[:, None]], axis=1)
     span = latitude[images, 0, column] - latitude[images, -1, column]
     # The rows' centres lie half a pixel inside the image at either end.
-    return Guess(gravity, 0.5 * (height - 1) / xp.tan(0.5 * clip(span, 0.05, 3.0)))
+    return StartGuess(gravity, 0.5 * (height - 1) / xp.tan(0.5 * clip(span, 0.05, 3.0)))
 
 
 def minimal_solver(
     p1: Array, up1: Array, p2: Array, up2: Array, p3: Array, sin_latitude: Array
-) -> Guess:
+) -> StartGuess:
     """All cameras that show up1 at p1, up2 at p2 and the latitude at p3.
 
     Points and up-vectors (..., 2), pixels relative to the principal point (square pixels).
@@ -163,7 +165,7 @@ def minimal_solver(
     gravity = xp.concat(
         [xp.broadcast_to(ab[..., None, :], (*f.shape, 2)), (c * f)[..., None]], axis=-1
     )
-    return Guess(gravity / xp.linalg.vector_norm(gravity, axis=-1, keepdims=True), f)
+    return StartGuess(gravity / xp.linalg.vector_norm(gravity, axis=-1, keepdims=True), f)
 
 
 def _equation(p: Array, up: Array) -> Array:
@@ -181,7 +183,7 @@ def _quadratic(a: Array, b: Array, c: Array) -> Array:
     return xp.stack([q / a, c / q], axis=-1)
 
 
-def ransac(observations: Observations, centre: Array, aspect: Array) -> Guess:
+def ransac(observations: Observations, centre: Array, aspect: Array) -> StartGuess:
     """The best of many minimal cameras by confidence-weighted inliers, per image.
 
     centre (B, 2), aspect (B,). Deterministic: the samples depend on nothing but the seed and
@@ -221,14 +223,16 @@ def ransac(observations: Observations, centre: Array, aspect: Array) -> Guess:
         take(sine, third),
     )
     gravity, f = guess.gravity.reshape(batch, -1, 3), guess.f.reshape(batch, -1)
-    best = Guess(xp.full_like(gravity[:, 0], math.nan), xp.full_like(f[:, 0], math.nan))
+    best = StartGuess(xp.full_like(gravity[:, 0], math.nan), xp.full_like(f[:, 0], math.nan))
     best_score = xp.zeros_like(f[:, 0])
     # One hypothesis of every image at a time keeps memory at one field per image.
     for g, focal in zip(unstack(gravity, 1), unstack(f, 1), strict=True):
         score = _score(g, focal, up_at, up, up_weight, lat_at, sine, lat_weight)
         better = score > best_score
         best_score = xp.where(better, score, best_score)
-        best = Guess(xp.where(better[:, None], g, best.gravity), xp.where(better, focal, best.f))
+        best = StartGuess(
+            xp.where(better[:, None], g, best.gravity), xp.where(better, focal, best.f)
+        )
     return best
 
 

@@ -17,7 +17,7 @@ from geocalib.geometry.conventions import HUBER_THRESHOLD
 from geocalib.geometry.fields import Fields
 from geocalib.records import map_tensors
 from geocalib.solver.coupling import to_cameras
-from geocalib.solver.covariance import Uncertainty, estimate_uncertainty, uncertainty_by
+from geocalib.solver.covariance import FitUncertainty, estimate_uncertainty, uncertainty_by
 from geocalib.solver.initial import Initial
 from geocalib.solver.lm import DAMPING_START, LARGEST_TREND, Progress, Solution, minimise
 from geocalib.solver.objective import Problem
@@ -83,7 +83,7 @@ class FitOptions:
 
 def find_optimum(
     problem: Problem, fields: Sequence[Fields], start: State, options: FitOptions
-) -> tuple[Solution, Uncertainty]:
+) -> tuple[Solution, FitUncertainty]:
     """Return the best state found from ``start``, and its uncertainty.
 
     fields: the batches that the problem's observations were made of, to make fewer of them.
@@ -109,13 +109,13 @@ def find_optimum(
 
 def _find_in_all(
     problem: Problem, start: State, options: FitOptions
-) -> tuple[Solution, Uncertainty]:
+) -> tuple[Solution, FitUncertainty]:
     """Search by looking at all observations in every step."""
     solution = search(problem, start, options)
     return solution, estimate_uncertainty(problem, solution.state)
 
 
-def _newton_step(problem: Problem, coarse: Solution) -> tuple[Solution, Uncertainty]:
+def _newton_step(problem: Problem, coarse: Solution) -> tuple[Solution, FitUncertainty]:
     """Look at all observations once, where the coarse descent ended: components that need but a
     short step of Newton's method take it and have converged, the others stay where they are."""
     coupling, state = problem.coupling, coarse.state
@@ -143,11 +143,11 @@ def _newton_step(problem: Problem, coarse: Solution) -> tuple[Solution, Uncertai
 def _descend_further(
     problem: Problem,
     solution: Solution,
-    uncertainty: Uncertainty,
+    uncertainty: FitUncertainty,
     unfinished: Array,
     max_iterations: int,
     least_gain: float,
-) -> tuple[Solution, Uncertainty]:
+) -> tuple[Solution, FitUncertainty]:
     """Continue the unfinished components (K,) in all observations, and put them in their places."""
     part, images, times, cameras = problem.select(unfinished)
     components = namespace(unfinished).nonzero(unfinished)[0]

@@ -28,7 +28,7 @@ CAMERAS = {
 
 
 @dataclass(frozen=True)
-class Frame:
+class VideoFrame:
     """One picture of a video."""
 
     index: int
@@ -49,7 +49,7 @@ class Source:
     """Frames per second, about."""
     count: int
     """Frames that there will be, about; 0 if nobody knows."""
-    frames: Iterator[Frame]
+    frames: Iterator[VideoFrame]
 
 
 @contextmanager
@@ -59,12 +59,12 @@ def open_file(path: str | Path) -> Iterator[Source]:
         yield _source(container, str(path))
 
 
-def spread_over(path: str | Path, count: int) -> list[Frame]:
+def spread_over(path: str | Path, count: int) -> list[VideoFrame]:
     """A few frames from all over the video of a file, or fewer, where it cannot be read there.
     Their places and times are not known."""
     import av
 
-    found: list[Frame] = []
+    found: list[VideoFrame] = []
     with _opened(str(path), None, str(path)) as container:
         length = container.duration or 0
         for part in range(count):
@@ -95,7 +95,9 @@ def camera_address(number: int) -> tuple[str, str | None]:
     return address.format(number), driver
 
 
-def sampled(frames: Iterable[Frame], every: int | None, fps: float | None) -> Iterator[Frame]:
+def sampled(
+    frames: Iterable[VideoFrame], every: int | None, fps: float | None
+) -> Iterator[VideoFrame]:
     """Every so manieth of the frames, or so many a second; all of them where neither is given."""
     if every is not None and fps is not None:
         raise ConfigError("--every and --fps each say which frames to take; give one of them")
@@ -106,7 +108,7 @@ def sampled(frames: Iterable[Frame], every: int | None, fps: float | None) -> It
     return _sampled(frames, every or 1, fps)
 
 
-def _sampled(frames: Iterable[Frame], every: int, fps: float | None) -> Iterator[Frame]:
+def _sampled(frames: Iterable[VideoFrame], every: int, fps: float | None) -> Iterator[VideoFrame]:
     taken = -1
     for frame in frames:
         # Times are rounded by the file, a little early or late.
@@ -117,9 +119,9 @@ def _sampled(frames: Iterable[Frame], every: int, fps: float | None) -> Iterator
 
 
 @contextmanager
-def newest(frames: Iterator[Frame]) -> Iterator[Iterator[Frame]]:
+def newest(frames: Iterator[VideoFrame]) -> Iterator[Iterator[VideoFrame]]:
     """The frames without those that nobody took before the next one came."""
-    box: list[Frame] = []
+    box: list[VideoFrame] = []
     state: dict[str, Any] = {"ended": False, "stopped": False, "error": None}
     changed = Condition()
 
@@ -138,7 +140,7 @@ def newest(frames: Iterator[Frame]) -> Iterator[Iterator[Frame]]:
                 state["ended"] = True
                 changed.notify()
 
-    def take() -> Iterator[Frame]:
+    def take() -> Iterator[VideoFrame]:
         while True:
             with changed:
                 changed.wait_for(lambda: bool(box) or state["ended"])
@@ -187,7 +189,7 @@ def _source(container: InputContainer, name: str) -> Source:
     return Source(name, Fraction(rate), count, _decoded(container, name))
 
 
-def _decoded(container: InputContainer, name: str) -> Iterator[Frame]:
+def _decoded(container: InputContainer, name: str) -> Iterator[VideoFrame]:
     import av
 
     stream = container.streams.video[0]
@@ -204,7 +206,7 @@ def _decoded(container: InputContainer, name: str) -> Iterator[Frame]:
             time = now if index == 0 else max(now, time + 1e-6)
             pixels = picture.to_ndarray(format="rgb24")
             turns = round(picture.rotation / 90)
-            yield Frame(index, time, np.ascontiguousarray(np.rot90(pixels, turns)))
+            yield VideoFrame(index, time, np.ascontiguousarray(np.rot90(pixels, turns)))
     except (av.error.FFmpegError, OSError) as error:
         where = f"after {time:.1f} s" if index >= 0 else "from the start"
         raise VideoError(f"{name} is damaged {where} ({_reason(error)})") from None

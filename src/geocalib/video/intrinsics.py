@@ -35,7 +35,7 @@ shutters skew is taken for a stretched picture."""
 
 
 @dataclass(frozen=True)
-class Lens:
+class LensState:
     """What one frame, or many together, say about the lens."""
 
     mean: Array
@@ -61,7 +61,7 @@ class LensFilter:
     """(D,) the normalised innovation of the last frame."""
 
     @classmethod
-    def start(cls, lens: Lens) -> LensFilter:
+    def start(cls, lens: LensState) -> LensFilter:
         """The filter after the first frame."""
         information = np.linalg.inv(lens.covariance)
         zero = np.zeros_like(lens.mean)
@@ -87,19 +87,19 @@ class LensFilter:
         return max(1.0, self.count * (1 - correlation) / (1 + correlation))
 
     @property
-    def lens(self) -> Lens:
+    def lens(self) -> LensState:
         """The estimate of the lens so far."""
         typical = self.count * np.linalg.inv(self.information)
         factor = max(1 - self.share, 0.0) + self.share / self.independent
-        return Lens(self.mean, factor * typical)
+        return LensState(self.mean, factor * typical)
 
-    def accepts(self, lens: Lens) -> bool:
+    def accepts(self, lens: LensState) -> bool:
         """Whether a frame is no outlier, by the chi-square of its innovation."""
         off = self._normalised(lens)
         square = (off @ off) / self.share
         return float(chi2_sf(square, len(lens.mean))) >= LEVEL
 
-    def updated(self, lens: Lens) -> LensFilter:
+    def updated(self, lens: LensState) -> LensFilter:
         """The filter after one frame more."""
         information = np.linalg.inv(lens.covariance)
         normalised, dimensions = self._normalised(lens), len(lens.mean)
@@ -112,7 +112,7 @@ class LensFilter:
             normalised,
         )
 
-    def _normalised(self, lens: Lens) -> Array:
+    def _normalised(self, lens: LensState) -> Array:
         """(D,) innovation, of variance w where nothing is wrong."""
         mean_variance = np.linalg.inv(self.information) * (self.count / self.independent)
         root = np.linalg.cholesky(lens.covariance + mean_variance)
@@ -133,7 +133,7 @@ class Stretch:
         believed = min(information, LEAST_TURN_SIGMA**-2)
         return Stretch(self.information + believed, self.weighted + believed * log_f)
 
-    def improved(self, lens: Lens) -> Lens:
+    def improved(self, lens: LensState) -> LensState:
         """A lens whose first number is log f, with what the turns say of it."""
         if self.information == 0:
             return lens
@@ -141,4 +141,4 @@ class Stretch:
         gain = lens.covariance[:, 0] / (lens.covariance[0, 0] + variance)
         ahead = self.weighted / self.information - lens.mean[0]
         covariance = lens.covariance - np.outer(gain, lens.covariance[0])
-        return Lens(lens.mean + gain * ahead, 0.5 * (covariance + covariance.T))
+        return LensState(lens.mean + gain * ahead, 0.5 * (covariance + covariance.T))

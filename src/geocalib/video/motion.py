@@ -34,7 +34,7 @@ from geocalib.geometry import gravity as sphere
 from geocalib.localize.rotation import cross_matrix
 from geocalib.video.change_detector import LEVEL
 from geocalib.video.heading import Heading
-from geocalib.video.noise import START, WHITE, Noise
+from geocalib.video.noise import START, WHITE, MotionNoise
 
 SHAKEN_DEG = 1000.0
 """Square root of q that any camera may have for a moment."""
@@ -56,7 +56,7 @@ class Moment:
 
 
 @dataclass(frozen=True)
-class Sight:
+class FrameGravity:
     """Gravity as one frame shows it."""
 
     moment: Moment
@@ -67,7 +67,7 @@ class Sight:
 
 
 @dataclass(frozen=True)
-class State:
+class MotionState:
     """Where M filters think that gravity is, and where it goes."""
 
     gravity: Array
@@ -79,24 +79,26 @@ class State:
     covariance: Array
     """(M, 8, 8) of a tangent step and the rest."""
 
-    def __getitem__(self, index: int) -> State:
+    def __getitem__(self, index: int) -> MotionState:
         """One of the states of the bank."""
         at = slice(index, index + 1)
-        return State(self.gravity[at], self.basis[at], self.rest[at], self.covariance[at])
+        return MotionState(self.gravity[at], self.basis[at], self.rest[at], self.covariance[at])
 
-    def moved(self, step: Array, covariance: Array) -> State:
+    def moved(self, step: Array, covariance: Array) -> MotionState:
         """After a step (M, 8)."""
         gravity = sphere.move(self.gravity, step[:, :2], self.basis)
         basis = _carried(self.gravity, gravity, self.basis)
         symmetric = 0.5 * (covariance + covariance.mT)
-        return State(gravity, basis, self.rest + step[:, 2:], symmetric)
+        return MotionState(gravity, basis, self.rest + step[:, 2:], symmetric)
 
-    def step_to(self, other: State) -> Array:
+    def step_to(self, other: MotionState) -> Array:
         """(M, 8) that ``moved`` takes to another state nearby."""
         step = sphere.difference(self.gravity, other.gravity, self.basis)
         return np.concatenate([step, other.rest - self.rest], -1)
 
-    def predicted(self, start: Moment, end: Moment, noise: Noise) -> tuple[State, Array]:
+    def predicted(
+        self, start: Moment, end: Moment, noise: MotionNoise
+    ) -> tuple[MotionState, Array]:
         """From one moment to another, and how (M, 8, 8) it depends on this state."""
         seconds, turn = end.time - start.time, end.since(start)
         if turn is not None:
@@ -108,8 +110,8 @@ class State:
         return self.moved(step, covariance), F
 
     def _turned(
-        self, seconds: float, rotation: Array, unsure: Array, noise: Noise
-    ) -> tuple[State, Array]:
+        self, seconds: float, rotation: Array, unsure: Array, noise: MotionNoise
+    ) -> tuple[MotionState, Array]:
         """After a known turn (3, 3) with a covariance (3, 3)."""
         gravity = self.gravity @ rotation.T
         basis = _carried(self.gravity, gravity, self.basis)
@@ -120,9 +122,9 @@ class State:
         velocity = sphere.difference(self.gravity, gravity, self.basis) / seconds
         error = _apply(F, np.concatenate([np.zeros_like(self.rest[:, :2]), self.rest], -1))[:, 6:]
         rest = np.concatenate([velocity, np.zeros_like(velocity), error], -1)
-        return State(gravity, basis, rest, F @ self.covariance @ F.mT + Q), F
+        return MotionState(gravity, basis, rest, F @ self.covariance @ F.mT + Q), F
 
-    def corrected(self, sight: Sight, noise: Noise) -> tuple[State, Array]:
+    def corrected(self, sight: FrameGravity, noise: MotionNoise) -> tuple[MotionState, Array]:
         """After a measurement, and the logarithms (M,) of how likely that was."""
         innovation, H, R = self.innovation(sight)
         PH = self.covariance @ H.mT
@@ -132,7 +134,7 @@ class State:
         covariance = self.covariance - K @ PH.mT
         return self.moved(_apply(K, innovation), covariance), likelihood
 
-    def innovation(self, sight: Sight) -> tuple[Array, Array, Array]:
+    def innovation(self, sight: FrameGravity) -> tuple[Array, Array, Array]:
         """What a frame says beyond the state (M, 2), how it depends on it (M, 2, 8), and its
         covariance (M, 2, 2), in the basis of the state."""
         there = np.broadcast_to(sight.gravity, self.gravity.shape)
@@ -166,10 +168,10 @@ class Pose:
 class MotionFilter:
     """A bank of M Kalman filters. Make it with ``start``."""
 
-    noise: Noise
+    noise: MotionNoise
     moment: Moment
     """Of the last frame."""
-    state: State
+    state: MotionState
     """After it."""
     likelihood: Array
     """(M,) logarithms."""
@@ -177,9 +179,9 @@ class MotionFilter:
     """(2, 2) covariance that the last frame came with."""
 
     @classmethod
-    def start(cls, sight: Sight) -> MotionFilter:
+    def start(cls, sight: FrameGravity) -> MotionFilter:
         """The filter after the first frame."""
-        noise = Noise.candidates()
+        noise = MotionNoise.candidates()
         # Until frames tell otherwise they err as they say, each for itself.
         return cls(
             noise,
@@ -201,7 +203,7 @@ class MotionFilter:
             state, _ = state.predicted(self.moment, moment, noise)
         return state.pose((1 - noise.share) * self.claimed)
 
-    def accepts(self, sight: Sight) -> bool:
+    def accepts(self, sight: FrameGravity) -> bool:
         """Whether a frame is no outlier, by the chi-square of its innovation.
 
         A steady camera that is suddenly shaken, and a frame that errs as it claims, are none.
@@ -213,7 +215,7 @@ class MotionFilter:
         square = _square(innovation, H @ state.covariance @ H.mT + R)
         return float(chi2_sf(square, 2)[0]) >= LEVEL
 
-    def updated(self, sight: Sight) -> MotionFilter:
+    def updated(self, sight: FrameGravity) -> MotionFilter:
         """The filter after one frame more."""
         ahead, _ = self.state.predicted(self.moment, sight.moment, self.noise)
         state, gained = ahead.corrected(sight, self.noise)
@@ -221,7 +223,7 @@ class MotionFilter:
         return MotionFilter(self.noise, sight.moment, state, likelihood, sight.covariance)
 
 
-def first_state(sight: Sight, noise: Noise) -> State:
+def first_state(sight: FrameGravity, noise: MotionNoise) -> MotionState:
     """What M filters make of the first frame."""
     count = len(noise.share)
     gravity = np.broadcast_to(sight.gravity, (count, 3))
@@ -235,10 +237,10 @@ def first_state(sight: Sight, noise: Noise) -> State:
     # Where the error points one way, gravity is off the other way.
     covariance[:, :2, 6:], covariance[:, 6:, :2] = -shift, -shift.mT
     rest = np.zeros((count, 6))
-    return State(gravity, sphere.tangent_basis(gravity), rest, covariance)
+    return MotionState(gravity, sphere.tangent_basis(gravity), rest, covariance)
 
 
-def smooth(sights: Sequence[Sight], moments: Sequence[Moment]) -> list[Pose]:
+def smooth(sights: Sequence[FrameGravity], moments: Sequence[Moment]) -> list[Pose]:
     """Gravity at any moments, from all of the frames, which are in order of their times.
 
     Forward filter and backward pass (Rauch, Tung and Striebel) with the likeliest noise. Before
@@ -256,8 +258,8 @@ def smooth(sights: Sequence[Sight], moments: Sequence[Moment]) -> list[Pose]:
 
 
 def _smoothed(
-    sights: Sequence[Sight], moments: Sequence[Moment], noise: Noise
-) -> dict[float, State]:
+    sights: Sequence[FrameGravity], moments: Sequence[Moment], noise: MotionNoise
+) -> dict[float, MotionState]:
     """The state at the time of each frame and of other moments after the first frame."""
     seen = {sight.moment.time: sight for sight in sights}
     every = {moment.time: moment for moment in (*moments, *(sight.moment for sight in sights))}

@@ -33,7 +33,7 @@ WHITE = 0.05
 
 
 @dataclass(frozen=True)
-class Noise:
+class MotionNoise:
     """What M filters of a bank believe."""
 
     agility: Array
@@ -44,16 +44,16 @@ class Noise:
     """(M,) t, seconds."""
 
     @classmethod
-    def candidates(cls) -> Noise:
+    def candidates(cls) -> MotionNoise:
         """Cameras held still to shaken, frames alike to independent."""
         grid = np.meshgrid(AGILITY_DEG, SHARES, MEMORIES, indexing="ij")
         agility, share, memory = (part.ravel() for part in grid)
         return cls(np.deg2rad(agility) ** 2, share, memory)
 
-    def __getitem__(self, index: int) -> Noise:
+    def __getitem__(self, index: int) -> MotionNoise:
         """The noise of one of the filters."""
         at = slice(index, index + 1)
-        return Noise(self.agility[at], self.share[at], self.memory[at])
+        return MotionNoise(self.agility[at], self.share[at], self.memory[at])
 
     @property
     def common(self) -> Array:

@@ -18,7 +18,7 @@ from geocalib.errors import ConfigError, VideoError
 from geocalib.files import replacing
 from geocalib.geometry import gravity as sphere
 from geocalib.result.calibration import Calibration
-from geocalib.video.frames import Frame
+from geocalib.video.frames import VideoFrame
 from geocalib.video.track import Tracked
 
 CONTAINERS = {".mp4": "mp4", ".mov": "mov", ".mkv": "matroska"}
@@ -85,7 +85,7 @@ def check_name(path: Path) -> None:
 
 
 @contextmanager
-def writing(path: Path, rate: Fraction) -> Iterator[Callable[[Frame], None]]:
+def writing(path: Path, rate: Fraction) -> Iterator[Callable[[VideoFrame], None]]:
     """A video file that frames are given to; it appears when it is whole."""
     import av
 
@@ -97,7 +97,7 @@ def writing(path: Path, rate: Fraction) -> Iterator[Callable[[Frame], None]]:
             stream.pix_fmt = "yuv420p"
             stream.codec_context.time_base = Fraction(1, TICKS)
 
-            def write(frame: Frame) -> None:
+            def write(frame: VideoFrame) -> None:
                 # The codec halves the resolution of colours.
                 height, width = (side // 2 * 2 for side in frame.pixels.shape[:2])
                 if not stream.codec_context.is_open:

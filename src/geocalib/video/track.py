@@ -16,8 +16,8 @@ from geocalib.result.calibration import Calibration, Failure, Outcome
 from geocalib.result.uncertainty import Uncertainty
 from geocalib.video.change_detector import ChangeDetector
 from geocalib.video.heading import Heading, Turn
-from geocalib.video.intrinsics import Lens, LensFilter, Stretch
-from geocalib.video.motion import Moment, MotionFilter, Pose, Sight, smooth
+from geocalib.video.intrinsics import LensFilter, LensState, Stretch
+from geocalib.video.motion import FrameGravity, Moment, MotionFilter, Pose, smooth
 from geocalib.video.turns import Flow, turn_of
 
 Status = Literal["ok", "outlier", "failed"]
@@ -45,8 +45,10 @@ class Tracker:
     """Follows a video while it runs: what is said of a frame rests on those before it."""
 
     def __init__(self) -> None:
-        self._lens: ChangeDetector[LensFilter, Lens] = ChangeDetector(LensFilter.start)
-        self._motion: ChangeDetector[MotionFilter, Sight] = ChangeDetector(MotionFilter.start)
+        self._lens: ChangeDetector[LensFilter, LensState] = ChangeDetector(LensFilter.start)
+        self._motion: ChangeDetector[MotionFilter, FrameGravity] = ChangeDetector(
+            MotionFilter.start
+        )
         self._frames: list[tuple[int, float, Outcome]] = []
         self._turns: list[Turn | None] = []
         self._stretches: dict[int, Stretch] = {}
@@ -91,11 +93,11 @@ class Tracker:
             tracked.append(Tracked(index, time, raw, answer, self._status(k), segments[k]))
         return tracked
 
-    def _current(self) -> Lens | None:
+    def _current(self) -> LensState | None:
         filter = self._lens.current
         return None if filter is None else self._improved(filter.lens, self._lens.segment)
 
-    def _improved(self, lens: Lens, segment: int) -> Lens:
+    def _improved(self, lens: LensState, segment: int) -> LensState:
         """The lens of a segment with what turns of the camera say of it."""
         assert self._latest is not None
         if LOG_F not in self._latest.parameters:
@@ -109,7 +111,7 @@ class Tracker:
         strange = lens_of(raw) is not None and self._lens.segments[k] is None
         return "outlier" if strange or self._motion.segments[k] is None else "ok"
 
-    def _lenses(self) -> dict[int, Lens]:
+    def _lenses(self) -> dict[int, LensState]:
         """The lens of each segment."""
         filters: dict[int, LensFilter] = {}
         for segment, (_, _, raw) in zip(self._lens.segments, self._frames, strict=True):
@@ -121,7 +123,7 @@ class Tracker:
             filters[segment] = LensFilter.start(lens) if before is None else before.updated(lens)
         return {number: self._improved(filter.lens, number) for number, filter in filters.items()}
 
-    def _poses(self, lenses: Sequence[Lens | None]) -> list[Pose]:
+    def _poses(self, lenses: Sequence[LensState | None]) -> list[Pose]:
         """Gravity at each frame, with the lens that it was taken with."""
         poses: list[Pose] = []
         heading, moments = Heading.start(), []
@@ -140,7 +142,7 @@ class Tracker:
             poses.extend(smooth(sights, [moments[k] for k in frames]))
         return poses
 
-    def _seen_by(self, lens: Lens | None, turn: Turn | None) -> Turn | None:
+    def _seen_by(self, lens: LensState | None, turn: Turn | None) -> Turn | None:
         """A turn as the lens has it, where that has a focal length of its own."""
         if turn is None or lens is None or self._latest is None:
             return turn
@@ -149,7 +151,7 @@ class Tracker:
         return turn.of_lens(float(lens.mean[0]), float(lens.covariance[0, 0]))
 
 
-def lens_of(calibration: Calibration) -> Lens | None:
+def lens_of(calibration: Calibration) -> LensState | None:
     """What a frame says about the lens; None if everything about it was known before."""
     names = calibration.parameters[2:]
     if not names:
@@ -157,19 +159,19 @@ def lens_of(calibration: Calibration) -> Lens | None:
     values = {LOG_F: math.log(calibration.fy)}
     values |= zip(calibration.camera.model.parameters, calibration.distortion, strict=True)
     mean = np.array([values[name] for name in names])
-    return Lens(mean, calibration.covariance[2:, 2:])
+    return LensState(mean, calibration.covariance[2:, 2:])
 
 
-def sight_of(calibration: Calibration, moment: Moment) -> Sight:
+def sight_of(calibration: Calibration, moment: Moment) -> FrameGravity:
     """What a frame says about gravity.
 
     As it is, not as it would be with the lens of all frames: what a network gets wrong about lens
     and gravity of a scene is not tied together as its covariance has it.
     """
-    return Sight(moment, calibration.gravity, calibration.covariance[:2, :2])
+    return FrameGravity(moment, calibration.gravity, calibration.covariance[:2, :2])
 
 
-def camera_of(like: Calibration, lens: Lens | None) -> Camera:
+def camera_of(like: Calibration, lens: LensState | None) -> Camera:
     """The camera of a frame with another lens; like: a calibration of the same camera."""
     if lens is None:
         return like.camera
@@ -183,7 +185,9 @@ def camera_of(like: Calibration, lens: Lens | None) -> Camera:
     )
 
 
-def combined(like: Calibration, lens: Lens | None, pose: Pose, image: str | None) -> Calibration:
+def combined(
+    like: Calibration, lens: LensState | None, pose: Pose, image: str | None
+) -> Calibration:
     """The calibration of a frame with another lens and gravity; like: one of the same camera."""
     camera = camera_of(like, lens)
     covariance = np.zeros_like(like.covariance)

@@ -19,7 +19,7 @@ from geocalib.geometry.fields import Fields
 from geocalib.nets.card import WeightCard
 from geocalib.result.calibration import Calibration, Outcome
 from geocalib.solver import FitOptions, FitResult, fit
-from geocalib.solver.initial import Guess, Initial, heuristic, ransac, trivial
+from geocalib.solver.initial import Initial, StartGuess, heuristic, ransac, trivial
 from geocalib.solver.observations import observe
 from geocalib_lab.evaluation.datasets import Sample
 from geocalib_lab.evaluation.report import Report
@@ -146,7 +146,9 @@ def _fit(answer: Calibration, seen: Seen, options: FitOptions) -> FitResult:
     )
 
 
-def _guess(kind: Initial, fields: Fields, centre: Array, aspect: Array, cells: int | None) -> Guess:
+def _guess(
+    kind: Initial, fields: Fields, centre: Array, aspect: Array, cells: int | None
+) -> StartGuess:
     if kind == "trivial":
         return trivial(np.array([fields.size]))
     if kind == "heuristic":

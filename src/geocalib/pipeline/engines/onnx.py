@@ -167,11 +167,11 @@ def _file(weights: str | Path) -> Iterator[Path]:
 
 
 def _session(path: Path, device: str) -> onnxruntime.InferenceSession:
-    asked, _, number = device.partition(":")
+    chosen, _, number = device.partition(":")
     there = [kind for kind, name in PROVIDERS.items() if name in available()]
-    if asked not in ("auto", *there) or (number and not (asked == "cuda" and number.isdecimal())):
+    if chosen not in ("auto", *there) or (number and not (chosen == "cuda" and number.isdecimal())):
         raise _no_device(device, there)
-    wanted = [kind for kind in ("cuda", "cpu") if kind in there] if asked == "auto" else [asked]
+    wanted = [kind for kind in ("cuda", "cpu") if kind in there] if chosen == "auto" else [chosen]
     providers = [
         (PROVIDERS[kind], {**CUDA, "device_id": number or "0"} if kind == "cuda" else {})
         for kind in dict.fromkeys((*wanted, "cpu"))
@@ -184,8 +184,8 @@ def _session(path: Path, device: str) -> onnxruntime.InferenceSession:
         raise WeightsError(
             f"{path} is no ONNX file, or damaged; write one with geocalib export onnx"
         ) from error
-    if asked != "auto" and session.get_providers()[0] != PROVIDERS[asked]:
-        raise _no_device(device, [kind for kind in there if kind != asked])
+    if chosen != "auto" and session.get_providers()[0] != PROVIDERS[chosen]:
+        raise _no_device(device, [kind for kind in there if kind != chosen])
     return session
 
 
@@ -221,8 +221,8 @@ def _open(path: Path, device: str, expected: Sequence[str]) -> Opened:
     session = _session(path, device)
     metadata = session.get_modelmeta().custom_metadata_map
     multiple = metadata.get(MULTIPLE_KEY, "")
-    told = outputs(session)[: len(expected)]
-    ours = _names(session.get_inputs()) == [IMAGE] and told == list(expected)
+    names = outputs(session)[: len(expected)]
+    ours = _names(session.get_inputs()) == [IMAGE] and names == list(expected)
     if not ours or CARD_KEY not in metadata or not multiple.isdecimal():
         raise WeightsError(f"{path} is no network of geocalib; write one with geocalib export onnx")
     try:

@@ -238,7 +238,7 @@ def interleaved(
     run ahead."""
     order: deque[Failure | None] = deque()
 
-    def asked() -> Iterator[Item]:
+    def waiting() -> Iterator[Item]:
         for item in items:
             if isinstance(item, Failure):
                 order.append(item)
@@ -246,7 +246,7 @@ def interleaved(
                 order.append(None)
                 yield item
 
-    for outcome in answer(asked()):
+    for outcome in answer(waiting()):
         while (failure := order.popleft()) is not None:
             yield failure
         yield outcome

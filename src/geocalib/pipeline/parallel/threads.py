@@ -52,8 +52,8 @@ def batch_on(kind: str) -> int:
 
 def threads() -> int:
     """As many as there are cores for this process, or as OMP_NUM_THREADS says."""
-    told = os.environ.get(POOLS[0], "")
-    return int(told) if told.isdecimal() and int(told) > 0 else cores()
+    stated = os.environ.get(POOLS[0], "")
+    return int(stated) if stated.isdecimal() and int(stated) > 0 else cores()
 
 
 def low_priority(make: Callable[[], Made]) -> Made:

@@ -158,19 +158,19 @@ def work() -> None:
     """Answer (function, arguments) with (True, result) or (False, exception)."""
     # Whoever presses Ctrl-C means the program, which ends its workers itself.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    asked, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     # What libraries print must not get between the answers.
     os.dup2(2, 1)
     try:
         while True:
-            send(answers, _reply(asked))
+            send(answers, _reply(requests))
     except (EOFError, BrokenPipeError):
         os._exit(0)  # At once: the program is gone, or done with us.
 
 
-def _reply(asked: IO[bytes]) -> list[Any]:
+def _reply(requests: IO[bytes]) -> list[Any]:
     try:
-        function, arguments = receive(asked)
+        function, arguments = receive(requests)
         reply: tuple[bool, Any] = (True, function(*arguments))
         return packed(reply)
     except (EOFError, KeyboardInterrupt):

@@ -109,10 +109,10 @@ def saved(images: Sequence[str], missing: Mapping[str, str], file: Path) -> Iter
 
 def question(options: Options, spec: EngineSpec, frame: Frame | None = None) -> Mapping[str, Any]:
     """All that the answers depend on but the photos."""
-    asked = options.to_request() | {"frame": frame}
+    wanted = options.to_request() | {"frame": frame}
     if options.table is not None:
-        asked["cameras"] = sha256_of(options.table)[:16]
-    return request_of(identify(spec.weights), **asked)
+        wanted["cameras"] = sha256_of(options.table)[:16]
+    return request_of(identify(spec.weights), **wanted)
 
 
 def photo_files(options: Options, image: str) -> Sequence[str]:

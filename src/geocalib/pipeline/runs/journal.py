@@ -29,15 +29,15 @@ Request = Mapping[str, Any]
 Record = dict[str, Any]
 
 
-def request_of(weights: str, **asked: Any) -> Request:
+def request_of(weights: str, **wanted: Any) -> Request:
     """The request of a run with these weights, as ``identify`` names them, of this version."""
     from importlib.metadata import version  # Not at the top: it is slow to import.
 
-    every = {"version": version("geocalib"), "weights": weights, **asked}
+    every = {"version": version("geocalib"), "weights": weights, **wanted}
     # Not by "in (None, False)": a zero is equal to False, and a value.
-    told = {n: value for n, value in every.items() if value is not None and value is not False}
+    values = {n: value for n, value in every.items() if value is not None and value is not False}
     # As it is read back.
-    return dict(json.loads(json.dumps(told)))
+    return dict(json.loads(json.dumps(values)))
 
 
 def to_text(request: Request) -> str:
@@ -51,10 +51,10 @@ def check_record(record: Record, request: Request, path: Path, schema: str = SCH
     json_lines.check_version(record, path, schema)
     noted = record.get("request")
     try:
-        asked = json.loads(noted) if isinstance(noted, str) else None
+        wanted = json.loads(noted) if isinstance(noted, str) else None
     except ValueError:
-        asked = None
-    check_same(asked, request, path)
+        wanted = None
+    check_same(wanted, request, path)
 
 
 def check_same(noted: object, request: Request, path: Path) -> None:
@@ -100,16 +100,16 @@ class Journal:
         Failed images are tried again, but not outliers. together: the images share cameras, and
         are done all or none. more: records that count as well, to be adopted.
         """
-        asked = set(images)
+        wanted = set(images)
         group = _group(images) if together else None
         done: set[str] = set()
         for record in chain(self._records(), more):
             check_record(record, self.request, self.path)
             image = record.get("image")
             failed = record.get("error") is not None and record.get("status") != OUTLIER
-            if isinstance(image, str) and image in asked and not failed:
+            if isinstance(image, str) and image in wanted and not failed:
                 done |= {image} if self._holds(image, record.get("photo"), group) else set()
-        return set() if together and done != asked else done
+        return set() if together and done != wanted else done
 
     def _holds(self, image: str, noted: object, group: str | None) -> bool:
         """Whether the photo and the others of its set are as they were."""
