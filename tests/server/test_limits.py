@@ -20,14 +20,14 @@ from geocalib import Calibrator
 from geocalib.pipeline.parallel.workers import WorkerLostError
 from geocalib.server import uploads
 from geocalib.server.app import create_app
-from geocalib.server.limits import Limits
+from geocalib.server.limits import ServerLimits
 from server.conftest import SIZE
 from server.stubs import Held
 
 NO_LINES = {"request": '{"lines": "off"}'}
 """For those who are in a hurry."""
 
-LIMITS = Limits(megabytes=0.05, megapixels=0.03, images=2, seconds=60)
+LIMITS = ServerLimits(megabytes=0.05, megapixels=0.03, images=2, seconds=60)
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,7 @@ def run(work: Coroutine[Any, Any, None]) -> None:
         thread.submit(asyncio.run, work).result()
 
 
-def app_of(held: Held, limits: Limits, key: str | None = None) -> FastAPI:
+def app_of(held: Held, limits: ServerLimits, key: str | None = None) -> FastAPI:
     return create_app(cast(Calibrator, held), limits, key)
 
 

@@ -1,6 +1,6 @@
 """Camera models behind one protocol. Nothing here knows of fields, solvers or images."""
 
-from geocalib.cameras.base import CameraModel, DepthJet, DomainLimits
+from geocalib.cameras.base import CameraModel, DepthJet, Limits
 from geocalib.cameras.camera import Camera
 from geocalib.cameras.exchange import (
     ColmapCamera,
@@ -18,7 +18,7 @@ __all__ = [
     "CameraModel",
     "ColmapCamera",
     "DepthJet",
-    "DomainLimits",
+    "Limits",
     "OpenCVCamera",
     "from_colmap",
     "from_opencv",

@@ -76,7 +76,7 @@ class DepthJet:
 
 
 @dataclass(frozen=True)
-class DomainLimits:
+class Limits:
     """Where the domain of a camera ends, both possibly infinite / at the pole (pi)."""
 
     radius: Array
@@ -117,5 +117,5 @@ class CameraModel(Protocol):
     def radius(self, r: Array, z: Array, k: Parameters) -> tuple[Array, Array | None]:
         """Radius |m| of rays with r = |(X, Y)| >= 0 and Z = z (any length), and validity."""
 
-    def limits(self, k: Parameters) -> DomainLimits:
+    def limits(self, k: Parameters) -> Limits:
         """Where the domain ends for these parameters."""

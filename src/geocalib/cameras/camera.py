@@ -21,7 +21,7 @@ from geocalib.arrays import (
     unstack,
     zeros,
 )
-from geocalib.cameras.base import CameraModel, DomainLimits
+from geocalib.cameras.base import CameraModel, Limits
 from geocalib.cameras.registry import get_model
 from geocalib.errors import CameraError
 
@@ -143,11 +143,11 @@ class Camera:
 
     @property
     @quiet
-    def limits(self) -> DomainLimits:
+    def limits(self) -> Limits:
         """Where the domain ends, each (B,): |m| and the angle to the optical axis."""
         limits = self.model.limits(unstack(self.distortion))
         radius, angle = (as_array(end, self.f) for end in (limits.radius, limits.angle))
-        return DomainLimits(*namespace(self.f).broadcast_arrays(radius, angle, self.f)[:2])
+        return Limits(*namespace(self.f).broadcast_arrays(radius, angle, self.f)[:2])
 
     def border_middles(self, axis: int) -> Array:
         """(B, 2, 2) pixels in the middle of the left and right (0) or top and bottom (1) border."""

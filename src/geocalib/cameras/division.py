@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from geocalib.arrays import Array, clip, eps, inverse_root, namespace
-from geocalib.cameras.base import DepthJet, DomainLimits, Parameters
+from geocalib.cameras.base import DepthJet, Limits, Parameters
 
 
 class Division:
@@ -49,12 +49,12 @@ class Division:
         rounding = 8 * eps(z) * z * z
         return rho, (discriminant >= -rounding) & ((z > 0) | (k[0] * r < 0))
 
-    def limits(self, k: Parameters) -> DomainLimits:
+    def limits(self, k: Parameters) -> Limits:
         xp = namespace(k[0])
         ends = k[0] > 0
         k_positive = xp.where(ends, k[0], 1.0)
         unbounded_angle = xp.full_like(k[0], math.pi / 2) * (1 + (k[0] < 0))
-        return DomainLimits(
+        return Limits(
             xp.where(ends, inverse_root(k_positive), math.inf),
             xp.where(ends, xp.atan(0.5 * inverse_root(k_positive)), unbounded_angle),
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from geocalib.arrays import Array, clip, eps, namespace, no_gradients
-from geocalib.cameras.base import DepthJet, DomainLimits, Parameters
+from geocalib.cameras.base import DepthJet, Limits, Parameters
 from geocalib.cameras.newton import bracketed_newton, last_step
 
 
@@ -64,7 +64,7 @@ class Division2:
             rho = bracketed_newton(error, start, end)
         return last_step(error, rho, end), valid
 
-    def limits(self, k: Parameters) -> DomainLimits:
+    def limits(self, k: Parameters) -> Limits:
         xp = namespace(k[0])
         s = _end(k)
         ends = xp.isfinite(s)
@@ -73,7 +73,7 @@ class Division2:
         turns_back = (k[0] < 0) | (k[1] < 0)
         unbounded_angle = xp.full_like(s, 0.5 * math.pi) * (1 + turns_back)
         angle = xp.atan2(radius, _profile(finite, k))
-        return DomainLimits(
+        return Limits(
             xp.where(ends, radius, math.inf),
             xp.where(ends, angle, unbounded_angle),
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from geocalib.arrays import Array, namespace
-from geocalib.cameras.base import DepthJet, DomainLimits, Parameters
+from geocalib.cameras.base import DepthJet, Limits, Parameters
 from geocalib.cameras.eucm import root
 from geocalib.cameras.ucm import Ucm
 
@@ -67,10 +67,10 @@ class DoubleSphere:
         shifted = xi * xp.sqrt(r * r + z * z) + z
         return self._sphere.radius(r, shifted, (alpha,))
 
-    def limits(self, k: Parameters) -> DomainLimits:
+    def limits(self, k: Parameters) -> Limits:
         xp = namespace(k[0])
         xi, alpha = k
         inner = self._sphere.limits((alpha,))
         # The second centre sees the end of the domain at inner.angle; the first is xi away.
         turn = xp.asin(xi * xp.sin(inner.angle))
-        return DomainLimits(xp.broadcast_to(inner.radius, turn.shape), inner.angle + turn)
+        return Limits(xp.broadcast_to(inner.radius, turn.shape), inner.angle + turn)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from geocalib.arrays import Array, inverse_root, namespace
-from geocalib.cameras.base import DepthJet, DomainLimits, Parameters
+from geocalib.cameras.base import DepthJet, Limits, Parameters
 
 EDGE = 1e-5
 """Where w^2 is held outside the domain, which ends at 0."""
@@ -80,7 +80,7 @@ class Eucm:
         )
         return r / xp.where(valid, denominator, 1.0), valid
 
-    def limits(self, k: Parameters) -> DomainLimits:
+    def limits(self, k: Parameters) -> Limits:
         xp = namespace(k[0])
         alpha, beta = k
         curvature = (2 * alpha - 1) * beta
@@ -89,7 +89,7 @@ class Eucm:
         edge, complement = _edge(alpha)
         # cos / sqrt(beta sin^2 + cos^2) = -edge
         angle = math.pi - xp.atan2(xp.sqrt(complement), edge * xp.sqrt(beta))
-        return DomainLimits(xp.where(ends, radius, math.inf), angle)
+        return Limits(xp.where(ends, radius, math.inf), angle)
 
 
 def _edge(alpha: Array) -> tuple[Array, Array]:

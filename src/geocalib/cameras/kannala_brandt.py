@@ -6,7 +6,7 @@ import math
 
 from geocalib.arrays import Array, clip, namespace
 from geocalib.cameras import polynomial
-from geocalib.cameras.base import DepthJet, DomainLimits, Parameters
+from geocalib.cameras.base import DepthJet, Limits, Parameters
 
 SERIES_BELOW = 1.0
 """Below this theta^2 the derivatives of theta cot(theta) come from its power series."""
@@ -43,9 +43,9 @@ class KannalaBrandt:
         """Largest theta: the first zero of the slope, or pi."""
         return clip(polynomial.first_flat(k), 0, math.pi)
 
-    def limits(self, k: Parameters) -> DomainLimits:
+    def limits(self, k: Parameters) -> Limits:
         end = self.angle_limit(k)
-        return DomainLimits(end * polynomial.value(end * end, k), end)
+        return Limits(end * polynomial.value(end * end, k), end)
 
     def undistort(self, s: Array, k: Parameters) -> tuple[Array, Array]:
         """theta at squared radii s (held at the domain's end outside it), and validity."""

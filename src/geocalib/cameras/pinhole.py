@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from geocalib.arrays import Array, namespace
-from geocalib.cameras.base import DepthJet, DomainLimits, Parameters
+from geocalib.cameras.base import DepthJet, Limits, Parameters
 
 
 class Pinhole:
@@ -29,8 +29,8 @@ class Pinhole:
         valid = z > 0
         return r / namespace(z).where(valid, z, 1.0), valid
 
-    def limits(self, k: Parameters) -> DomainLimits:
-        return DomainLimits(
+    def limits(self, k: Parameters) -> Limits:
+        return Limits(
             math.inf,
             math.pi / 2,
         )

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 
 from geocalib.arrays import Array, namespace
 from geocalib.cameras import polynomial
-from geocalib.cameras.base import DepthJet, DomainLimits, Parameters
+from geocalib.cameras.base import DepthJet, Limits, Parameters
 
 
 class TangentPolynomial(ABC):
@@ -24,13 +24,13 @@ class TangentPolynomial(ABC):
     def tangent_limit(self, k: Parameters) -> Array:
         """Largest x of the domain, infinite where x d(x^2) grows for ever."""
 
-    def limits(self, k: Parameters) -> DomainLimits:
+    def limits(self, k: Parameters) -> Limits:
         xp = namespace(k[0])
         end = self.tangent_limit(k)
         bounded = xp.isfinite(end)
         finite = xp.where(bounded, end, 0.0)
         radius = finite * polynomial.value(finite * finite, k)
-        return DomainLimits(xp.where(bounded, radius, end), xp.atan(end))
+        return Limits(xp.where(bounded, radius, end), xp.atan(end))
 
     def undistort(self, s: Array, k: Parameters) -> tuple[Array, Array]:
         """x at squared radii s (held at the domain's end outside it), and validity."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from geocalib.arrays import Array, namespace
-from geocalib.cameras.base import DepthJet, DomainLimits, Parameters
+from geocalib.cameras.base import DepthJet, Limits, Parameters
 from geocalib.cameras.eucm import Eucm
 
 
@@ -35,7 +35,7 @@ class Ucm:
     def radius(self, r: Array, z: Array, k: Parameters) -> tuple[Array, Array | None]:
         return self._enhanced.radius(r, z, _with_beta(k))
 
-    def limits(self, k: Parameters) -> DomainLimits:
+    def limits(self, k: Parameters) -> Limits:
         return self._enhanced.limits(_with_beta(k))
 
 

@@ -12,7 +12,7 @@ from geocalib.cli.options import Device, Weights
 from geocalib.errors import ConfigError, MissingPackageError
 from geocalib.pipeline.engines.load import EngineSpec
 from geocalib.pipeline.options import EngineChoice
-from geocalib.server.limits import Limits
+from geocalib.server.limits import ServerLimits
 
 KEY = "GEOCALIB_API_KEY"
 
@@ -42,29 +42,29 @@ def command(
     megabytes: Annotated[
         float,
         typer.Option(min=0.001, help="Most in the body of a request.", rich_help_panel=LIMITS),
-    ] = Limits.megabytes,
+    ] = ServerLimits.megabytes,
     megapixels: Annotated[
         float, typer.Option(min=0.001, help="Most in an image.", rich_help_panel=LIMITS)
-    ] = Limits.megapixels,
+    ] = ServerLimits.megapixels,
     images: Annotated[
         int, typer.Option(min=1, help="Most in a request.", rich_help_panel=LIMITS)
-    ] = Limits.images,
+    ] = ServerLimits.images,
     seconds: Annotated[
         float,
         typer.Option(
             min=0.1, help="Most for an upload, and for its answer.", rich_help_panel=LIMITS
         ),
-    ] = Limits.seconds,
+    ] = ServerLimits.seconds,
     queue: Annotated[
         int,
         typer.Option(
             min=1, help="Most images that wait; further ones get 429.", rich_help_panel=LIMITS
         ),
-    ] = Limits.queue,
+    ] = ServerLimits.queue,
     upload_megabytes: Annotated[
         float,
         typer.Option(min=0.001, help="Most of all requests together.", rich_help_panel=LIMITS),
-    ] = Limits.upload_megabytes,
+    ] = ServerLimits.upload_megabytes,
     kept: Annotated[
         int,
         typer.Option(
@@ -72,13 +72,13 @@ def command(
             help="Photos whose fields are kept for refits, some 0.2 MB each.",
             rich_help_panel=LIMITS,
         ),
-    ] = Limits.kept,
+    ] = ServerLimits.kept,
     kept_minutes: Annotated[
         float,
         typer.Option(
             min=0, help="For how long after they were last asked for.", rich_help_panel=LIMITS
         ),
-    ] = Limits.kept_minutes,
+    ] = ServerLimits.kept_minutes,
     workers: Annotated[
         int | None,
         typer.Option(
@@ -118,7 +118,7 @@ def command(
     from geocalib.server.app import create_app
     from geocalib.server.run import run
 
-    limits = Limits(
+    limits = ServerLimits(
         megabytes, megapixels, images, seconds, queue, upload_megabytes, kept, kept_minutes
     )
     # In the environment of a process others may read it.

@@ -26,7 +26,7 @@ from geocalib.server import openapi
 from geocalib.server.exports import OFFERED, exported
 from geocalib.server.gate import Gate
 from geocalib.server.grids import grid_of, whole_of
-from geocalib.server.limits import Limits, RefusedError, too_slow
+from geocalib.server.limits import RefusedError, ServerLimits, too_slow
 from geocalib.server.requests import ExportRequest, RefitRequest, RenderRequest
 from geocalib.server.service import Answered, Service
 from geocalib.server.uploads import RequestBody, read_images
@@ -40,13 +40,13 @@ PAGE = Path(__file__).parent / "page"
 
 def create_app(
     calibrator: Calibrator,
-    limits: Limits | None = None,
+    limits: ServerLimits | None = None,
     key: str | None = None,
     workers: int = 0,
 ) -> FastAPI:
     """A server with one calibrator. key: what clients must send to be answered, if anything.
     workers: processes that look at photos, each with a core of its own; 0: this one does."""
-    limits = limits or Limits()
+    limits = limits or ServerLimits()
     service = Service(calibrator, limits, workers)
 
     @asynccontextmanager

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from geocalib.errors import GeoCalibError
 from geocalib.pipeline.parallel.workers import WorkerLostError
 from geocalib.result.calibration import Failure
-from geocalib.server.limits import Limits
+from geocalib.server.limits import ServerLimits
 from geocalib.server.log import unexpected
 from geocalib.server.requests import OptionsBody
 from geocalib.server.stages import ServedAnswer, answers
@@ -40,7 +40,9 @@ class Item:
 class Batcher:
     """Threads that each hand the next batch to the backend."""
 
-    def __init__(self, backend: WorkerBackend, limits: Limits, note: Callable[[int], None]) -> None:
+    def __init__(
+        self, backend: WorkerBackend, limits: ServerLimits, note: Callable[[int], None]
+    ) -> None:
         """note: is told the size of every batch."""
         self._backend, self._limits, self._note = backend, limits, note
         self.seconds_each = 0.0

@@ -8,7 +8,7 @@ MEGA = 10**6
 
 
 @dataclass(frozen=True)
-class Limits:
+class ServerLimits:
     """Bounds of one request and of all of them together; ``docs/server.md`` tells of each."""
 
     megabytes: float = 64.0

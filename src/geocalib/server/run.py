@@ -13,7 +13,7 @@ from fastapi import FastAPI
 
 from geocalib import console
 from geocalib.errors import ConfigError
-from geocalib.server.limits import Limits
+from geocalib.server.limits import ServerLimits
 from geocalib.server.log import log
 
 CONNECTIONS = 1024
@@ -42,7 +42,7 @@ class Server(uvicorn.Server):
             webbrowser.open(here)
 
 
-def run(app: FastAPI, host: str, port: int, limits: Limits, open_page: bool) -> None:
+def run(app: FastAPI, host: str, port: int, limits: ServerLimits, open_page: bool) -> None:
     """Serve until SIGINT or SIGTERM; what was accepted by then is finished."""
     lines = logging.StreamHandler(sys.stderr)
     lines.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))

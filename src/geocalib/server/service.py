@@ -19,7 +19,7 @@ from geocalib.result.calibration import Calibration, Failure, Outcome
 from geocalib.server.batching import Batcher
 from geocalib.server.cache import PhotoCache
 from geocalib.server.grids import output_of
-from geocalib.server.limits import Limits, RefusedError, busy
+from geocalib.server.limits import RefusedError, ServerLimits, busy
 from geocalib.server.metrics import Metrics
 from geocalib.server.requests import OptionsBody, RefitRequest, RenderRequest
 from geocalib.server.stages import picture
@@ -49,7 +49,7 @@ class Answered:
 class Service:
     """One calibrator for all clients. But for ``stop``, to be called from one event loop."""
 
-    def __init__(self, calibrator: Calibrator, limits: Limits, workers: int) -> None:
+    def __init__(self, calibrator: Calibrator, limits: ServerLimits, workers: int) -> None:
         """workers: processes to do the work; 0: this one."""
         self.calibrator, self.limits = calibrator, limits
         self.outputs = PhotoCache(limits.kept, 60 * limits.kept_minutes)

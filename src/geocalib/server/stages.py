@@ -18,7 +18,7 @@ from geocalib.pipeline.calibrator import Calibrator
 from geocalib.pipeline.predict import NetworkOutput
 from geocalib.pipeline.prepare import Prepared
 from geocalib.result.calibration import Calibration, Failure, Outcome
-from geocalib.server.limits import MEGA, Limits
+from geocalib.server.limits import MEGA, ServerLimits
 from geocalib.server.requests import Kind, OptionsBody, PictureFormat, RenderRequest
 from geocalib.server.uploads import Upload
 
@@ -45,7 +45,7 @@ class ServedAnswer:
 
 
 def answers(
-    calibrator: Calibrator, images: Sequence[Upload], body: OptionsBody, limits: Limits
+    calibrator: Calibrator, images: Sequence[Upload], body: OptionsBody, limits: ServerLimits
 ) -> list[ServedAnswer]:
     """All three stages of a few images of which the same is asked."""
     options = body.options
@@ -60,7 +60,11 @@ def answers(
 
 
 def picture(
-    _: Calibrator, image: Upload, calibration: Calibration, wanted: RenderRequest, limits: Limits
+    _: Calibrator,
+    image: Upload,
+    calibration: Calibration,
+    wanted: RenderRequest,
+    limits: ServerLimits,
 ) -> bytes:
     """The file of a picture."""
     if (failure := _refused(image, limits)) is not None:
@@ -76,7 +80,7 @@ def _alone(output: NetworkOutput | Failure) -> NetworkOutput | Failure:
 
 
 def _prepared(
-    calibrator: Calibrator, image: Upload, lines: bool, limits: Limits
+    calibrator: Calibrator, image: Upload, lines: bool, limits: ServerLimits
 ) -> Prepared | Failure:
     if (failure := _refused(image, limits)) is not None:
         return failure
@@ -87,7 +91,7 @@ def _prepared(
     return replace(found, file=replace(found.file, path=name, name=name or "image"))
 
 
-def _refused(image: Upload, limits: Limits) -> Failure | None:
+def _refused(image: Upload, limits: ServerLimits) -> Failure | None:
     """Why an image is not even decoded, if it is not."""
     name = image.name or None
     try:

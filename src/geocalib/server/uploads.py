@@ -12,7 +12,7 @@ from starlette.datastructures import FormData, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import ClientDisconnect, Request
 
-from geocalib.server.limits import MEGA, Limits, RefusedError, busy
+from geocalib.server.limits import MEGA, RefusedError, ServerLimits, busy
 from geocalib.server.requests import CalibrateRequest, Model, OptionsBody, checked
 
 LONGEST_NAME = 255
@@ -56,7 +56,7 @@ class UploadBudget:
 class RequestBody:
     """The body of one request, counted as it comes in and until it is left."""
 
-    def __init__(self, request: Request, limits: Limits, budget: UploadBudget) -> None:
+    def __init__(self, request: Request, limits: ServerLimits, budget: UploadBudget) -> None:
         self._request, self._limits, self._budget = request, limits, budget
         self._taken = 0
         self._done = False
@@ -139,7 +139,7 @@ class RequestBody:
         return chunk
 
 
-async def read_images(body: RequestBody, limits: Limits) -> tuple[list[Upload], OptionsBody]:
+async def read_images(body: RequestBody, limits: ServerLimits) -> tuple[list[Upload], OptionsBody]:
     """The images of a request to calibrate them, and what is asked."""
     if body.kind == JSON:
         wanted = await body.json(CalibrateRequest)
@@ -175,7 +175,7 @@ def _clean(name: str) -> str:
     return "".join(letter for letter in name if letter.isprintable())[:LONGEST_NAME]
 
 
-def _too_large(limits: Limits) -> RefusedError:
+def _too_large(limits: ServerLimits) -> RefusedError:
     return RefusedError(
         413, f"more than {limits.bytes / MEGA:g} MB; send fewer or smaller images at a time"
     )
