@@ -18,7 +18,7 @@ class CouplingError(GeoCalibError):
 
 
 class CameraError(GeoCalibError):
-    """A camera model or its parameters cannot be what was asked for."""
+    """A camera model or its parameters cannot be what was wanted."""
 
 
 class FormatError(GeoCalibError):
@@ -42,7 +42,7 @@ class ConfigError(GeoCalibError):
 
 
 class MissingPackageError(GeoCalibError):
-    """What was asked for needs a package that is not installed. (A photo or a panorama that needs
+    """What was wanted needs a package that is not installed. (A photo or a panorama that needs
     one fails alone, with its own error.)"""
 
 

@@ -78,7 +78,7 @@ def plot_heatmaps(
     contours_every: float | None = None,
     colorbar: bool = False,
 ) -> list[Any]:
-    """Numbers (H, W) as colours over images, with contours where they are asked for."""
+    """Numbers (H, W) as colours over images, with contours where they are wanted."""
     drawn: list[Any] = []
     for axis, values in zip(_axes(axes), map(to_numpy, heatmaps), strict=True):
         shown = axis.imshow(values, alpha=a, vmin=vmin, vmax=vmax, cmap=cmap)

@@ -47,7 +47,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is asked about which photos."""
+    """The options and the photos."""
 
     question: Mapping[str, Any]
     parts: Sequence[Part]

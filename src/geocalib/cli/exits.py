@@ -16,7 +16,7 @@ from geocalib.errors import GET_TORCH, GeoCalibError
 SOME_FAILED = 1
 """Exit code: some images have no answer; the others do."""
 UNUSABLE = 2
-"""Exit code: nothing was done, as the command asks for what there is not."""
+"""Exit code: nothing was done, as the command asks for something that does not exist."""
 INTERRUPTED = 130
 BROKEN_PIPE = 141
 """Exit codes: what shells expect of programs ended by Ctrl-C, or by their reader."""

@@ -1,4 +1,4 @@
-"""Which images a command is asked about: files, folders, patterns, and lists of them."""
+"""Which images a command is given: files, folders, patterns, and lists of them."""
 
 from __future__ import annotations
 

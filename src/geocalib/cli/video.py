@@ -32,7 +32,7 @@ USUAL_FPS = 10.0
 """Frames per second that are looked at: what a hand does is slower."""
 
 BATCH = 8
-"""Frames of a file that are asked about at once."""
+"""Frames of a file that are given at once."""
 
 INCOMPLETE = 1
 """Exit code: the video broke off, or frames have no answer."""
@@ -314,7 +314,7 @@ def _undisturbed() -> Iterator[None]:
 def _outcomes(
     job: VideoRun, name: str, frames: Iterable[VideoFrame], done: Mapping[int, Outcome]
 ) -> Iterator[tuple[VideoFrame, Outcome]]:
-    """Each frame with what the network says of it, in order; those done are not asked again."""
+    """Each frame with what the network says of it, in order; those done are left out."""
     from geocalib.cli.network import load
     from geocalib.video.lens_choice import LensChoice
 
@@ -337,7 +337,7 @@ def _outcomes(
 def _lens_choice(
     job: VideoRun, calibrator: Calibrator, first: Sequence[VideoFrame], done: Mapping[int, Outcome]
 ) -> LensChoice:
-    """The kind of lens, for all frames; first: those that are asked about first."""
+    """The kind of lens, for all frames; first: those that are given first."""
     from geocalib.video.frames import spread_over
     from geocalib.video.lens_choice import DECIDING, LensChoice
 

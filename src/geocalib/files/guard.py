@@ -1,4 +1,4 @@
-"""What a command may write: never what it reads, and nothing that exists unless it is told to."""
+"""What a command may write: never what it reads, and nothing that exists, unless allowed."""
 
 from __future__ import annotations
 

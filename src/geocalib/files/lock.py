@@ -37,7 +37,7 @@ def locked(output: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        # Removed while it is held: whoever waits for it sees that its file is gone.
+        # Removed while it is held: the one who waits for it sees that its file is gone.
         with suppress(OSError):
             place.unlink()
         os.close(file)

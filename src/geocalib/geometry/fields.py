@@ -90,7 +90,7 @@ class Fields:
         return map_tensors(change, self)
 
     def weighted(self, weight: float) -> Fields:
-        """With every confidence multiplied."""
+        """Return the fields with every confidence multiplied by a weight."""
         return replace(
             self,
             up_confidence=weight * self.up_confidence,

@@ -38,7 +38,7 @@ MOST_PER_BYTE = 2000
 """Pixels for each byte of such a file: photos have a few, at most a hundred."""
 
 OVERSAMPLING = 2
-"""Decoded pixels per pixel that is asked for, at least: leaves work to a good resize."""
+"""Decoded pixels per pixel that is wanted, at least: leaves work to a good resize."""
 
 BLANK_CONTRAST = 8
 """Grey levels between the darkest and the brightest percent of a picture of nothing."""
@@ -219,7 +219,7 @@ def _identified(file: IO[bytes], name: str) -> Image.Image:
 
     ``Image.open`` holds every image against a limit that is global to the process, and warns
     about ordinary large photos; changing the limit, or muting its warning, would reach into the
-    threads of others. So the formats are asked one by one here, as it does, and the size is
+    threads of others. So the formats are tried one by one here, as it does, and the size is
     checked by the caller.
     """
     head = file.read(64)

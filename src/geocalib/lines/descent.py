@@ -150,7 +150,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class View:
-    """What guesses mean for every image; its parts are computed when they are asked for."""
+    """What guesses mean for every image; its parts are computed when they are wanted."""
 
     guess: Guess
     layout: Layout

@@ -51,7 +51,7 @@ class Matches:
         return cls(rays, derivatives, points, linear)
 
     def __getitem__(self, index: npt.NDArray[np.bool_]) -> Matches:
-        """Some of the matches."""
+        """Return the matches of some rows (an index, slice or mask)."""
         return self.create(self.rays[index], self.derivatives[index], self.points[index])
 
     def squared_errors(self, rotations: Array, translations: Array) -> Array:

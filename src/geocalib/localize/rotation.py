@@ -26,7 +26,7 @@ def from_vector(vector: Array) -> Array:
 
 
 def has_direction(vector: Array) -> bool:
-    """Whether its length is one that can be told in floats: squares of the largest are not."""
+    """Whether its length is one that can be known in floats: squares of the largest are not."""
     largest = float(np.abs(vector).max())
     return 1e-100 < largest < 1e100
 

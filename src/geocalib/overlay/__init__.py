@@ -1,4 +1,4 @@
-"""A calibration drawn on its photo: for people to see at a glance whether it is right.
+"""A calibration drawn on its photo: for people to see quickly whether it is right.
 
 Importing this is cheap; matplotlib comes with the first picture. Safe in threads, and the same
 input gives the same pixels.

@@ -59,7 +59,7 @@ def save_figure(figure: Figure, path: Path, dpi: int) -> None:
     # In memory first: the writer of pictures does not say why a disk takes no more.
     content = BytesIO()
     figure.set_dpi(dpi)
-    # As ``figure.savefig`` does, which draws everything twice where a layout is asked for.
+    # As ``figure.savefig`` does, which draws everything twice where a layout is wanted.
     FigureCanvasAgg(figure).print_png(content)  # type: ignore[no-untyped-call]
     write_bytes(path, content.getbuffer())
 

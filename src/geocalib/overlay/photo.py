@@ -58,7 +58,7 @@ class Label:
 
 def load(photo: ImageSource, calibration: Calibration, size: tuple[int, int]) -> Image.Image:
     """The photo of a calibration, resampled to size (width, height)."""
-    # Decoded to no fewer pixels than are drawn: twice the short side asked for are kept.
+    # Decoded to no fewer pixels than are drawn: twice the short side wanted are kept.
     picture = read_photo(photo, math.ceil(min(size) / 2))
     if picture.size != (calibration.width, calibration.height):
         raise ImageError(
@@ -133,7 +133,7 @@ def rim(width: float, colour: str = "white", alpha: float = 0.75) -> list[Any]:
 
 
 def write(axes: Axes, place: Array, text: str, **how: Any) -> None:
-    """Text as it is, centred on a place (2,) unless told otherwise."""
+    """Text as it is, centred on a place (2,) unless said otherwise."""
     defaults: dict[str, Any] = {"ha": "center", "va": "center", "family": FONT, "parse_math": False}
     axes.text(float(place[0]), float(place[1]), text, **(defaults | how))
 

@@ -154,7 +154,7 @@ class Calibrator:
     def _outcomes(
         self, sources: Sequence[ImageSource], options: Options, alone: bool
     ) -> list[Outcome]:
-        """Of each image. alone: of one that is asked about by itself."""
+        """Of each image. alone: of one that is given by itself."""
         from geocalib.pipeline.fit import lines_of_image
         from geocalib.pipeline.job import models_of
         from geocalib.pipeline.parallel.stream import answer, batch_size, stream

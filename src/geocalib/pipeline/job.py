@@ -161,7 +161,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Batch(Generic[Image]):
-    """A few images, and what is asked about them."""
+    """A few images, and what is requested about them."""
 
     images: Sequence[Image]
     job: Job

@@ -1,4 +1,4 @@
-"""What is asked about photographs: ``Options``, the one object that the keywords of Python, the
+"""What is given photographs: ``Options``, the one object that the keywords of Python, the
 command line, HTTP requests, batches, videos and worker processes all build and hand on unchanged.
 
 Light on purpose: importing it takes no time, so that what is wrong with a question is said before
@@ -138,7 +138,7 @@ class Rotation(StrEnum):
 
 class Usual(StrEnum):
     """Which focal lengths are expected: those that people use, of single photographs or wherever
-    they are asked for, or any."""
+    they are wanted, or any."""
 
     AUTO = "auto"
     PHOTOS = "photos"
@@ -381,7 +381,7 @@ class Options:
         raise ConfigError("only a set of files can be grouped by EXIF or by a table")
 
     def to_request(self) -> dict[str, Any]:
-        """What was asked, in plain values by the names of the command line, as records and
+        """What was requested, in plain values by the names of the command line, as records and
         journals hold it. Beside the photographs, this is all that answers depend on."""
         sharing = self.shared_intrinsics
         shared = not isinstance(sharing, bool) or sharing

@@ -90,7 +90,7 @@ class NetworkOutput:
     """(3,) where to look for gravity first, where another side may be up."""
     notes: tuple[str, ...]
     segments: Segments | Future[Segments] | None
-    """Straight ones at full resolution, where they were asked for; they may still be segments."""
+    """Straight ones at full resolution, where they were wanted; they may still be segments."""
     focal_estimate: FocalEstimate | None = None
     """By the second network, in pixels of the original."""
     circle: Circle | None = None

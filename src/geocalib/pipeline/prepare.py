@@ -43,7 +43,7 @@ class Prepared:
     circle: Circle | None = None
     """The circle with black around it that the picture fills, as fisheyes make them."""
     segments: Segments | None = None
-    """Straight ones at full resolution, where they were asked for."""
+    """Straight ones at full resolution, where they were wanted."""
 
     @property
     def size(self) -> tuple[int, int]:

@@ -65,7 +65,7 @@ class Calibration:
     trust: Trust = ALL_TRUSTED
     """What of it is to be believed all the same."""
     fields: Fields | None = field(default=None, repr=False)
-    """What the network saw, at its resolution or at that of the image, where it was asked for; not
+    """What the network saw, at its resolution or at that of the image, where it was wanted; not
     in the record."""
     lines: Lines | None = field(default=None, repr=False)
     """What became of straight lines, where they were looked for."""
@@ -411,7 +411,7 @@ class Calibration:
 
     @classmethod
     def from_json(cls, text: str, source: str = "record") -> Calibration:
-        """Read what ``to_json`` wrote."""
+        """Read one line that ``to_json`` wrote; errors name the source."""
         return cls.from_dict(parse(text, source), source)
 
     @property
@@ -429,7 +429,7 @@ class Calibration:
 
     @property
     def _gates(self) -> dict[str, bool]:
-        """What was asked, in words, and whether it is to be believed."""
+        """What was requested, in words, and whether it is to be believed."""
         gates = {"gravity": self.trusted_gravity, "field of view": self.trusted_fov}
         lens_free = self.lens is not None or bool(self.camera.model.parameters)
         return {**gates, "lens": self.trusted_lens} if lens_free else gates

@@ -28,6 +28,6 @@ class DrawnCheck:
 
     @property
     def line(self) -> DrawnLine:
-        """To be asked for again."""
+        """The line as it was drawn, to be used in another fit."""
         ends = self.x0, self.y0, self.x1, self.y1
         return DrawnLine(*ends, self.kind, self.to, self.sigma_deg)

@@ -1,4 +1,4 @@
-"""Rigs from files: our own layout, kalibr's and COLMAP's; what a file holds is told by its content.
+"""Rigs from files: our own layout, kalibr's and COLMAP's, recognised by their content.
 
 Our own layout, as JSON or YAML, is a mapping ``cameras`` of names to what is known of each:
 

@@ -123,7 +123,7 @@ def create_app(
 
     @app.get("/v1/models")
     async def models() -> dict[str, Any]:
-        """What can be asked for here."""
+        """What this server offers."""
         return {
             "schema": SCHEMA,
             "weights": calibrator.card.name,

@@ -43,7 +43,7 @@ class Batcher:
     def __init__(
         self, backend: WorkerBackend, limits: ServerLimits, note: Callable[[int], None]
     ) -> None:
-        """note: is told the size of every batch."""
+        """note: is given the size of every batch."""
         self._backend, self._limits, self._note = backend, limits, note
         self.seconds_each = 0.0
         """Between two images of late, when there is no lack of them."""
@@ -113,13 +113,13 @@ class Batcher:
         return batch
 
     def _answer(self, items: Sequence[Item], tries: int = 2) -> None:
-        """Answers to images of which the same is asked. Where something goes wrong with several,
+        """Answers to images with the same options. Where something goes wrong with several,
         each is tried alone: one must not spoil the others. tries: where a process ends, which may
         have nothing to do with its image."""
         images = [item.image for item in items]
         try:
             found = self._backend.ask(answers, images, items[0].options, self._limits)
-        except GeoCalibError as error:  # What is asked of them cannot be.
+        except GeoCalibError as error:  # What is requested of them cannot be.
             for item in items:
                 item.answer.set_exception(error)
         except Exception as error:

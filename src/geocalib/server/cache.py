@@ -25,7 +25,7 @@ class CachedPhoto:
     traces: Traces | None
     """Its lines, as the last fit with lines used them."""
     used: float
-    """When it was asked for last, seconds."""
+    """When it was used last, seconds."""
 
 
 class PhotoCache:
@@ -34,7 +34,7 @@ class PhotoCache:
     def __init__(
         self, most: int, seconds: float, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """most: sights at a time; seconds: since a sight was last asked for, after which it is
+        """most: sights at a time; seconds: since a sight was last wanted, after which it is
         forgotten."""
         self._most, self._seconds, self._clock = most, seconds, clock
         self._kept: OrderedDict[str, CachedPhoto] = OrderedDict()
@@ -71,7 +71,7 @@ class PhotoCache:
                 self._kept[name] = replace(self._kept[name], traces=traces)
 
     def _forget(self) -> None:
-        """Drop what is too old or too many; the one that was asked for last is at the end."""
+        """Drop what is too old or too many; the one that was used last is at the end."""
         oldest = self._clock() - self._seconds
         while self._kept:
             first = next(iter(self._kept))

@@ -88,7 +88,7 @@ class DrawnBody(Strict):
 
     @property
     def line(self) -> DrawnLine:
-        """As options hold it."""
+        """The drawn line as ``Options`` holds it."""
         ends = self.x0, self.y0, self.x1, self.y1
         return DrawnLine(*ends, self.kind.value, self.to, self.sigma_deg)
 
@@ -198,7 +198,7 @@ class RefitRequest(OptionsBody):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The ids of the photos that are asked about."""
+        """The ids of the photos that are given."""
         return self.ids if self.id is None else (self.id,)
 
 

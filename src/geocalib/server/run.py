@@ -1,4 +1,4 @@
-"""An application on a port, until it is told to stop."""
+"""An application on a port, until it is stopped."""
 
 from __future__ import annotations
 

@@ -27,14 +27,14 @@ from geocalib.server.uploads import Upload, UploadBudget
 from geocalib.server.worker_backend import InProcess, Processes, WorkerBackend
 
 LONGEST_WAIT = 60
-"""Seconds that a client is told to wait, at most."""
+"""Seconds that a client has to wait, at most."""
 
 Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
 class Answered:
-    """An outcome, and the id by which it can be asked for again."""
+    """An outcome, and the id by which it can be found again."""
 
     name: str
     outcome: Outcome

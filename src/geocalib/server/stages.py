@@ -47,7 +47,7 @@ class ServedAnswer:
 def answers(
     calibrator: Calibrator, images: Sequence[Upload], body: OptionsBody, limits: ServerLimits
 ) -> list[ServedAnswer]:
-    """All three stages of a few images of which the same is asked."""
+    """All three stages of a few images with the same options."""
     options = body.options
     lines = options.lines != "off"
     prepared = [_prepared(calibrator, image, lines, limits) for image in images]

@@ -140,7 +140,7 @@ class RequestBody:
 
 
 async def read_images(body: RequestBody, limits: ServerLimits) -> tuple[list[Upload], OptionsBody]:
-    """The images of a request to calibrate them, and what is asked."""
+    """The images of a request to calibrate them, and what is requested."""
     if body.kind == JSON:
         wanted = await body.json(CalibrateRequest)
         images = [Upload(_clean(image.name), image.data) for image in wanted.images]

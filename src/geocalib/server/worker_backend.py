@@ -21,7 +21,7 @@ class WorkerBackend(Protocol):
 
     @property
     def count(self) -> int:
-        """How many can be asked at the same time."""
+        """How many can work at the same time."""
 
     @property
     def most(self) -> int:
@@ -31,7 +31,7 @@ class WorkerBackend(Protocol):
         """What a function of ``geocalib.server.stages`` returns."""
 
     def stop(self) -> None:
-        """When nobody asks any longer."""
+        """When nothing more is needed."""
 
 
 class InProcess:

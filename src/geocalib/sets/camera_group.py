@@ -59,7 +59,7 @@ MANY = 1000
 CELLS, FEWER_CELLS = 48, 24
 """Cells along the shorter side of a field, for few pictures and for many."""
 MOST_TO_CHOOSE = 32
-"""Pictures of one camera that are asked for its kind of lens."""
+"""Pictures of one camera from which its kind of lens is chosen."""
 MOST_WITH_LINES = 64
 """Pictures of one camera up to which straight lines sharpen the answer: they are searched for
 together, at a cost that many would notice and an accuracy that many do not need."""
@@ -287,7 +287,7 @@ class CameraGroup:
         return result.with_sigmas_scaled(focal=wider, distortion=wider)
 
     def _sharpened(self, answers: list[Outcome], told: list[float] | None) -> list[Outcome]:
-        """With what straight lines say, where segments were asked for and the pictures are few
+        """With what straight lines say, where segments were wanted and the pictures are few
         and not resized. told: ``log_f_information`` of ``geocalib.lines.refine``."""
         calibrated = [
             member.file.size

@@ -41,7 +41,7 @@ def group(images: Sequence[Any], sharing: bool | str | Path | Sequence[int]) -> 
 def group_by_exif(images: Sequence[str]) -> list[int]:
     """An integer per picture, equal where camera, lens, focal length and size are.
 
-    Portrait and landscape count as one size. Pictures without EXIF data are told apart by their
+    Portrait and landscape count as one size. Pictures without EXIF data are distinguished by their
     size alone. One that cannot be read has a camera of its own.
     """
     return _numbered(_signature(image) for image in images)

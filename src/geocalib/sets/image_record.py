@@ -117,7 +117,7 @@ def _under(prefix: str, tensors: Mapping[str, Array]) -> dict[str, Array]:
 
 
 def _plain(value: Any) -> str | float:
-    """An EXIF value as far as anyone asks for it: text, or a number, NaN if it is neither."""
+    """An EXIF value as far as it is used: text, or a number, NaN if it is neither."""
     if isinstance(value, str):
         return value
     try:

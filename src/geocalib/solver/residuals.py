@@ -51,7 +51,7 @@ class Information:
     hessian: Array
     """(B, P, P) expected curvature of E / 2."""
     scatter: Array | None
-    """(B, P, P) sum of squared scores, where it is asked for."""
+    """(B, P, P) sum of squared scores, where it is wanted."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class _Residuals:
 
     @property
     def value(self) -> Array:
-        """The residuals, (B, M)."""
+        """The residuals along the derivative, (B, M), without a unit."""
         return self.rows[:, -1]
 
 
@@ -97,7 +97,7 @@ def inspect(
     huber: float | None,
     with_scatter: bool,
 ) -> tuple[Normal, Information]:
-    """Return the normal equations together with the expected curvature and, if asked for, the
+    """Return the normal equations together with the expected curvature and, if wanted, the
     scatter of the scores, which the uncertainty at an optimum follows from.
 
     In its linear part the Huber cost of one residual has no curvature; that of the expected

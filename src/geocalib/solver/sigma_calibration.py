@@ -115,7 +115,7 @@ class FieldErrors:
     """The correction of each single photo, where the weights have one."""
 
     def model_to_fit(self, model: CameraModel) -> CameraModel:
-        """Return the model to fit to the fields where this one is asked for."""
+        """Return the model to fit to the fields where this one is wanted."""
         legacy = self.legacy_up_field and isinstance(model, SimpleRadial)
         return LegacySimpleRadial() if legacy else model
 

@@ -36,7 +36,7 @@ class VideoFrame:
     time: float
     """Seconds from the first frame."""
     pixels: npt.NDArray[np.uint8]
-    """(H, W, 3) RGB, the right way up for whoever plays the video."""
+    """(H, W, 3) RGB, the right way up for the one who plays the video."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def spread_over(path: str | Path, count: int) -> list[VideoFrame]:
 
 @contextmanager
 def open_camera(number: int) -> Iterator[Source]:
-    """A camera of this computer: the newest frame whenever one is asked for."""
+    """A camera of this computer: the newest frame whenever one is wanted."""
     name = f"camera {number}"
     address, driver = camera_address(number)
     with _opened(address, driver, name) as container:

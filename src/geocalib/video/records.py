@@ -50,11 +50,11 @@ FRAME = Struct(
         *ORIGIN,
     )
 )
-"""The layout of a line; what was asked of which file stands there, not in the two records."""
+"""The layout of a line; what was requested of which file stands there, not in the two records."""
 
 
 Origin = Mapping[str, Any]
-"""What was asked (``request``) of which file (``photo``), as photos have it; the same of all frames
+"""What was requested (``request``) of which file (``photo``), as for photos; the same of all frames
 of a file."""
 
 

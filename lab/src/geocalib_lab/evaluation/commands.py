@@ -182,7 +182,7 @@ def run(
 
 @dataclass(frozen=True)
 class _Asked:
-    """A calibrator that is asked about one set after the other, with a bar for people to see."""
+    """A calibrator that is given one set after the other, with a bar for people to see."""
 
     calibrator: Calibrates
     camera_model: str | None
@@ -190,7 +190,7 @@ class _Asked:
     checksums: Mapping[str, str]
     """Of the tables of the sets."""
     overwrite: bool = False
-    """Whether answers that were asked for otherwise are dropped."""
+    """Whether answers that were wanted otherwise are dropped."""
     method: str = ""
     """Which one it is of several methods, which may share weights."""
 

@@ -202,7 +202,7 @@ def _table_above(path: Path) -> Path | None:
 
 
 def _is_asked(row: Mapping[str, str], path: Path, table: Path) -> bool:
-    """Whether a row is of a folder that was asked for, and its truth is trusted."""
+    """Whether a row is of a folder that was wanted, and its truth is trusted."""
     if row.get("trust", "1").strip() == "0":
         return False
     alone = path.is_dir() and path.resolve() != table.parent.resolve()

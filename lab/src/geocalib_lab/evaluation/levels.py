@@ -39,7 +39,7 @@ def check_level(calibrator: Calibrates, panorama: Path, views: int = VIEWS) -> L
     for turn in turns.float():
         picture = render(bank, index, camera, turn[None], SIZE, SIZE)[0]
         pictures.append((255 * picture).round().byte().permute(1, 2, 0).numpy())
-    # The lens is known, and which side is up; only where exactly down is is asked for.
+    # The lens is known, and which side is up; only where exactly down is, is open.
     outcomes = calibrator.calibrate(pictures, "pinhole", focal=focal, any_rotation="off")
     down = [
         turn @ torch.from_numpy(outcome.gravity)

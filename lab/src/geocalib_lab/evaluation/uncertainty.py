@@ -29,7 +29,7 @@ ONE_SIGMA = math.erf(1 / math.sqrt(2))
 """The share of a normal variable within one sigma, 0.683."""
 
 FEWEST = 10
-"""Errors that a factor can be told from."""
+"""The fewest errors that a factor is estimated from."""
 
 Array = NDArray[np.float64]
 

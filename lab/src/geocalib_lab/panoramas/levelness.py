@@ -27,7 +27,7 @@ DOWN = (0.0, 1.0, 0.0)
 """In the frame of a level panorama."""
 
 FEWEST = 4
-"""Views that a tilt can be told from."""
+"""The fewest views that a tilt is estimated from."""
 
 WILD_DEG = 6.0
 """Spread of views that agree on nothing."""
@@ -48,7 +48,7 @@ ROUNDS = 60
 """Of the search for the geometric median."""
 
 ORIGIN = ("request", "photo")
-"""Further columns of JSON: what was asked of which file, as ``pipeline.journal`` has it."""
+"""Further columns of JSON: what was requested of which file, as ``pipeline.journal`` has it."""
 
 Origin = Mapping[str, Any]
 """Values by the names of ``ORIGIN``."""
@@ -182,7 +182,7 @@ def read_levels(file: Path) -> dict[str, Level]:
 
 
 def read_origins(file: Path) -> dict[str, Origin]:
-    """What was asked about each panorama of a table, where it says so."""
+    """What was requested about each panorama of a table, where it says so."""
     try:
         with file.open(newline="", encoding="utf-8", errors="surrogateescape") as stream:
             return {

@@ -1,4 +1,4 @@
-"""Which owners of pictures to learn from: always the same ones, whoever asks."""
+"""Which owners of pictures to learn from: always the same ones, in every run."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ def choose(photos: Sequence[Sample], each: int) -> list[Sample]:
 
 
 def gather(engine: AnyEngine, samples: Sequence[Sample], kept: Path) -> Fits:
-    """What the network alone finds; answers that the file keeps are not asked for again."""
+    """What the network alone finds; answers that the file keeps are not computed again."""
     known = _read(kept, engine)
     todo = [sample for sample in samples if str(sample.image) not in known]
     with kept.open("a") as file, console.progress(len(todo), "pictures") as done:

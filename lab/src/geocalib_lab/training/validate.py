@@ -116,7 +116,7 @@ def field_errors(prediction: Prediction, camera: Camera, gravity: Tensor) -> dic
 
 
 def one_line(numbers: dict[str, float]) -> str:
-    """The medians and the AUC at 5 degrees of gravity and field of view, to be read at a glance."""
+    """The medians and the AUC at 5 degrees of gravity and field of view, to be read quickly."""
     names = list(dict.fromkeys(key.partition("_")[0] for key in numbers))
     parts = []
     for name in names:

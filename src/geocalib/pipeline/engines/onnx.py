@@ -43,7 +43,7 @@ PROVIDERS = {
     "cpu": "CPUExecutionProvider",
 }
 """Of ONNX Runtime, by the names of devices. "auto" tries the first and the last of them: the others
-may compute in half precision, and have to be asked for."""
+may compute in half precision, and have to be named."""
 
 CUDA = {"use_tf32": "0", "cudnn_conv_algo_search": "HEURISTIC"}
 """In full precision, and without a search for the fastest way at each new size."""

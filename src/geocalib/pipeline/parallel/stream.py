@@ -254,7 +254,7 @@ def interleaved(
 
 
 ORIENTATION_BATCH = 8
-"""Images whose orientation is asked for at once: the first run over all settles it for most."""
+"""Images whose orientation is wanted at once: the first run over all settles it for most."""
 
 
 class FullBatches:

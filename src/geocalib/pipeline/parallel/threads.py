@@ -24,12 +24,12 @@ POOLS = (
     "VECLIB_MAXIMUM_THREADS",
     "OPENCV_FOR_THREADS_NUM",
 )
-"""What the libraries ask the environment as they are loaded. The first is asked by our own engine
+"""What the libraries read from the environment as they are loaded. The first is read by our engine
 (``geocalib.pipeline.engines.onnx``) and by torch as well."""
 
 KEPT = {"MALLOC_MMAP_THRESHOLD_": "33554432", "MALLOC_TRIM_THRESHOLD_": "268435456"}
 """Bytes, told to GNU's C library: up to the first as one piece, and up to the second in all, freed
-memory is kept for the next photo. Else it goes back to the system and is asked for again, page by
+memory is kept for the next photo. Else it goes back to the system and is requested again, page by
 page: a tenth of the time of the line detector."""
 
 BEHIND = 10

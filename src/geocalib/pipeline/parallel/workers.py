@@ -1,6 +1,6 @@
 """Processes that call functions for us, each on a core of its own; and what such a process does.
 
-A worker calls functions, one after another, until nobody asks any more. It talks by pickles on its
+A worker calls functions, one after another, until its input ends. It talks by pickles on its
 standard streams. So it needs no ``if __name__ == "__main__"`` in the program that uses it, shares
 no lock with it, and ends with it, however that ends. Arrays are sent as they lie in memory, without
 a copy.
@@ -75,7 +75,7 @@ class Workers:
         try:
             done, value = process.ask(question)
         except BaseException:
-            # Between question and answer nothing else can be asked.
+            # Between question and answer nothing else can be sent.
             process.end()
             self._all.remove(process)
             if self._closed:
@@ -156,7 +156,7 @@ class _Process:
 
 def work() -> None:
     """Answer (function, arguments) with (True, result) or (False, exception)."""
-    # Whoever presses Ctrl-C means the program, which ends its workers itself.
+    # Anyone who presses Ctrl-C means the program, which ends its workers itself.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     # What libraries print must not get between the answers.

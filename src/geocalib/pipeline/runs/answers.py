@@ -1,7 +1,7 @@
 """The answers of a run: by a calibrator, a few at a time, or out of a file of answers; and the
 files that they end in, such that an interrupted run goes on where it stopped.
 
-The journal is a file of JSON lines: the output itself if that is what was asked for, or else a
+The journal is a file of JSON lines: the output itself if that is what was wanted, or else a
 file beside it that is converted in the end.
 """
 
@@ -65,7 +65,7 @@ def calibrated(
             return iter(load().calibrate(list(every), options=options))
         if not options.shared_intrinsics:
             return load().calibrate_many(every, workers=workers, options=options)
-        # Who shares a camera is known when all images are.
+        # Which images share a camera is known when all images are.
         return load().calibrate_set(list(every), resume_in=resume_in, options=options)
 
     return interleaved(existing(), answer)

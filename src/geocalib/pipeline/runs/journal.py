@@ -1,7 +1,7 @@
 """Answers on disk as they come, each with the question that it answers and the photo it is of.
 
 A run that was interrupted goes on with them where it stopped, if it asks the same: a journal never
-mixes the answers to two questions. A photo that has changed since is asked about again.
+mixes the answers to two questions. A photo that has changed since is calibrated again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from geocalib.result.calibration import OUTLIER, Outcome, read_outcome
 from geocalib.result.schema import PHOTO, SCHEMA
 
 Request = Mapping[str, Any]
-"""What was asked: plain values by the names of options, without those that say nothing."""
+"""What was requested: plain values by the names of options, without those that say nothing."""
 
 Record = dict[str, Any]
 

@@ -1,7 +1,7 @@
 """Vanishing points found one after the other by RANSAC over segments, at any angles to each other.
 
 Two segments give a point on the Gaussian sphere; the one that most segments point to is taken, and
-they are taken away, until too few are left. No right angle is asked for on the way: walls may stand
+they are taken away, until too few are left. No right angle is required on the way: walls may stand
 at any angles. In the end one point is the zenith, and those that are at right angles to it lie on
 the horizon; the focal length is the one that makes most points so. A right angle of two points on
 the horizon counts half: it is all that tells the focal length of a level camera.
