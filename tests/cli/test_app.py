@@ -144,6 +144,8 @@ def test_what_the_file_of_a_photo_tells(run: Run, tmp_path: Path) -> None:
     assert "gravity roll +0.0, pitch +0.0 ± 1°, by accelerometer" in said
     assert names.count("photo") == 2
     assert said.endswith("camera not told fy not told gravity not told")
+    piped = run("info", "-", stdin=(tmp_path / "b.png").read_bytes()).stdout
+    assert piped.split()[:4] == ["photo", "-", "size", "320x240,"]
 
 
 def test_every_reading_of_a_photo_is_told_with_its_worth(run: Run, tmp_path: Path) -> None:

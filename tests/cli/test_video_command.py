@@ -217,6 +217,7 @@ def test_a_camera_ends_with_control_c(
         (("clip.mp4", "--camera", "0"), "one of the two"),
         (("no.mp4",), "no.mp4 does not exist; check the name"),
         (("notes.txt",), "notes.txt cannot be opened as a video"),
+        (("https://a.org/b.mp4",), "https://a.org/b.mp4 is on the web, and nothing is downloaded"),
         (("clip.mp4", "--every", "0"), "--every must be 1 or more"),
         (("clip.mp4", "--every", "2", "--fps", "3"), "one of them"),
         (("clip.mp4", "--upright", "up.gif"), "up.gif: videos are written as"),

@@ -124,7 +124,9 @@ const articleOf = (number) => (/^(8|11(\D|$)|18(\D|$))/.test(number) ? "an" : "a
 
 /** What a warning advises that is done with the page's own means. */
 const here = (warning) =>
-  warning.replace("turn it, or set any rotation to on", "turn it with the button above the photo");
+  warning
+    .replace("turn it, or set any rotation to on", "turn it with the button above the photo")
+    .replace("set any rotation to off", "hold its roll at 0");
 
 /** Whether to believe it: { trusted, text, doubts }. */
 export function verdict(record) {

@@ -153,10 +153,15 @@ class _Search:
         self.notes.append(f"{given}: {_raw_files(raw)} passed over; {EXPORT}")
 
 
+def name_of(image: str) -> str:
+    """The name of an image as the command line had it."""
+    return STANDARD_INPUT if os.path.basename(image) == KEPT else image
+
+
 def as_given(outcome: Outcome) -> Outcome:
     """An outcome that names its image as the command line did: ``-`` for standard input."""
     image = outcome.image
-    if image is None or os.path.basename(image) != KEPT:
+    if image is None or name_of(image) == image:
         return outcome
     if outcome.ok:
         return replace(outcome, image=STANDARD_INPUT)

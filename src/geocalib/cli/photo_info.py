@@ -11,6 +11,7 @@ from PIL.ExifTags import Base
 
 from geocalib import console
 from geocalib.cli.info import show
+from geocalib.cli.inputs import name_of
 from geocalib.errors import ImageError
 from geocalib.geometry.gravity import to_roll_pitch
 from geocalib.imaging import Photo, read_photo
@@ -61,7 +62,7 @@ def run(images: Sequence[str], missing: Mapping[str, str]) -> bool:
 
 def _facts(image: str, photo: Photo) -> Iterator[tuple[str, str]]:
     metadata, (width, height) = photo.metadata, photo.size
-    yield "photo", console.printable(image)
+    yield "photo", console.printable(name_of(image))
     yield "size", f"{width}x{height}, {TURNED[metadata.orientation]}"
     names = (_text(metadata.tags, tag) for tag in (Base.Make, Base.Model, Base.LensModel))
     yield "camera", ", ".join(name for name in names if name) or "not told"

@@ -46,6 +46,11 @@ def is_url(name: str) -> bool:
     return re.match(r"[a-z][a-z0-9+.-]+:/", name, re.IGNORECASE) is not None
 
 
+def not_fetched(name: str) -> str:
+    """What is said of a file on the web."""
+    return f"{name} is on the web, and nothing is downloaded: fetch it first"
+
+
 def why_not_a_file(path: str) -> str | None:
     """Why there is no file to open at a path, in one line; None if there is one.
 
@@ -55,7 +60,7 @@ def why_not_a_file(path: str) -> str | None:
         mode = os.stat(path).st_mode
     except FileNotFoundError:
         if is_url(path):
-            return f"{path} is on the web, and nothing is downloaded: fetch it first"
+            return not_fetched(path)
         if os.path.islink(path):
             return f"{path} is a link to {os.readlink(path)}, which does not exist; mend the link"
         return f"{path} does not exist; check the path"

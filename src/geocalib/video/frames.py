@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from geocalib.errors import ConfigError, MissingPackageError, VideoError
+from geocalib.files.image_files import is_url, not_fetched
 
 if TYPE_CHECKING:
     from av.container import InputContainer
@@ -163,6 +164,8 @@ def newest(frames: Iterator[VideoFrame]) -> Iterator[Iterator[VideoFrame]]:
 
 @contextmanager
 def _opened(address: str, driver: str | None, name: str) -> Iterator[InputContainer]:
+    if driver is None and is_url(address):
+        raise VideoError(not_fetched(name))
     try:
         import av
     except ImportError:
