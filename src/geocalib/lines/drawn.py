@@ -67,11 +67,12 @@ class Sketch:
     groups: tuple[tuple[int, ...], ...]
     """Which edges share a level direction; those of none stand upright."""
     spread: Array
-    """(N,) one sigma by which each misses its direction, radians."""
+    """(N,) one sigma by which each misses its direction, radians; (R, N) where it differs among R
+    guesses."""
     horizon: Array
     """(H, 2) pixels."""
     horizon_spread: Array
-    """(H,) radians."""
+    """(H,) or (R, H), radians."""
     order: tuple[tuple[int, ...], ...]
     """Of each line, where its residuals are: first those of edges, then those of horizons."""
 
@@ -100,6 +101,20 @@ class Sketch:
         count = len(self.spread)
         return replace(self, spread=spread[:count], horizon_spread=spread[count:])
 
+    @classmethod
+    def stacked(cls, sketches: Sequence[Sketch]) -> Sketch:
+        """Those of the same lines that differ in their spreads, one for each guess."""
+        spread = np.stack([each.spread for each in sketches])
+        return replace(
+            sketches[0],
+            spread=spread,
+            horizon_spread=np.stack([each.horizon_spread for each in sketches]),
+        )
+
+    def __getitem__(self, rows: Array) -> Sketch:
+        """Some of those that are stacked, or one of them several times."""
+        return replace(self, spread=self.spread[rows], horizon_spread=self.horizon_spread[rows])
+
     @quiet
     def residuals(self, camera: Camera, gravity: Array) -> tuple[Array, Array]:
         """(R, N + 2 H) residuals in sigmas as R cameras with gravities (R, 3) see the lines, and by
@@ -117,7 +132,7 @@ class Sketch:
         direction = np.broadcast_to(gravity[:, None], normal.shape).copy()
         for group in self.groups:
             own = list(group)
-            noise = end, self.spread[own]
+            noise = end, self.spread[..., own]
             heading = _shared_heading(normal[:, own], slopes[:, :, own], gravity, *noise)
             direction[:, own] = heading[:, None]
         parts = _weighed(normal, slopes, direction, end, self.spread)
@@ -182,21 +197,21 @@ def _followed(calibration: Calibration, lines: Sequence[DrawnLine]) -> Calibrati
     tension = np.abs(_tension(sketch, calibration))
     answer = calibration
     if calibration.parameters:
-        search = _Search.of(calibration, sketch)
-        best = search.minimum()
+        search = _Search.of(calibration)
+        (best,) = search.minima([sketch])
         # Who drags a horizon means it.
-        believed = {i for i, line in enumerate(lines) if line.kind != LineKind.HORIZON}
-        while believed and best.cost > MISTAKE:
-            # Each line in turn: which one, taken for a mistake, leaves the others at peace?
-            rest = {i: replace(search, sketch=search.sketch.without(i)) for i in believed}
-            ends = {i: each.minimum() for i, each in rest.items()}
-            wrong = min(ends, key=lambda i: ends[i].cost)
-            if ends[wrong].cost + MISTAKE >= best.cost:
+        believed = [i for i, line in enumerate(lines) if line.kind != LineKind.HORIZON]
+        while believed and best.cost[0] > MISTAKE:
+            # Which line, taken for a mistake, leaves the others at peace?
+            rest = [sketch.without(i) for i in believed]
+            ends = search.minima(rest)
+            wrong = min(range(len(ends)), key=lambda at: float(ends[at].cost[0]))
+            if ends[wrong].cost[0] + MISTAKE >= best.cost[0]:
                 break
-            search, best, used[wrong] = rest[wrong], ends[wrong], False
-            believed.remove(wrong)
+            sketch, best = rest[wrong], ends[wrong]
+            used[believed.pop(wrong)] = False
         camera, gravity = search.layout.camera_of(best.guess, 0), best.guess.gravity[0, 0]
-        answer = calibration.moved(camera, gravity, np.linalg.inv(best.equations[0]))
+        answer = calibration.moved(camera, gravity, np.linalg.inv(best.equations[0][0]))
     checks = [
         DrawnCheck(*line.values, 0.0, float(tension[list(places)].max()), on)
         for line, places, on in zip(lines, sketch.order, used, strict=True)
@@ -205,30 +220,52 @@ def _followed(calibration: Calibration, lines: Sequence[DrawnLine]) -> Calibrati
 
 
 @dataclass(frozen=True)
-class _State:
-    """One guess, and the residuals of the lines and of what the network said there."""
+class _States:
+    """R guesses, and the residuals of the lines and of what the network said there."""
 
     guess: Guess
     residual: Array
-    """(M + P,)."""
+    """(R, M + P)."""
     jacobian: Array
-    """(M + P, P)."""
+    """(R, M + P, P)."""
 
     @property
-    def cost(self) -> float:
-        return float(self.residual @ self.residual)
+    def cost(self) -> Array:
+        """(R,)."""
+        return np.vecdot(self.residual, self.residual)
 
     @property
     def equations(self) -> tuple[Array, Array]:
-        """The normal equations (P, P) and (P,) of half the cost."""
-        return self.jacobian.T @ self.jacobian, self.jacobian.T @ self.residual
+        """The normal equations (R, P, P) and (R, P) of half the cost."""
+        return self.jacobian.mT @ self.jacobian, np.matvec(self.jacobian.mT, self.residual)
+
+    def row(self, row: int) -> _States:
+        """One of them."""
+        return _States(self.guess[[row]], self.residual[[row]], self.jacobian[[row]])
+
+    def improved(self, other: _States) -> tuple[_States, Array]:
+        """Of each row the better of both, and (R,) where that is the other."""
+        better = other.cost <= self.cost
+
+        def pick(new: Array, old: Array) -> Array:
+            return np.where(better.reshape(-1, *[1] * (new.ndim - 1)), new, old)
+
+        mine, theirs = self.guess, other.guess
+        guess = Guess(
+            pick(theirs.gravity, mine.gravity),
+            pick(theirs.log_f, mine.log_f),
+            pick(theirs.distortion, mine.distortion),
+            pick(theirs.c, mine.c),
+            mine.headings,
+        )
+        residual = pick(other.residual, self.residual)
+        return _States(guess, residual, pick(other.jacobian, self.jacobian)), better
 
 
 @dataclass(frozen=True)
 class _Search:
-    """What is minimised, and over what."""
+    """What is minimised beside the residuals of lines, and over what."""
 
-    sketch: Sketch
     layout: Layout
     prior: Prior
     units: Array
@@ -239,11 +276,10 @@ class _Search:
     """(a, a) the same of gravity, whatever the lens."""
 
     @classmethod
-    def of(cls, calibration: Calibration, sketch: Sketch) -> Self:
+    def of(cls, calibration: Calibration) -> Self:
         prior, layout = network_prior([calibration], couple(1, None, None))
         covariance, a = calibration.covariance, layout.tangents
         return cls(
-            sketch,
             layout,
             prior,
             np.sqrt(np.diagonal(covariance)),
@@ -251,49 +287,58 @@ class _Search:
             np.linalg.cholesky(np.linalg.inv(covariance[:a, :a])),
         )
 
-    def at(self, guess: Guess) -> _State:
-        """The residuals at one guess and their derivatives, by differences."""
-        count, steps = len(self.units), DIFFERENCE * np.diag(self.units)
+    def at(self, guess: Guess, sketch: Sketch) -> _States:
+        """The residuals at R guesses and their derivatives, by differences. sketch: R stacked."""
+        rows, count = len(guess), len(self.units)
+        steps = DIFFERENCE * np.diag(self.units)
         every = np.concatenate([np.zeros((1, count)), steps, -steps])
-        seen = self._residuals(_moved(self.layout, guess[[0] * len(every)], every))
-        slope = (seen[1 : count + 1] - seen[count + 1 :]) / (2 * DIFFERENCE * self.units[:, None])
-        return _State(guess, seen[0], slope.T)
+        index = np.repeat(np.arange(rows), len(every))
+        moved = _moved(self.layout, guess[index], np.tile(every, (rows, 1)))
+        seen = self._residuals(moved, sketch[index]).reshape(rows, len(every), -1)
+        slope = seen[:, 1 : count + 1] - seen[:, count + 1 :]
+        return _States(guess, seen[:, 0], (slope / (2 * DIFFERENCE * self.units[:, None])).mT)
 
-    def starts(self) -> list[Guess]:
+    def starts(self, sketch: Sketch) -> Guess:
         """The network's answer, and the one turned in the plane of the picture that suits the lines
         best, where that is another."""
         mean = self.prior.mean
         if not self.layout.free.gravity:
-            return [mean]
+            return mean
         turns = 2 * np.pi / TURNS * np.arange(TURNS)
         cosine, sine = np.cos(turns), np.sin(turns)
         x, y, z = mean.gravity[0, 0]
         turned = np.stack([cosine * x - sine * y, sine * x + cosine * y, np.full(TURNS, z)], 1)
         tried = replace(mean[[0] * TURNS], gravity=turned[:, None])
-        best = int((self._residuals(tried) ** 2).sum(1).argmin())
-        return [mean, tried[[best]]] if best else [mean]
+        best = int((self._residuals(tried, sketch) ** 2).sum(1).argmin())
+        return tried[[0, best]] if best else mean
 
-    def minimum(self) -> _State:
-        """The best state."""
-        return min(map(self._descend, self.starts()), key=lambda end: end.cost)
+    def minima(self, sketches: Sequence[Sketch]) -> list[_States]:
+        """The best guess for each of some sketches of the same lines, searched side by side."""
+        starts = [self.starts(each) for each in sketches]
+        of = np.repeat(np.arange(len(sketches)), [len(each) for each in starts])
+        ends = self._descend(Guess.concatenate(starts), Sketch.stacked(sketches)[of])
+        cost = ends.cost
+        rows = [np.flatnonzero(of == each) for each in range(len(sketches))]
+        return [ends.row(int(own[cost[own].argmin()])) for own in rows]
 
-    def _descend(self, start: Guess) -> _State:
-        """The best state nearby, by Levenberg-Marquardt."""
-        at, damping = self.at(start), 1e-3
+    def _descend(self, start: Guess, sketch: Sketch) -> _States:
+        """The best guesses nearby, by Levenberg-Marquardt."""
+        at = self.at(start, sketch)
+        damping, open_ = np.full(len(start), 1e-3), np.full(len(start), True)
         for _ in range(STEPS):
             matrix, right = at.equations
-            step = np.asarray(
-                np.linalg.solve(matrix + damping * np.diag(np.diagonal(matrix)), -right), np.float64
-            )
-            if -step @ right < SETTLED**2:
+            raised = damping[:, None, None] * matrix * np.eye(len(self.units))
+            step = np.asarray(np.linalg.solve(matrix + raised, -right[..., None])[..., 0])
+            open_ &= -np.vecdot(step, right) >= SETTLED**2
+            if not open_.any():
                 break
-            step = step * min(1.0, LONGEST_STEP / self.reach(step))
-            tried = self.at(_moved(self.layout, at.guess, step[None]))
-            better = tried.cost <= at.cost
-            at, damping = (tried, damping / 10) if better else (at, damping * 10)
+            step = step * np.minimum(1.0, LONGEST_STEP / self.reach(step))[:, None]
+            step = np.where(open_[:, None], step, 0.0)
+            at, better = at.improved(self.at(_moved(self.layout, at.guess, step), sketch))
+            damping = damping * np.where(better, 0.1, 10.0)
         return at
 
-    def _residuals(self, guess: Guess) -> Array:
+    def _residuals(self, guess: Guess, sketch: Sketch) -> Array:
         """(R, M + P) by R guesses."""
         off, a = self.prior.deviation(guess, self.layout), self.layout.tangents
         turn = off[:, :a] @ self.root_of_gravity
@@ -301,12 +346,12 @@ class _Search:
         yielding = np.sqrt(student_cost(squared) / np.maximum(squared, 1e-12))
         far = np.where(squared > 1e-6, yielding, 1.0)
         off = np.concatenate([far[:, None] * off[:, :a], off[:, a:]], 1)
-        return np.concatenate([_seen(self.sketch, self.layout, guess), off @ self.root], 1)
+        return np.concatenate([_seen(sketch, self.layout, guess), off @ self.root], 1)
 
-    def reach(self, step: Array) -> float:
-        """How far a step goes in gravity and log f."""
-        own = step[: self.layout.tangents + int(self.layout.free.focal)]
-        return max(float(np.abs(own).max(initial=0.0)), 1e-12)
+    def reach(self, step: Array) -> Array:
+        """(R,) how far steps (R, P) go in gravity and log f."""
+        own = step[:, : self.layout.tangents + int(self.layout.free.focal)]
+        return np.maximum(np.abs(own).max(1, initial=0.0), 1e-12)
 
 
 def _seen(sketch: Sketch, layout: Layout, guess: Guess) -> Array:
@@ -375,8 +420,8 @@ def _tension(sketch: Sketch, network: Calibration) -> Array:
     """(M,) by how many sigmas lines contradict what the network alone says."""
     if not network.parameters:
         return _at(sketch, network)[0]
-    search = _Search.of(network, sketch)
-    at = search.at(search.prior.mean)
-    residual, jacobian = (each[: -len(search.units)] for each in (at.residual, at.jacobian))
+    search = _Search.of(network)
+    at = search.at(search.prior.mean, Sketch.stacked([sketch]))
+    residual, jacobian = (each[0, : -len(search.units)] for each in (at.residual, at.jacobian))
     variance = 1 + np.einsum("mi,ij,mj->m", jacobian, network.covariance, jacobian)
     return np.asarray(residual / np.sqrt(variance))
