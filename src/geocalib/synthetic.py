@@ -136,6 +136,22 @@ def render_scene(camera: Camera, gravity: Array, seed: int = 0, subpixels: int =
     return (total / len(offsets)).reshape(len(camera), height, width, 3)
 
 
+@torch.no_grad()
+def scene_distances(camera: Camera, gravity: Array, seed: int = 0) -> tuple[Tensor, Tensor]:
+    """(B, H, W, 3) unit rays in the level frame of the pictures of ``render_scene``, and (B, H, W)
+    how far along them something stands, in metres: infinite in the sky."""
+    camera = camera.map(lambda value: to_array(value, torch))
+    gravity = to_array(gravity, torch, camera.f.dtype)
+    width, height = (int(v) for v in camera.size[0].tolist())
+    pixels = pixel_grid(width, height, camera.f).reshape(1, -1, 2).expand(len(camera), -1, 2)
+    rays, _ = camera.unproject(pixels)
+    rays = (world_from_camera(gravity)[:, None] @ rays[..., None]).squeeze(-1)
+    scene, directions = Scene.create(seed, camera.f), rays.reshape(-1, 3)
+    distances = _distances(scene, torch.zeros_like(directions), directions).amin(-1)
+    shape = (len(camera), height, width)
+    return rays.reshape(*shape, 3), distances.reshape(shape)
+
+
 def _look(scene: Scene, rays: Tensor, f: Tensor) -> Tensor:
     """(N, 3) colours along unit rays (N, 3) from the camera; f (N,): pixels per radian."""
     distances = _distances(scene, torch.zeros_like(rays), rays)

@@ -14,6 +14,7 @@ from calibrations import one
 from geocalib.errors import FormatError
 from geocalib.formats import blender, fspy
 from geocalib.formats.scenes import EYE_HEIGHT
+from peers import Note, note
 from seen_by_blender import CHECK, compare, in_blender, needs_blender, photo, seen
 
 
@@ -27,13 +28,15 @@ from seen_by_blender import CHECK, compare, in_blender, needs_blender, photo, se
         {"aspect": 0.8, "size": (400, 640), "c": (180.0, 330.0)},
     ],
 )
-def test_its_camera_is_ours(tmp_path: Path, camera: dict[str, Any]) -> None:
+def test_its_camera_is_ours(tmp_path: Path, camera: dict[str, Any], record_property: Note) -> None:
     size = camera.get("size", (640, 480))
     calibration = one("pinhole", image=photo(tmp_path, size), **camera)
     (file,) = blender.write([calibration], tmp_path)
     assert file == tmp_path / "photo.jpg.blender.py"
     found = in_blender(tmp_path / "o.json", "-P", file, "-P", CHECK, "--", tmp_path / "o.json")
-    assert compare(found, calibration) < 0.05
+    apart = compare(found, calibration)
+    assert apart < 0.05
+    note(record_property, "blender", "Blender", apart)
     ahead = np.array([[0.0, 500, EYE_HEIGHT]])
     np.testing.assert_allclose(found["horizon"][:2], seen(calibration, ahead)[0], atol=0.05)
     assert {"photo.jpg", "ground of photo.jpg", "horizon of photo.jpg"} <= {*found["things"]}
@@ -61,11 +64,15 @@ def test_a_lens_that_bends_comes_with_a_straight_picture(tmp_path: Path) -> None
 
 @needs_blender
 @pytest.mark.parametrize("size", [(640, 480), (480, 640)])
-def test_blender_sees_files_of_fspy_alike(tmp_path: Path, size: tuple[int, int]) -> None:
+def test_blender_sees_files_of_fspy_alike(
+    tmp_path: Path, size: tuple[int, int], record_property: Note
+) -> None:
     calibration = one("pinhole", image=photo(tmp_path, size), size=size, pitch_deg=-15)
     (file,) = fspy.write([calibration], tmp_path)
     found = in_blender(tmp_path / "o.json", "-P", CHECK, "--", tmp_path / "o.json", file)
-    assert compare(found, calibration) < 0.05
+    apart = compare(found, calibration)
+    assert apart < 0.05
+    note(record_property, "fspy", "Blender", apart)
 
 
 @pytest.mark.parametrize("size", [(640, 480), (480, 640)])

@@ -16,6 +16,7 @@ from calibrations import one, several
 from geocalib.errors import FormatError
 from geocalib.formats import colmap_database
 from geocalib.result.calibration import Calibration
+from peers import Note, note
 
 TOWN = Path(__file__).parents[2] / "examples" / "town.jpg"
 
@@ -60,7 +61,7 @@ class TestPyColmap:
     def _peer(self) -> None:
         self.pycolmap = pytest.importorskip("pycolmap")
 
-    def test_a_new_one(self, tmp_path: Path) -> None:
+    def test_a_new_one(self, tmp_path: Path, record_property: Note) -> None:
         (path,) = colmap_database.write(of_folder("/photos"), tmp_path)
         assert path == tmp_path / "database.db"
         with self.pycolmap.Database.open(str(path)) as database:
@@ -82,6 +83,7 @@ class TestPyColmap:
             assert not prior.has_position()
             assert prior.gravity.tolist() == calibration.gravity.tolist()
             assert prior.corr_data_id == image.data_id
+        note(record_property, "colmap-database", "pycolmap", 0)
 
     def test_one_that_it_has_made(self, tmp_path: Path) -> None:
         """Photos without a shared camera, two of which turn out to be of one; a position stays."""
@@ -158,7 +160,7 @@ def test_a_camera_that_is_two(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("colmap") is None, reason="COLMAP is not installed")
-def test_colmap_itself_goes_on_with_it(tmp_path: Path) -> None:
+def test_colmap_itself_goes_on_with_it(tmp_path: Path, record_property: Note) -> None:
     """The program that is installed makes the database, and extracts features with the lens."""
     photos, path = tmp_path / "photos", tmp_path / "database.db"
     photos.mkdir()
@@ -178,6 +180,7 @@ def test_colmap_itself_goes_on_with_it(tmp_path: Path) -> None:
     ((parameters,),) = rows(path, "SELECT params FROM cameras")
     assert np.frombuffer(parameters).tolist() == [333, 310.3, 251.7, -0.12]  # type: ignore[call-overload]
     assert rows(path, "SELECT image_id, rows > 10 FROM keypoints") == [(1, 1)]
+    note(record_property, "colmap-database", "COLMAP", 0)
 
 
 @pytest.mark.parametrize(

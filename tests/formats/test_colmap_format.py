@@ -15,6 +15,7 @@ from geocalib.cameras import to_colmap
 from geocalib.cameras.exchange import COLMAP_NAMES
 from geocalib.errors import FormatError
 from geocalib.formats import colmap
+from peers import Note, note
 
 ANY_VERSION = ("pinhole", "simple_radial", "radial", "kannala_brandt")
 """Models that every version of COLMAP has."""
@@ -53,7 +54,7 @@ def test_round_trip(tmp_path: Path, model: str, aspect: float) -> None:
 
 
 @pytest.mark.skipif(shutil.which("colmap") is None, reason="COLMAP is not installed")
-def test_colmap_itself_reads_it(tmp_path: Path) -> None:
+def test_colmap_itself_reads_it(tmp_path: Path, record_property: Note) -> None:
     ours, theirs = tmp_path / "ours", tmp_path / "theirs"
     theirs.mkdir()
     written = [
@@ -74,6 +75,7 @@ def test_colmap_itself_reads_it(tmp_path: Path) -> None:
         ((name, parameters),) = to_colmap(calibration.camera)
         assert camera[:4] == [str(number), name, "640", "480"]
         assert tuple(map(float, camera[4:])) == parameters
+    note(record_property, "colmap", "COLMAP", 0)
 
 
 def test_a_line_break_in_a_name_stays_in_its_comment() -> None:

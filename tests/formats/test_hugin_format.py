@@ -21,6 +21,7 @@ from geocalib.formats.ptlens import IDEALS, TOLERANCE, to_ptlens
 from geocalib.geometry.gravity import world_from_camera
 from geocalib.result.calibration import Calibration
 from lenses import PARAMETERS
+from peers import Note, note
 
 needs_hugin = pytest.mark.skipif(shutil.which("pano_trafo") is None, reason="no Hugin tools here")
 
@@ -81,7 +82,7 @@ def by_hugin(file: Path, pixels: np.ndarray) -> np.ndarray:
     ],
 )
 def test_hugin_sees_the_photo_as_we_do(
-    tmp_path: Path, model: str, camera: dict[str, Any], at_most: float
+    tmp_path: Path, model: str, camera: dict[str, Any], at_most: float, record_property: Note
 ) -> None:
     size = camera.get("size", (640, 480))
     calibration = one(model, image=photo(tmp_path, size), **camera)
@@ -92,7 +93,9 @@ def test_hugin_sees_the_photo_as_we_do(
     expected = by_us(calibration, file.read_text(), pixels)
     seen = np.isfinite(expected).all(-1)
     assert seen.sum() > 20
-    assert np.abs(by_hugin(file, pixels) - expected)[seen].max() < at_most
+    apart = np.abs(by_hugin(file, pixels) - expected)[seen].max()
+    assert apart < at_most
+    note(record_property, "hugin", "Hugin", apart)
 
 
 @needs_hugin

@@ -20,6 +20,7 @@ from geocalib.errors import FormatError
 from geocalib.formats import exif, realityscan, xmp
 from geocalib.imaging.read import read_header
 from geocalib.priors.exif import focal_reading
+from peers import Note, note
 
 needs_exiftool = pytest.mark.skipif(shutil.which("exiftool") is None, reason="no ExifTool here")
 
@@ -52,7 +53,9 @@ def scan(content: bytes) -> bytes:
 
 @needs_exiftool
 @pytest.mark.parametrize("order", ["II", "MM"])
-def test_exiftool_reads_the_copy_and_all_that_was_there(tmp_path: Path, order: str) -> None:
+def test_exiftool_reads_the_copy_and_all_that_was_there(
+    tmp_path: Path, order: str, record_property: Note
+) -> None:
     thumbnail = tmp_path / "thumbnail.jpg"
     Image.new("RGB", (16, 12)).save(thumbnail)
     path = jpeg(
@@ -93,6 +96,8 @@ def test_exiftool_reads_the_copy_and_all_that_was_there(tmp_path: Path, order: s
     assert new["XMP-GPano:PosePitchDegrees"] == pytest.approx(-10, abs=1e-6)
     assert new["XMP-GPano:PoseRollDegrees"] == pytest.approx(5, abs=1e-6)
     assert new["XMP-dc:Title"] == "a title"
+    focal = new["ExifIFD:FocalPlaneXResolution"] * new["ExifIFD:FocalLength"]
+    note(record_property, "exif", "ExifTool", abs(focal - 500))
 
 
 @needs_exiftool
@@ -107,15 +112,16 @@ def test_exiftool_finds_nothing_wrong(tmp_path: Path) -> None:
 
 
 @needs_exiftool
-def test_exiftool_reads_the_side_car(tmp_path: Path) -> None:
+def test_exiftool_reads_the_side_car(tmp_path: Path, record_property: Note) -> None:
     path = jpeg(tmp_path)
     (file,) = xmp.write([one("kannala_brandt", image=str(path))], tmp_path)
     assert file == tmp_path / "photo.xmp"
     found = exiftool(file)
     assert found["XMP-exif:FocalLengthIn35mmFormat"] == 11
     assert found["XMP-exif:FocalLength"] == pytest.approx(200 / 800 * math.hypot(36, 24), rel=1e-6)
-    scale = found["XMP-exif:FocalPlaneXResolution"]
-    assert scale * found["XMP-exif:FocalLength"] == pytest.approx(200, rel=1e-6)
+    focal = found["XMP-exif:FocalPlaneXResolution"] * found["XMP-exif:FocalLength"]
+    assert focal == pytest.approx(200, rel=1e-6)
+    note(record_property, "xmp", "ExifTool", abs(focal - 200))
     assert found["XMP-exifEX:CameraElevationAngle"] == pytest.approx(-10, abs=1e-6)
     assert found["XMP-GPano:PoseRollDegrees"] == pytest.approx(5, abs=1e-6)
 
@@ -219,10 +225,12 @@ def test_realityscan(tmp_path: Path) -> None:
 
 
 @needs_exiftool
-def test_the_side_car_of_realityscan_is_xmp(tmp_path: Path) -> None:
+def test_the_side_car_of_realityscan_is_xmp(tmp_path: Path, record_property: Note) -> None:
     (file,) = realityscan.write([one("pinhole")], tmp_path)
     found = exiftool(file)
-    assert found["XMP-xcr:FocalLength35mm"] == pytest.approx(500 / 640 * 36)
+    focal = found["XMP-xcr:FocalLength35mm"] * 640 / 36
+    assert focal == pytest.approx(500)
+    note(record_property, "realityscan", "ExifTool", abs(focal - 500))
 
 
 @pytest.mark.parametrize("camera", [{"model": "kannala_brandt"}, {"aspect": 1.1}])

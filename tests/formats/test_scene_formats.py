@@ -21,6 +21,7 @@ from geocalib.errors import FormatError
 from geocalib.formats import FORMATS, gltf, maya, nuke, usd
 from geocalib.formats.scenes import EYE_HEIGHT
 from geocalib.result.calibration import Calibration
+from peers import Note, note
 from seen_by_blender import CHECK, compare, in_blender, needs_blender, photo, seen
 
 CENTRED = {"c": (320.0, 240.0), "roll_deg": 12.0, "pitch_deg": -15.0}
@@ -76,7 +77,7 @@ def test_gltf_by_its_rules(tmp_path: Path, camera: dict[str, Any]) -> None:
 
 
 @pytest.mark.skipif(validator() is None, reason="no gltf-validator of npm's here")
-def test_the_validator_finds_nothing_in_gltf(tmp_path: Path) -> None:
+def test_the_validator_finds_nothing_in_gltf(tmp_path: Path, record_property: Note) -> None:
     (file,) = gltf.write([one("pinhole", image=photo(tmp_path), **CENTRED)], tmp_path)
     script = (
         "const fs = require('fs'); require('gltf-validator')"
@@ -86,18 +87,23 @@ def test_the_validator_finds_nothing_in_gltf(tmp_path: Path) -> None:
     done = subprocess.run(["node", "-e", script, file], capture_output=True, text=True, check=True)
     issues = json.loads(done.stdout)
     assert (issues["numErrors"], issues["numWarnings"], issues["numInfos"]) == (0, 0, 0), issues
+    note(record_property, "gltf", "gltf-validator", 0)
 
 
 @needs_blender
 @pytest.mark.parametrize(
     ("format", "size"), [("gltf", (640, 480)), ("gltf", (480, 640)), ("nuke", (640, 480))]
 )
-def test_blender_imports_it(tmp_path: Path, format: str, size: tuple[int, int]) -> None:
+def test_blender_imports_it(
+    tmp_path: Path, format: str, size: tuple[int, int], record_property: Note
+) -> None:
     middle = {"size": size, "c": (size[0] / 2, size[1] / 2)}
     calibration = one("pinhole", image=photo(tmp_path, size), **CENTRED | middle)
     (file,) = FORMATS[format]([calibration], tmp_path)
     found = in_blender(tmp_path / "o.json", "-P", CHECK, "--", tmp_path / "o.json", file, *size)
-    assert compare(found, calibration) < 0.05
+    apart = compare(found, calibration)
+    assert apart < 0.05
+    note(record_property, format, "Blender", apart)
 
 
 # USD
@@ -122,12 +128,15 @@ def pixels_of_usd(file: Path, size: tuple[int, int]) -> np.ndarray:
 @pytest.mark.parametrize(
     "camera", [CENTRED, {"size": (480, 640), "c": (200.0, 350.0)}, {"aspect": 0.9}]
 )
-def test_usd_sees_what_we_see(tmp_path: Path, camera: dict[str, Any]) -> None:
+def test_usd_sees_what_we_see(
+    tmp_path: Path, camera: dict[str, Any], record_property: Note
+) -> None:
     size = camera.get("size", (640, 480))
     calibration = one("pinhole", image=photo(tmp_path, size), **camera)
     (file,) = usd.write([calibration], tmp_path)
-    apart = pixels_of_usd(file, size) - seen(calibration, GROUND)
-    assert np.abs(apart).max() < 1e-3
+    apart = np.abs(pixels_of_usd(file, size) - seen(calibration, GROUND)).max()
+    assert apart < 1e-3
+    note(record_property, "usd", "usd-core", apart)
 
 
 def test_names_in_usd(tmp_path: Path) -> None:

@@ -76,17 +76,25 @@ def _json_type(kind: Kind, nullable: bool = False) -> dict[str, Any]:
     return found | {"type": [found["type"], "null"]} if nullable else found
 
 
+MARKS = {Null.NEVER: "", Null.FAILED: "\\*", Null.POSSIBLE: "?"}
+"""What stands behind keys whose values may be null, in tables of pages."""
+
+
 def markdown(layout: Struct) -> str:
-    """The table of a page: every key, with those of objects after it."""
-    head = ["| key | value | unit | null | |", "|---|---|---|---|---|"]
-    return "\n".join([*head, *_rows(layout, "")])
+    """The table of a page: every key, with those of objects after it; see ``MARKS``."""
+    return "\n".join(["| key | value | |", "|---|---|---|", *_rows(layout, "")])
 
 
 def _rows(layout: Struct, prefix: str) -> Iterator[str]:
     for field in layout.fields:
-        name, unit = f"{prefix}{field.name}", field.unit or " "
-        cells = (f"`{name}`", words(field.kind), unit, str(field.null), field.meaning or " ")
-        yield f"| {' | '.join(cells)} |".replace("|   |", "| |")
+        name, kind = f"{prefix}{field.name}", words(field.kind)
+        kind = kind.removeprefix("a list of ").removeprefix("an ").removeprefix("a ")
+        kind = kind.replace("whole number that is not negative", "count")
+        unit = "" if field.unit == "1" else field.unit
+        value = ", ".join(filter(None, (kind, unit)))
+        yield f"| `{name}`{MARKS[field.null]} | {value} | {field.meaning or ' '} |".replace(
+            "|   |", "| |"
+        )
         many = isinstance(field.kind, Many)
         inner = field.kind.of if isinstance(field.kind, Many) else field.kind
         if isinstance(inner, Struct) and inner is not RECORD:
