@@ -2,6 +2,7 @@
 
 python lab/benchmarks/walk.py                     of examples/town.jpg
 python lab/benchmarks/walk.py PHOTO --modules     and every module, in the order of the walk
+python lab/benchmarks/walk.py --camera-model pinhole    where the kind of lens is not chosen first
 
 A second calibration by the same ``Calibrator`` is profiled, on the ONNX engine and one thread: what
 is loaded and compiled once is left out. Only code of the package counts; a call through code of
@@ -50,13 +51,14 @@ class Walk:
         )
 
 
-def walk(photo: Path) -> Walk:
-    """Profile one warm calibration of the photo."""
+def walk(photo: Path, camera_model: str | None = None) -> Walk:
+    """Profile one warm calibration of the photo, with the default camera model or a named one."""
     os.environ["OMP_NUM_THREADS"] = "1"
     import geocalib
 
     calibrator = geocalib.Calibrator(engine="onnx")
-    calibrator.calibrate(photo)
+    named = {} if camera_model is None else {"camera_model": camera_model}
+    calibrator.calibrate(photo, **named)
     package = Path(geocalib.__file__).parent
     counted = Walk()
     # Of every running function: the module of the package it belongs to or was called by, and how
@@ -89,7 +91,7 @@ def walk(photo: Path) -> Walk:
 
     sys.setprofile(count)
     try:
-        calibrator.calibrate(photo)
+        calibrator.calibrate(photo, **named)
     finally:
         sys.setprofile(None)
     return counted
@@ -98,9 +100,10 @@ def walk(photo: Path) -> Walk:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("photo", type=Path, nargs="?", default=ROOT / "examples/town.jpg")
+    parser.add_argument("--camera-model", help="a name, by default the default of Calibrator")
     parser.add_argument("--modules", action="store_true", help="list every module")
     arguments = parser.parse_args()
-    counted = walk(arguments.photo)
+    counted = walk(arguments.photo, arguments.camera_model)
     print(counted.sentence())
     if arguments.modules:
         for name in counted.modules:

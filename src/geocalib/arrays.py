@@ -162,8 +162,11 @@ def degrees(x: Array) -> Array:
     return math.degrees(1) * x
 
 
-def inverse_root(x: Array) -> Array:
-    """The inverse of the square root, 1 / sqrt(x)."""
+def inverse_root(x: Array, floored: bool = False) -> Array:
+    """The inverse of the square root, 1 / sqrt(x). floored: of at least the smallest normal
+    number, which keeps it finite at 0."""
+    if floored:
+        x = clip(x, tiny(x))
     return 1 / np.sqrt(x) if isinstance(x, NUMPY) else x.rsqrt()
 
 

@@ -20,13 +20,11 @@ from typing import Any
 from geocalib import records
 from geocalib.arrays import (
     Array,
-    clip,
     counting,
     inverse_root,
     is_array,
     namespace,
     quiet,
-    tiny,
     unstack,
 )
 from geocalib.cameras.base import CameraModel, DepthJet
@@ -147,7 +145,8 @@ def cast_rays(camera: Camera, gravity: Array, x: Array, y: Array) -> Rays:
     mx = (x - camera.c[:, :1]) * (inverse_f / camera.aspect[:, None])
     my = (y - camera.c[:, 1:]) * inverse_f
     s = mx * mx + my * my
-    jet = camera.model.jet(s, tuple(k[:, None] for k in unstack(camera.distortion)))
+    parameters = range(camera.distortion.shape[1])
+    jet = camera.model.jet(s, tuple([camera.distortion[:, i : i + 1] for i in parameters]))
     return Rays(mx, my, s, jet, mx * gravity[:, :1] + my * gravity[:, 1:2])
 
 
@@ -180,7 +179,7 @@ def up_field(rays: Rays, camera: Camera, gravity: Array) -> UpField:
     vx = aspect * (h * rays.mx - q * gx)
     vy = h * rays.my - q * gy
     # Straight up and down there is no up direction; the floor keeps the division finite.
-    inverse = inverse_root(clip(vx * vx + vy * vy, tiny(vx)))
+    inverse = inverse_root(vx * vx + vy * vy, floored=True)
     x, y = vx * inverse, vy * inverse
     return UpField(x, y, q, h, -aspect * y * inverse, x * inverse)
 
@@ -252,7 +251,7 @@ def up_jacobian(
     tg = 0.0 if jet.d_s is None else up.tx * gx + up.ty * gy
     columns = []
     if free.gravity:
-        for e in unstack(basis):
+        for e in (basis[..., 0], basis[..., 1]):
             ex, ey, ez = e[:, :1], e[:, 1:2], e[:, 2:]
             turn = ez
             if jet.d_s is not None:
@@ -295,7 +294,7 @@ def latitude_jacobian(
     scaled = latitude.sine * inverse
     columns = []
     if free.gravity:
-        for e in unstack(basis):
+        for e in (basis[..., 0], basis[..., 1]):
             columns.append(-(rays.mx * e[:, :1] + rays.my * e[:, 1:2] + z * e[:, 2:]) * inverse)
     # How the field follows the depth at fixed m: d(sin lat) = towards * dz.
     towards = None

@@ -164,8 +164,8 @@ class Frame:
         gravity, log_f, distortion, c = state.gravity, state.log_f, state.distortion, state.c
         log_stretch, xp = state.log_stretch, namespace(state.gravity)
         if self.free.gravity:
-            square = clip((time_step * time_step).sum(1)[:, None], LONGEST_STEP**2)
-            short = time_step * (LONGEST_STEP * inverse_root(square))
+            square = (time_step * time_step).sum(1)[:, None]
+            short = time_step * (LONGEST_STEP * inverse_root(clip(square, LONGEST_STEP**2)))
             gravity = (
                 sphere.move(gravity, short, state.basis)
                 if self.move is None
