@@ -228,13 +228,33 @@ class TestCalibration:
         check = next(each for each in answer.priors if each.quantity == "distortion")
         assert check.source == "Lensfun Canon EF 24-105mm f/4L IS USM"
 
+    def test_photos_of_one_camera(self, tmp_path: Path) -> None:
+        calibrator = knowing(truth(SMALL, 53.0), confidence_scale=1e6)
+        answers = list(calibrator.calibrate_set([photo(tmp_path)] * 2, "auto", exif=True))
+        (mean,), (sigma,) = (lambda lens: (lens.distortion, lens.sigma))(
+            found(tags(), "simple_radial", SMALL)
+        )
+        for answer in answers:
+            assert answer.camera.distortion.tolist() == [[pytest.approx(mean, abs=2 * sigma)]]
+
+    def test_a_straightened_file_leaves_the_lens_out(self, tmp_path: Path) -> None:
+        answer = knowing(truth(SMALL, 53.0), confidence_scale=1e-3).calibrate(
+            photo(tmp_path), "simple_radial"
+        )
+        check = next(each for each in answer.priors if each.quantity == "distortion")
+        assert check.contradicts
+        assert not check.used
+        assert answer.camera.distortion.item() == pytest.approx(0, abs=0.01)
+        assert "Lensfun Canon EF 24-105mm f/4L IS USM, contradicts" in " ".join(answer.warnings)
+
     def test_exif_off_knows_no_lens(self, tmp_path: Path) -> None:
         answer = knowing(truth(SMALL, 53.0)).calibrate(photo(tmp_path), exif=False)
         assert answer.priors == ()
 
 
 def test_info_tells_of_the_lens(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert photo_info.run([str(photo(tmp_path))], {})
+    assert photo_info.run([str(photo(tmp_path, DigitalZoomRatio=1.0001234))], {})
     said = " ".join(capsys.readouterr().out.split())
     assert "distortion simple_radial k1 -0.05" in said
+    assert "digital zoom 1 " in said
     assert "by Lensfun Canon EF 24-105mm f/4L IS USM" in said

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -132,5 +133,5 @@ def _gravity(hint: GravityReading) -> str:
 
 def _text(tags: Mapping[int, Any], tag: int) -> str:
     value = tags.get(tag, "")
-    text = f"{value:g}" if isinstance(value, int | float) else str(value)
+    text = f"{float(value):.4g}" if isinstance(value, Real) else str(value)
     return console.printable(text.strip("\0 "))

@@ -121,7 +121,9 @@ class Choice:
         before (the ratio of Savage and Dickey). All that the two share goes by them.
         """
         families = [candidate.family for candidate in self.candidates]
-        if families[0] != BENT or not isinstance(outcome, Calibration):
+        # A lens that its name tells has been compared with no other.
+        compared = families[0] == BENT and RECTILINEAR in families
+        if not compared or not isinstance(outcome, Calibration):
             return self
         straight, usual = families.index(RECTILINEAR), self.distortion
         bend, sigma = outcome.distortion[0], outcome.sigma.distortion[0]

@@ -31,6 +31,7 @@ from geocalib.sets.camera_group import CameraGroup, FitMethod, PredictedImage
 from geocalib.sets.image_record import ImageRecord
 from geocalib.sets.outliers import silent
 from geocalib.sets.resume_cache import ResumeCache
+from geocalib.solver.families import BENT
 from geocalib.solver.known import Given
 
 
@@ -103,10 +104,11 @@ def _fitted(
     enabled, given = enabled[rows], given[rows]
     given = enabled.placed(given, files)
     start = [member.down for member in group.members]
-    cameras, model = [0] * len(files), group.method.model
-    readings = enabled.readings(given, files, model)
+    cameras, unnamed, model = [0] * len(files), group.method.unnamed, group.method.model
+    readings = enabled.readings(given, files, BENT.model if unnamed else model)
     known = with_readings(given, readings, files, cameras)
-    choices = group.choose(with_starts(known, start)) if group.method.unnamed else []
+    bent = all(reading.lens for reading in readings)
+    choices = group.choose(with_starts(known, start), bent) if unnamed else []
     lens = choices[0] if choices else None
 
     def fitted(known: Given, lines: bool = True) -> dict[int, Outcome]:

@@ -153,16 +153,21 @@ class CameraGroup:
             )
         )
 
-    def choose(self, known: Given) -> list[Choice]:
+    def choose(self, known: Given, bent: bool = False) -> list[Choice]:
         """The kind of lens, the same for each picture and in its pixels. Of many pictures some
-        decide for all; the one whose focal length lies in the middle stands for them."""
+        decide for all; the one whose focal length lies in the middle stands for them.
+
+        bent: whether it is known to bend a little, as the distortion (B, 1) in known says.
+        """
         step = -(-len(self.members) // MOST_TO_CHOOSE)
         evidence = self._evidence(known, self.method.model, None)[::step]
 
         def fit_to(
             rows: Sequence[int], model: CameraModel, usual: Sequence[tuple[float, float]] | None
         ) -> list[Fitted]:
-            distortion = None if usual is None else prior_of(usual)
+            distortion = None
+            if usual is not None:
+                distortion = evidence.known.distortion if bent else prior_of(usual)
             asked = replace(
                 evidence,
                 model=self.method.errors.model_to_fit(model),
@@ -173,7 +178,9 @@ class CameraGroup:
 
         one = [0] * len(evidence)
         odds = {0: odds_of_lenses((member.file.metadata, None) for member in self.members)}
-        choices = sorted(chosen(compare(fit_to, one, odds), one, odds), key=Choice.focal)
+        choices = sorted(
+            chosen(compare(fit_to, one, odds, {0} if bent else ()), one, odds), key=Choice.focal
+        )
         typical = choices[len(choices) // 2]
         return [typical.moved(plane.originals, gravity=False) for plane in self._planes]
 
