@@ -4,8 +4,9 @@ Minimised over the pose, with n inliers of pixel errors e_i, their noise s, and 
 
     sum c^2 log(1 + |e_i|^2 / (c s)^2)  +  weight n |R g_world - g_camera|^2 / sigma^2.
 
-A loop of its own: six unknowns of one pose, polished hundreds of times in a search, want no more
-than a 6x6 solve, which is 30 times as fast as a step of ``solver.lm``.
+A loop of its own: its unknowns are a rotation and a position in a world, for which the state, the
+bounds and the couplings of ``solver.lm`` have no meaning. A step of either takes equally long
+(``lab/benchmarks/loops.py``).
 """
 
 from __future__ import annotations
