@@ -39,7 +39,7 @@ FOV_DEG = 75.0
 """Of a view, across and down."""
 PITCHES_DEG = (-12.0, 12.0, 0.0)
 """Taken in turn: views with the horizon in three heights."""
-ALIKE, LEAST_DEG = 2.0, 0.3
+ALIKE, LEAST_DEG = 2.0, 0.2
 """By which sigmas grow, as views overlap and err alike where they do, and what they cannot fall
 below: so that panoramas that were held out for validation, turned at random, are off by as much as
 their sigmas say."""

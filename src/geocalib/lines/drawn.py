@@ -20,16 +20,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from geocalib.arrays import quiet
 from geocalib.cameras import Camera
 from geocalib.geometry.drawn import END, DrawnLine, LineKind, root
 from geocalib.geometry.fields import LOG_F
 from geocalib.lines.prior import Prior, network_prior, student_cost
-from geocalib.lines.unknowns import Array, Guess, Layout, cross, level_frame
+from geocalib.lines.unknowns import Array, Flags, Guess, Layout, cross, level_frame
 from geocalib.records import dataclass, replace
 from geocalib.result.calibration import Calibration, Outcome
 from geocalib.result.drawn import DrawnCheck
@@ -111,7 +112,7 @@ class Sketch:
             horizon_spread=np.stack([each.horizon_spread for each in sketches]),
         )
 
-    def __getitem__(self, rows: Array) -> Sketch:
+    def __getitem__(self, rows: npt.NDArray[Any]) -> Sketch:
         """Some of those that are stacked, or one of them several times."""
         return replace(self, spread=self.spread[rows], horizon_spread=self.horizon_spread[rows])
 
@@ -243,7 +244,7 @@ class _States:
         """One of them."""
         return _States(self.guess[[row]], self.residual[[row]], self.jacobian[[row]])
 
-    def improved(self, other: _States) -> tuple[_States, Array]:
+    def improved(self, other: _States) -> tuple[_States, Flags]:
         """Of each row the better of both, and (R,) where that is the other."""
         better = other.cost <= self.cost
 
