@@ -162,6 +162,23 @@ def test_what_cannot_be_is_refused_in_words(
     assert not page.is_visible(f"#{knob}-free")
 
 
+def test_what_is_given_is_held_against_the_picture(town: tuple[Any, dict[str, Any]]) -> None:
+    """What contradicts it is said among the doubts, and once; what agrees is said to agree."""
+    page, _ = town
+    page.fill("#focal-number", "98")
+    page.press("#focal-number", "Enter")
+    page.wait_for_function("() => document.querySelector('#doubts').innerText.includes('given')")
+    still(page)
+    assert "contradicts the picture" in page.inner_text("#doubts")
+    assert "focal length" not in page.inner_text("#remarks").lower()
+    page.fill("#focal-number", "20.8")  # 60 degrees, the truth
+    page.press("#focal-number", "Enter")
+    page.wait_for_function("() => document.querySelector('#remarks').innerText.includes('agrees')")
+    still(page)
+    assert "The given focal length agrees" in page.inner_text("#remarks")
+    assert "contradicts" not in page.inner_text("#doubts")
+
+
 def test_another_lens_has_its_parameters_among_the_numbers(
     town: tuple[Any, dict[str, Any]],
 ) -> None:
