@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from calibrations import gravity
 from geocalib.cameras import MODELS, Camera
 from geocalib.result.calibration import Calibration, Failure, Outcome
-from geocalib.result.trust import Trust
-from geocalib.result.uncertainty import Uncertainty
+from geocalib.result.uncertainty import Trust, Uncertainty
 from lenses import ALL_MODELS
 
 

@@ -41,15 +41,8 @@ from geocalib import Calibration, Calibrator
 from geocalib.cameras import Camera
 from geocalib.geometry.gravity import angle_between, from_roll_pitch
 from geocalib.pipeline.options import UsualPrior
-from geocalib.result.trust import (
-    EVERYTHING,
-    FAR_OFF_DEG,
-    Quantity,
-    chance_far_off,
-    doubts,
-    gravity_traits,
-    judged,
-)
+from geocalib.result.trust import FAR_OFF_DEG, chance_far_off, doubts, gravity_traits, judged
+from geocalib.result.uncertainty import EVERYTHING, Quantity
 from lenses import border_angle_deg, rendered
 
 Record = dict[str, Any]

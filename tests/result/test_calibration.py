@@ -24,8 +24,8 @@ from geocalib.arrays import to_numpy
 from geocalib.errors import CameraError, FormatError
 from geocalib.result.calibration import Calibration, Failure
 from geocalib.result.schema import RECORD
-from geocalib.result.trust import Doubt, Trust, judged
-from geocalib.result.uncertainty import Uncertainty
+from geocalib.result.trust import Doubt, judged
+from geocalib.result.uncertainty import Trust, Uncertainty
 from lenses import ALL_MODELS
 from libraries import assert_same, numpy_of
 from views import random_cameras, random_gravity, see, with_noise

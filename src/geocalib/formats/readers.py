@@ -38,8 +38,7 @@ from geocalib.imaging.read import read_header
 from geocalib.records import dataclass
 from geocalib.result.calibration import Calibration, Outcome
 from geocalib.result.record import Frame
-from geocalib.result.trust import Trust
-from geocalib.result.uncertainty import Uncertainty
+from geocalib.result.uncertainty import Trust, Uncertainty
 
 CONVERTED = "converted"
 """The status of a camera that another program's file holds, gravity and all."""

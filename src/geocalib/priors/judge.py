@@ -35,7 +35,8 @@ from geocalib.priors.readings import Readings
 from geocalib.result.calibration import Calibration, Outcome
 from geocalib.result.lines import Verdict
 from geocalib.result.prior_check import PriorCheck
-from geocalib.result.trust import EVERYTHING, Doubt, disagreements, doubts, judged
+from geocalib.result.trust import Doubt, disagreements, doubts, judged
+from geocalib.result.uncertainty import EVERYTHING
 from geocalib.solver.known import Given, Prior
 
 WRONG = 0.03

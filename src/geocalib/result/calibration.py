@@ -27,8 +27,7 @@ from geocalib.result.lines import Lines
 from geocalib.result.prior_check import PriorCheck
 from geocalib.result.record import FRAMES, Frame, Values, parse, to_text
 from geocalib.result.schema import RECORD, SCHEMA
-from geocalib.result.trust import ALL_TRUSTED, Trust
-from geocalib.result.uncertainty import Uncertainty, with_sigma
+from geocalib.result.uncertainty import ALL_TRUSTED, Trust, Uncertainty, with_sigma
 from geocalib.solver import FitResult, Status
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import Any
 from geocalib.geometry.fields import LOG_ASPECT
 from geocalib.result.layout import Many, Null
 from geocalib.result.schema import OLDER, RECORD, SCHEMA
-from geocalib.result.trust import EVERYTHING
+from geocalib.result.uncertainty import EVERYTHING
 from geocalib.solver.result import Status
 
 FIRST, SECOND = OLDER[:2]

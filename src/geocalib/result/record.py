@@ -20,8 +20,7 @@ from geocalib.result.lines import Lines, Verdict
 from geocalib.result.older import upgraded
 from geocalib.result.prior_check import PriorCheck
 from geocalib.result.schema import OLDER, RECORD, SCHEMA
-from geocalib.result.trust import EVERYTHING, Trust
-from geocalib.result.uncertainty import Uncertainty
+from geocalib.result.uncertainty import EVERYTHING, Trust, Uncertainty
 
 Frame = Literal["upright", "stored"]
 """Of a picture: as it is seen, or as its pixels lie in the file (``geocalib.result.frame``)."""

@@ -10,20 +10,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING
 
 from geocalib.geometry.drawn import LineKind
 from geocalib.geometry.fields import ALONG_PITCH
 from geocalib.records import dataclass
 from geocalib.result.prior_check import CONTRADICTION
+from geocalib.result.uncertainty import EVERYTHING, Quantity, Trust
 from geocalib.solver.result import Status
 
 if TYPE_CHECKING:
     from geocalib.result.calibration import Calibration
     from geocalib.result.drawn import DrawnCheck
-
-Quantity = Literal["gravity", "fov", "lens"]
-EVERYTHING: tuple[Quantity, ...] = get_args(Quantity)
 
 FAR_OFF_DEG = 5.0
 DOUBTFUL_GRAVITY_DEG = FAR_OFF_DEG
@@ -50,18 +48,6 @@ NOTHING_DEG = 180.0
 
 BLANK = "the picture is almost uniform, so there is nothing to tell the camera from"
 UNTRAINED = "the weights are placeholders that were never trained: the numbers mean nothing"
-
-
-@dataclass(frozen=True)
-class Trust:
-    """What of an answer is to be believed."""
-
-    gravity: bool = True
-    fov: bool = True
-    lens: bool = True
-
-
-ALL_TRUSTED = Trust()
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,30 @@
-"""How sure an answer is: one sigma of everything people ask for, from one covariance."""
+"""How sure an answer is: one sigma of each quantity by one covariance, and what to believe."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 from geocalib.arrays import Array
 from geocalib.cameras import Camera
 from geocalib.solver.result import double_sigmas
+
+Quantity = Literal["gravity", "fov", "lens"]
+EVERYTHING: tuple[Quantity, ...] = get_args(Quantity)
+
+
+@dataclass(frozen=True)
+class Trust:
+    """What of an answer is to be believed (``geocalib.result.trust`` judges it)."""
+
+    gravity: bool = True
+    fov: bool = True
+    lens: bool = True
+
+
+ALL_TRUSTED = Trust()
 
 
 @dataclass(frozen=True)

@@ -143,7 +143,7 @@ def _fitted(
     outcomes |= {row: choice.applied(outcomes[row]) for row, choice in enumerate(choices)}
     guess = [_guess(group)] if group.guessed else []
     for index, (row, member) in enumerate(zip(rows, group.members, strict=True)):
-        notes = (*group.method.warnings, *member.notes, *guess)
+        notes: tuple[str | Doubt, ...] = (*group.method.warnings, *member.notes, *guess)
         yield (
             row,
             annotated(
