@@ -8,14 +8,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
-from geocalib import Calibration, Prior
+from geocalib import Calibration, Calibrator, Camera, Prior
 from geocalib.errors import ConfigError
+from geocalib.geometry.gravity import from_roll_pitch
 from geocalib.imaging.content import Circle
 from geocalib.pipeline.lens import within_circle
 from geocalib.pipeline.predict import NetworkOutput
 from geocalib.priors.lens import Choice
+from geocalib.result.lines import Lines, Verdict
 from geocalib.solver.families import BENT, RECTILINEAR, WIDE, Candidate
+from geocalib.synthetic import render_scene
 from oracle_network import check, knowing, picture, truth
 
 SIZE = (480, 360)
@@ -174,3 +178,53 @@ def test_only_the_circle_of_a_circular_picture_is_heeded() -> None:
     (found,) = calibrator.fit([inside], "auto", lines="off")
     assert isinstance(found, Calibration)
     assert found.camera_model == "ucm"
+
+
+TOWNS = {
+    "pinhole": Camera.create("pinhole", f=330.0, size=SIZE),
+    "simple_radial": Camera.create("simple_radial", f=260.0, size=SIZE, distortion=[-0.078]),
+    "ucm": Camera.create("ucm", f=230.0, size=SIZE, distortion=[0.6]),
+    "kannala_brandt": Camera.create("kannala_brandt", f=190.0, size=SIZE, distortion=[0.0] * 4),
+}
+"""Lenses of each family, of a fisheye two."""
+
+
+@pytest.fixture(scope="module")
+def calibrator() -> Calibrator:
+    """With the packaged weights."""
+    return Calibrator("lean", device="cpu")
+
+
+@pytest.mark.parametrize("name", TOWNS)
+def test_rendered_towns_tell_lens_and_view(calibrator: Calibrator, name: str) -> None:
+    camera = TOWNS[name]
+    gravity = from_roll_pitch(torch.tensor([0.05]), torch.tensor([-0.07]))
+    town = (255 * render_scene(camera, gravity, seed=21, subpixels=1)[0]).byte().numpy()
+    found = calibrator.calibrate(town)
+    assert found.camera_model == ("ucm" if name == "kannala_brandt" else name)
+    assert found.lens is not None
+    assert found.lens.camera_model == found.camera_model
+    assert found.vfov_deg == pytest.approx(math.degrees(camera.border_vfov.item()), abs=4)
+    assert found.gravity == pytest.approx(gravity[0].numpy(), abs=0.02)
+    if name == "pinhole":
+        named = calibrator.calibrate(town, "pinhole")
+        assert (named.fy, named.roll_deg, named.pitch_deg) == (
+            found.fy,
+            found.roll_deg,
+            found.pitch_deg,
+        )
+
+
+@pytest.mark.parametrize(
+    ("bend", "verdict", "model"),
+    [
+        ((-0.08, 0.02), Verdict.CROSSED, "simple_radial"),
+        ((-0.02, 0.02), Verdict.CROSSED, "pinhole"),
+        ((-0.08, 0.02), Verdict.UNLIKELY, "pinhole"),
+    ],
+)
+def test_long_edges_hint_at_a_bend(bend: tuple[float, float], verdict: Verdict, model: str) -> None:
+    answer = replace(asked(PINHOLE, "pinhole"), lines=Lines(verdict, bend=bend))
+    straight = Candidate(RECTILINEAR, answer.camera, answer.gravity, None, 0.0, 1.0)
+    choice = Choice((straight,), (1.0,), (RECTILINEAR.odds,)).tried_bent(answer)
+    assert choice.model.name == model

@@ -26,6 +26,7 @@ from geocalib.lines.batched_search import (
 )
 from geocalib.lines.descent import Problem
 from geocalib.lines.distortion import (
+    MODEL,
     as_pinhole,
     fit_distortion,
     loosen_distortion,
@@ -137,7 +138,8 @@ def _refined(
         found += yield from _far_from_network(problem, found, plain_prior, loose_prior)
     if not found:
         return _without_lines(calibrations, straight, segments, Verdict.NO_DIRECTION)
-    answers = _combine(calibrations, straight, segments, found, probabilities(found))
+    combined = _combine(calibrations, straight, segments, found, probabilities(found))
+    answers = [_with_bend(*each) for each in zip(combined, straight, strict=True)]
     # Images that share a gravity were each weighed with all others.
     if coupling.rotation is not None:
         return answers
@@ -297,6 +299,15 @@ def _with_lines(
         moved = abs(float(np.log(after.fy / before.fy)))
         lines = replace(lines, focal_sigmas=moved / sigma if sigma > 0 else 0.0)
     return replace(after, lines=lines)
+
+
+def _with_bend(answer: Calibration, straight: Calibration) -> Calibration:
+    """Return the answer with what long edges say of the bend of a pinhole; others as they are."""
+    if answer.camera.model.parameters or answer.lines is None:
+        return answer
+    at = straight.parameters.index(MODEL.parameters[0])
+    bend = straight.distortion[0], float(np.sqrt(straight.covariance[at, at]))
+    return replace(answer, lines=replace(answer.lines, bend=bend))
 
 
 def _moved(explanation: Explanation, straight: list[Calibration]) -> list[Calibration]:

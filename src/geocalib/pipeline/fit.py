@@ -97,10 +97,20 @@ def _fit_seen(job: Job, outputs: Sequence[NetworkOutput]) -> list[Outcome]:
     outputs = [within_circle(output) for output in outputs]
     choices = choose(job, outputs, given)
     outcomes = _fit_chosen(job, outputs, given, dict(enumerate(choices)))
-    judged = {row: choice.judged_by(outcomes[row]) for row, choice in enumerate(choices)}
-    changed = {row: choice for row, choice in judged.items() if choice.model != choices[row].model}
-    if not job.coupled or len(changed) == len(choices):
-        outcomes |= _fit_chosen(job, outputs, given, changed)
+    # One of the two leaves a choice as it is: the first what is no slight bend, and the second what
+    # is no pinhole.
+    second = {
+        row: changed
+        for row, choice in enumerate(choices)
+        for way in (choice.judged_by, choice.tried_bent)
+        if (changed := way(outcomes[row])).model != choice.model
+    }
+    if job.coupled and len(second) < len(choices):
+        return [outcomes[row] for row in range(len(outputs))]
+    anew = _fit_chosen(job, outputs, given, second)
+    held = {row for row, each in second.items() if each.judged_by(anew[row]).model == each.model}
+    if not job.coupled or len(held) == len(choices):
+        outcomes |= {row: anew[row] for row in held}
     return [outcomes[row] for row in range(len(outputs))]
 
 

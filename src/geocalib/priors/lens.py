@@ -43,6 +43,9 @@ ACTION_CAMERA: Odds = (0.20, 0.30, 0.50)
 PHONE: Odds = (0.90, 0.099, 0.001)
 """Phones straighten what their wide lenses bend."""
 
+HINT = 1.5
+"""Sigmas of a bend by long edges from which on a slightly bent lens is tried."""
+
 FISHEYE_NAMES = re.compile(r"fish[ -]?eye", re.IGNORECASE)
 ACTION_NAMES = re.compile(
     r"gopro|\bhero ?\d|insta ?360|osmo ?action|\bsjcam\b|\bakaso\b|\byi ?(4k|action)",
@@ -129,20 +132,50 @@ class Choice:
         bend, sigma = outcome.distortion[0], outcome.sigma.distortion[0]
         if usual is None or not 0 < sigma < usual[1]:
             return self
-        ratio = math.exp(log_normal(0.0, bend, sigma) - log_normal(0.0, *usual))
-        ratio *= self.odds[straight] / self.odds[0]
+        log_ratio = log_normal(0.0, bend, sigma) - log_normal(0.0, *usual)
+        ratio = math.exp(log_ratio) * self.odds[straight] / self.odds[0]
         both = self.probabilities[0] + self.probabilities[straight]
         found = list(self.probabilities)
         found[0], found[straight] = both / (1 + ratio), both * ratio / (1 + ratio)
         return replace(self, probabilities=tuple(found)).ranked()
 
+    def tried_bent(self, outcome: Outcome) -> Choice:
+        """A slightly bent lens in place of a pinhole, where long edges of the answer hint at one
+        for which fields are too coarse: to be judged by the answer with it."""
+        straight = self.candidates[0]
+        lines = outcome.lines if isinstance(outcome, Calibration) else None
+        if straight.family != RECTILINEAR or lines is None or lines.bend is None:
+            return self
+        bend, sigma = lines.bend
+        if not (lines.verdict.used and abs(bend) > HINT * sigma):
+            return self
+        places = [each.family for each in self.candidates]
+        if BENT in places:
+            order = sorted(range(len(places)), key=lambda place: places[place] != BENT)
+            return self._ordered(order)
+        camera = straight.camera
+        width, height = camera.size[0].tolist()
+        bent = replace(
+            straight,
+            family=BENT,
+            camera=replace(
+                camera, model=BENT.model, distortion=np.full_like(camera.c[:, :1], bend)
+            ),
+            distortion=BENT.prior(self.focal(), (width, height)),
+        )
+        return Choice((bent, straight), (0.0, 1.0), (BENT.odds, RECTILINEAR.odds))
+
     def ranked(self) -> Choice:
         """With the most probable family first."""
-        order = sorted(
-            range(len(self.probabilities)), key=self.probabilities.__getitem__, reverse=True
+        shares = self.probabilities
+        return self._ordered(sorted(range(len(shares)), key=shares.__getitem__, reverse=True))
+
+    def _ordered(self, order: Sequence[int]) -> Choice:
+        return Choice(
+            tuple(self.candidates[place] for place in order),
+            tuple(self.probabilities[place] for place in order),
+            tuple(self.odds[place] for place in order),
         )
-        each = (self.candidates, self.probabilities, self.odds)
-        return Choice(*(tuple(some[place] for place in order) for some in each))  # type: ignore[arg-type]
 
     @property
     def lens(self) -> Lens:

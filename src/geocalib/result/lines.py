@@ -90,6 +90,8 @@ class Lines:
     vfov_deg: float = 0.0
     focal_sigmas: float = field(default=0.0, compare=False)
     """By how many of the network's sigmas they moved the focal length; not in the record."""
+    bend: tuple[float, float] | None = field(default=None, compare=False)
+    """k1 of a pinhole, and its sigma, as long edges have it; not in the record."""
     traces: Traces | None = field(default=None, repr=False, compare=False)
     """The segments themselves; not in the record."""
 
