@@ -1,11 +1,11 @@
 """How often gravity, field of view and lens are trusted, and how far off they then are.
 
-    python lab/benchmarks/trust.py gather FOLDER OUT.jsonl [--weights W] [--sets S ...]
+    python lab/benchmarks/trust.py gather FOLDER OUT.jsonl [--weights W] [--sets S ...] [--each N]
     python lab/benchmarks/trust.py fit OUT.jsonl ... [--without KIND ...]
     python lab/benchmarks/trust.py report OUT.jsonl ... [--without KIND ...] [--plot PICTURE]
 
 ``gather`` calibrates the pictures of FOLDER with the default options and appends a record of each;
-what is in OUT.jsonl already is not done again:
+what is in OUT.jsonl already is not done again (--each: photographs of one owner, at most):
 
 - phones/phones.csv: photographs with gravity by an accelerometer, and focal lengths;
 - photos/photos.csv and photos/gravity.csv: ordinary photographs, some of them with gravity;
@@ -27,6 +27,7 @@ import csv
 import json
 import math
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -82,13 +83,15 @@ Picture = tuple[str, Path, str, Truth]
 """Its kind, its file, its owner and what is known of it."""
 
 
-def gather(folder: Path, out: Path, weights: str, sets: Sequence[str]) -> None:
+def gather(folder: Path, out: Path, weights: str, sets: Sequence[str], each: int | None) -> None:
     """Append the answers about all pictures that are not in OUT.jsonl yet."""
     done = {json.loads(line)["image"] for line in _lines(out)}
-    calibrator = Calibrator(weights)
+    calibrator, count = Calibrator(weights), Counter[tuple[str, str]]()
     with out.open("a") as file:
         for kind, image, owner, truth in _pictures(folder, out, sets):
-            if str(image) in done or not image.is_file():
+            count[kind, owner] += 1
+            enough = each is not None and kind.startswith("ph") and count[kind, owner] > each
+            if enough or str(image) in done or not image.is_file():
                 continue
             prior: UsualPrior = "none" if kind.startswith("crops") else "auto"
             (answer,) = calibrator.calibrate([image], prior=prior)
@@ -357,7 +360,8 @@ def main() -> None:
     gathering.add_argument("out", type=Path)
     gathering.add_argument("--weights", default="lean")
     gathering.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
-    gathering.set_defaults(run=lambda o: gather(o.folder, o.out, o.weights, o.sets))
+    gathering.add_argument("--each", type=int)
+    gathering.set_defaults(run=lambda o: gather(o.folder, o.out, o.weights, o.sets, o.each))
     fitting = commands.add_parser("fit")
     fitting.set_defaults(run=lambda o: fit(read(o.answers, o.without)))
     reporting = commands.add_parser("report")

@@ -27,6 +27,7 @@ from geocalib.errors import (
 )
 from geocalib.nets import weights
 from geocalib.nets.weights import LoadedNetwork
+from geocalib.pipeline import predict
 from geocalib.pipeline.engines import load
 from geocalib.pipeline.engines import torch as torch_engine
 from geocalib.pipeline.parallel import stream
@@ -255,6 +256,15 @@ class TestLists:
 
 
 class TestWeights:
+    def test_tiny_pictures_are_less_sure(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        known = truth((64, 48))
+        calibrator, source = knowing(known, confidence_scale=1e4), picture((64, 48), 0)
+        wide = calibrator.calibrate(source, lines="off", prior="none").sigma
+        monkeypatch.setattr(predict, "SHARP_SIDE", 1)
+        plain = calibrator.calibrate(source, lines="off", prior="none").sigma
+        assert wide.gravity_deg / plain.gravity_deg == pytest.approx(2**1.25, rel=0.05)
+        assert wide.focal / plain.focal == pytest.approx(2**1.25, rel=0.05)
+
     def test_sigmas_are_scaled_by_the_card(self) -> None:
         known = truth(model="simple_radial", hat=[-0.1])
         source = picture(known.size, 0)

@@ -87,6 +87,17 @@ def test_a_lens_that_does_not_fill_the_image_is_not_doubted() -> None:
     assert doubts(replace(answer, sigma=sigma)) == ()
 
 
+@pytest.mark.parametrize(
+    ("size", "told", "trusted"),
+    [((240, 160), False, True), ((140, 96), True, True), ((64, 48), True, False)],
+)
+def test_tiny_pictures_are_said_to_be(size: tuple[int, int], told: bool, trusted: bool) -> None:
+    answer = one("pinhole", f=float(size[1]), size=size, c=(size[0] / 2, size[1] / 2))
+    answer = replace(answer, sigma=replace(answer.sigma, focal=0.01 * size[1]))
+    assert any("the picture is tiny" in said for said in words(answer)) is told
+    assert judged(answer, doubts(answer)).trusted is trusted
+
+
 def test_what_is_held_fixed_is_not_doubted() -> None:
     answer = one("pinhole")
     held = replace(answer.sigma, gravity_deg=0.0, vfov_deg=0.0, focal=0.0)

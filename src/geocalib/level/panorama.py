@@ -123,7 +123,12 @@ def level_of(calibrator: Calibrator, panorama: ImageSource) -> PanoramaLevel:
         turns = _upright(down).T @ looks_around(count)
         pictures = [cut(pixels, camera, turn) for turn in turns]
         outcomes = calibrator.calibrate(
-            pictures, "pinhole", focal=float(camera.f[0]), any_rotation="off", lines=lines
+            pictures,
+            "pinhole",
+            focal=float(camera.f[0]),
+            any_rotation="off",
+            lines=lines,
+            prior="none",
         )
         pairs = zip(turns, outcomes, strict=True)
         seen = [(turn.T, found) for turn, found in pairs if isinstance(found, Calibration)]

@@ -32,7 +32,12 @@ from geocalib.priors.enabled import File
 from geocalib.priors.photos import FocalEstimate
 from geocalib.records import dataclass
 from geocalib.result.calibration import Failure
-from geocalib.result.trust import BLANK
+from geocalib.result.trust import BLANK, SHARP_SIDE
+
+TINY_POWER = 2.5
+"""Of the shorter side, in the weight of what is seen in tiny pictures: gravity is off by 2.1, 2.8
+and 3.5 of its sigmas at 64, 48 and 32 pixels, the focal length by 1.3, 1.7 and 1.9 of its own (77
+photographs with ground truth, shrunk)."""
 
 
 class Engine(Protocol):
@@ -179,7 +184,7 @@ def predict(
             outcomes[index] = NetworkOutput(
                 image.file,
                 image.view,
-                found.fields[row : row + 1],
+                _as_sure(found.fields[row : row + 1], image.file.size),
                 found.down[row],
                 (*image.notes, *((BLANK,) if image.blank else found.notes[row])),
                 image.segments,
@@ -187,6 +192,13 @@ def predict(
                 image.circle,
             )
     return [outcomes[index] for index in range(len(images))]
+
+
+def _as_sure(fields: Fields, size: tuple[int, int]) -> Fields:
+    """Fields with the weight that they have in a picture of this size: those of tiny ones are
+    enlarged to the network's size, which does not make them any sharper."""
+    share = min(size) / SHARP_SIDE
+    return fields.weighted(share**TINY_POWER) if share < 1 else fields
 
 
 def _oriented_fields(

@@ -43,6 +43,11 @@ MOVED_FAR = 1.5
 it further, twice as many are far off as of the others."""
 CLOSE_RIVAL, FAR_RIVAL_DEG = 0.2, 5.0
 """Probability of another kind of lens, and degrees by which its vertical field of view differs."""
+SHARP_SIDE = 96
+"""Shorter sides in pixels down to which networks are as good as they say."""
+TINY_SIDE = 160
+"""Shorter sides in pixels below which a picture is said to be tiny: at 96, the field of view is off
+three times as far as at full size, and gravity half as far again."""
 NOTHING_DEG = 180.0
 """A sigma beyond this says no more."""
 
@@ -73,6 +78,10 @@ def doubts(calibration: Calibration) -> tuple[Doubt, ...]:
     found = []
     if calibration.status != Status.CONVERGED:
         found.append(Doubt(f"the fit did not settle: {calibration.status}"))
+    size = calibration.width, calibration.height
+    if min(size) < TINY_SIDE:
+        words = f"the picture is tiny ({size[0]}x{size[1]} pixels): fine edges are missing"
+        found.append(Doubt(words, EVERYTHING if min(size) < SHARP_SIDE else ()))
     sigma = calibration.sigma
     if not sigma.gravity_deg <= DOUBTFUL_GRAVITY_DEG:  # NaN is as bad
         spread = _spread(sigma.gravity_deg)
