@@ -78,9 +78,9 @@ class TestAngles:
     def test_half_believed(self) -> None:
         """A prior as sure as the picture is met half-way."""
         calibrator = knowing(truth(SIZE, roll_deg=7, pitch_deg=-41), confidence_scale=30.0)
-        free = calibrator.calibrate(picture(SIZE, 0), focal=400.0)
+        free = calibrator.calibrate(picture(SIZE, 0), focal=400.0, prior="none")
         prior = Prior(free.roll_deg + 0.5, free.sigma.roll_deg)
-        one = calibrator.calibrate(picture(SIZE, 0), focal=400.0, roll_deg=prior)
+        one = calibrator.calibrate(picture(SIZE, 0), focal=400.0, roll_deg=prior, prior="none")
         assert one.roll_deg == pytest.approx(free.roll_deg + 0.25, abs=0.03)
         assert one.sigma.roll_deg == pytest.approx(free.sigma.roll_deg / math.sqrt(2), rel=0.05)
 
