@@ -13,7 +13,7 @@ from PIL.ExifTags import IFD, Base
 
 from geocalib.arrays import Array
 from geocalib.cameras import Camera, get_model
-from geocalib.cli import photo_info
+from geocalib.cli import photo_info, prior_report
 from geocalib.priors import lens_reading
 from geocalib.priors.exif import focal_reading
 from geocalib.priors.lens_database import database, sampled
@@ -246,6 +246,14 @@ class TestCalibration:
         assert not check.used
         assert answer.camera.distortion.item() == pytest.approx(0, abs=0.01)
         assert "Lensfun Canon EF 24-105mm f/4L IS USM, contradicts" in " ".join(answer.warnings)
+
+    def test_the_report_says_what_it_is_worth(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        answer = knowing(truth(SMALL, 53.0), confidence_scale=1e6).calibrate(photo(tmp_path))
+        prior_report.print_table(prior_report.rows(answer), False)
+        (sigma,) = found(tags(), "simple_radial", SMALL).sigma
+        assert f"-0.051 ± {sigma:.2g}" in capsys.readouterr().out
 
     def test_exif_off_knows_no_lens(self, tmp_path: Path) -> None:
         answer = knowing(truth(SMALL, 53.0)).calibrate(photo(tmp_path), exif=False)

@@ -53,7 +53,7 @@ def print_table(every: Sequence[Row], beside_data: bool) -> None:
 def _value(quantity: str, value: Sequence[float], sigma: float) -> str:
     """For people, with one sigma."""
     if quantity == "distortion":
-        return ", ".join(f"{one:+.3f}" for one in value)
+        return f"{', '.join(f'{one:+.3f}' for one in value)} ± {_number(sigma, '.2g')}"
     if quantity == "focal":
         return f"f {value[0]:.0f} ± {_number(sigma, '.0f')} px"
     angles = np.rad2deg(to_roll_pitch(np.array(value)))
