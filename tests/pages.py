@@ -66,6 +66,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     photo = Image.open(TOWN)
     for number in (1, 2, 3):
         photo.resize((240, 160)).save(tmp_path / "photos" / f"{number}.jpg")
+    # Of the shape of a panorama, if not one.
+    photo.resize((640, 320)).save(tmp_path / "panorama.jpg")
     shutil.copy(TOWN, tmp_path / "holidays" / "IMG_2.jpg")
     ImageOps.mirror(photo).save(tmp_path / "holidays" / "IMG_10.jpg", quality=92)
     Image.new("RGB", photo.size, "grey").save(tmp_path / "holidays" / "pocket.jpg")
