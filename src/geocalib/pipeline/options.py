@@ -247,12 +247,12 @@ class Options:
     ) -> Options:
         """The options of a call that takes them as one object or as keywords, but not as both."""
         if options is None:
-            if "fov" in keywords:
-                if keywords.get("vfov_deg") is not None:
+            given: dict[str, Any] = {**keywords}
+            if "fov" in given:
+                if given.get("vfov_deg") is not None:
                     raise ConfigError("fov and vfov_deg are two names of one value; give one")
-                keywords = {**keywords, "vfov_deg": keywords["fov"]}
-                del keywords["fov"]
-            return cls(AUTO if camera_model is None else camera_model, **keywords)
+                given["vfov_deg"] = given.pop("fov")
+            return cls(AUTO if camera_model is None else camera_model, **given)
         if camera_model is not None or keywords:
             named = ["camera_model"] * (camera_model is not None) + list(keywords)
             raise ConfigError(f"options already says all; drop {', '.join(named)}, or set it there")
