@@ -59,7 +59,7 @@ bpy.context.object.data.materials.append(material("box", (1.0, 0.55, 0.1), 0.1))
 bpy.ops.object.light_add(type="SUN", rotation=(radians(40), radians(20), 0))
 bpy.context.object.data.energy = 4
 scene.render.engine = "CYCLES"
-scene.cycles.device, scene.cycles.samples = "CPU", 64
+scene.cycles.device, scene.cycles.samples = "CPU", 16
 scene.cycles.use_denoising = False
 scene.view_settings.view_transform = "Standard"
 scene.use_nodes = True
@@ -113,7 +113,7 @@ scene.collection.objects.link(viewer)
 scene.camera = viewer
 scene.render.resolution_x, scene.render.resolution_y = 480, 400
 scene.render.engine = "CYCLES"
-scene.cycles.device, scene.cycles.samples, scene.cycles.use_denoising = "CPU", 8, False
+scene.cycles.device, scene.cycles.samples, scene.cycles.use_denoising = "CPU", 4, False
 scene.view_settings.view_transform = "Standard"
 scene.world.node_tree.nodes["Background"].inputs[0].default_value = (1, 1, 1, 1)
 scene.render.image_settings.file_format = "JPEG"
@@ -156,12 +156,11 @@ def in_fspy(folder: Path) -> None:
 
 
 def in_gltf(folder: Path) -> None:
-    """The same by the camera of a file of glTF, as Blender imports it."""
-    photo = PHOTOGRAPHS / "building.jpg"
-    calibration = Calibrator().calibrate(photo)
-    file = FORMATS["gltf"]([calibration], folder / "building.gltf")[0]
+    """The town by the camera of a file of glTF, as Blender imports it."""
+    calibration = Calibrator().calibrate(TOWN)
+    file = FORMATS["gltf"]([calibration], folder / "town.gltf")[0]
     out = PICTURES / "from-gltf.jpg"
-    render = script(folder, IN_BLENDER, OUT=out, PICTURE=photo)
+    render = script(folder, IN_BLENDER, OUT=out, PICTURE=TOWN)
     size = (calibration.width, calibration.height)
     run_blender("-P", LOAD, "-P", render, "--", folder / "seen.json", file, *size)
     shrink(out)
@@ -202,15 +201,15 @@ def lensfun(folder: Path) -> None:
 
 def level(folder: Path) -> None:
     """A cloud of points that was turned at will, before and after ``geocalib level``."""
-    camera = Camera.create("pinhole", f=320.0, size=(640, 480))
+    camera = Camera.create("pinhole", f=160.0, size=(320, 240))
     turn = from_vector(np.radians([35.0, -20.0, 10.0]))
     poses, points, colours = [], [], []
-    for number in range(8):
-        gravity = from_roll_pitch(np.radians(3.0 * number - 9), np.radians(12.0 - 3 * number))
+    for number in range(4):
+        gravity = from_roll_pitch(np.radians(6.0 * number - 9), np.radians(12.0 - 6 * number))
         picture = rendered(camera, gravity)
         picture.save(folder / f"{number}.jpg", quality=95)
         rays, far = (x[0].numpy() for x in scene_distances(camera, gravity[None]))
-        near = (far < 30) & (np.random.default_rng(number).random(far.shape) < 0.15)
+        near = (far < 30) & (np.random.default_rng(number).random(far.shape) < 0.5)
         points.append((rays * far[..., None])[near] @ turn.T)
         colours.append(np.asarray(picture)[near])
         pose = np.column_stack([turn @ world_from_camera(gravity), np.zeros(3)])

@@ -71,7 +71,7 @@ def test_a_model_is_set_upright(folder: Path) -> None:
     )
     (folder / "sparse" / "cameras.txt").write_text("1 SIMPLE_PINHOLE 240 160 200 120 80\n")
     (command,) = re.findall(
-        r"^    (geocalib level .*)", text_of("docs/howto/reconstruction.md"), re.MULTILINE
+        r"^    (geocalib level .*)", text_of("docs/howto/splats.md"), re.MULTILINE
     )
     result = run(command)
     assert result.exit_code == 0, result.output

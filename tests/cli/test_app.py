@@ -43,7 +43,7 @@ OTHER_PAGES = {
     "localize": "localization.md",
     "batch": "batch.md",
     "serve": "server.md",
-    "level": "howto/reconstruction.md",
+    "level": "howto/splats.md",
     "convert": "formats.md",
     "eval": "evaluation.md",
     "train": "training.md",
