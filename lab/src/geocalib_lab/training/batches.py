@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -181,7 +182,9 @@ def joined(one: Batch, other: Batch) -> Batch:
         ),
     )
     names = ("images", "gravity", "bends", "keep", "view_only")
-    both = {name: torch.cat([getattr(one, name), getattr(other, name)]) for name in names}
+    both: dict[str, Any] = {
+        name: torch.cat([getattr(one, name), getattr(other, name)]) for name in names
+    }
     return Batch(camera=camera, **both)
 
 
