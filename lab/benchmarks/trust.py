@@ -298,7 +298,7 @@ def report(photos: Sequence[Photo], plot: Path | None) -> None:
     for kind in kinds:
         print(_sigma_row(kind, [p for p in photos if p.kind == kind]))
     if plot is not None:
-        _draw(plot, others, [p for p in photos if p.kind.startswith("crops")])
+        _draw(plot, others)
 
 
 def _gate_row(name: Quantity, kind: str, photos: Sequence[Photo]) -> str:
@@ -326,16 +326,16 @@ def _sigma_row(kind: str, photos: Sequence[Photo]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _draw(out: Path, photographs: Sequence[Photo], views: Sequence[Photo]) -> None:
+def _draw(out: Path, photographs: Sequence[Photo]) -> None:
     """Coverage against error: answers are let in, the least doubted one first."""
-    panels: list[tuple[str, Quantity, Sequence[Photo], Callable[[Photo], float]]] = [
-        ("gravity, photographs", "gravity", photographs, lambda p: p.chance),
-        ("vFoV, photographs", "fov", photographs, lambda p: p.focal_share),
-        ("lens (rays), rendered views", "lens", views, lambda p: p.focal_share),
+    panels: list[tuple[str, Quantity, Callable[[Photo], float]]] = [
+        ("gravity", "gravity", lambda p: p.chance),
+        ("vertical field of view", "fov", lambda p: p.focal_share),
+        ("lens: directions of rays", "lens", lambda p: p.focal_share),
     ]
     figure = Figure(figsize=(10, 3.2), layout="tight")
-    for axes, (title, name, photos, doubt) in zip(figure.subplots(1, 3), panels, strict=True):
-        known = sorted((p for p in photos if math.isfinite(p.off[name])), key=doubt)
+    for axes, (title, name, doubt) in zip(figure.subplots(1, 3), panels, strict=True):
+        known = sorted((p for p in photographs if math.isfinite(p.off[name])), key=doubt)
         if len(known) < 10:
             continue
         off = np.array([p.off[name] for p in known])

@@ -57,7 +57,7 @@ def test_uncertain_gravity_leaves_the_field_of_view(sigma_deg: float, shown: str
 def test_the_field_of_view_is_doubted_by_its_share_at_any_angle(f: float) -> None:
     """Views of 100 to 3.4 degrees, in a fit of the focal length alone."""
     answer = one("pinhole", f=f)
-    for share, doubted in ((0.19, False), (0.21, True)):
+    for share, doubted in ((0.15, False), (0.17, True)):
         half = math.atan(answer.height / 2 / f)
         vfov_deg = math.degrees(share * math.sin(2 * half))
         sigma = replace(answer.sigma, focal=share * f, vfov_deg=vfov_deg)
@@ -150,7 +150,7 @@ def test_the_chance_that_gravity_is_far_off_grows_with_what_speaks_for_it() -> N
 
 
 def test_gravity_that_may_be_far_off_is_doubted_though_its_sigma_is_small() -> None:
-    unsure = changed(gravity_deg=4.0, focal=90.0, pitch_deg=30.0)
+    unsure = changed(gravity_deg=4.0, focal=75.0, pitch_deg=30.0)
     (doubt,) = doubts(unsure)
     chance = chance_far_off(unsure)
     assert chance > DOUBTFUL_CHANCE
@@ -160,7 +160,7 @@ def test_gravity_that_may_be_far_off_is_doubted_though_its_sigma_is_small() -> N
 def test_gravity_that_others_tell_is_not_guessed_at() -> None:
     down = (0.0, 1.0, 0.0)
     said = PriorCheck("gravity", "accelerometer", down, 1.0, down, 9.0, 0.5)
-    unsure = changed(gravity_deg=4.0, focal=90.0, pitch_deg=30.0)
+    unsure = changed(gravity_deg=4.0, focal=75.0, pitch_deg=30.0)
     assert doubts(replace(unsure, priors=(said,))) == ()
     assert doubts(replace(unsure, priors=(replace(said, used=False),))) != ()
     held = replace(unsure, parameters=("log f",), covariance=unsure.covariance[2:3, 2:3])

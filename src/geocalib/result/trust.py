@@ -31,8 +31,9 @@ photographs with a smaller one, 90% are within 3 degrees."""
 FAR_OFF_WEIGHTS = (-0.55, 0.55, 1.03, 1.03, 0.18, 0.66, -0.97, 0.69, 0.28)
 """Constant, and weights of ``gravity_traits``: fitted to photographs whose gravity an accelerometer
 tells, those of one half of their owners (``lab/benchmarks/trust.py fit``)."""
-DOUBTFUL_FOCAL = 0.2
-"""One sigma of the logarithm of the focal length: at 50 degrees, 9 degrees of the field of view."""
+DOUBTFUL_FOCAL = 0.16
+"""One sigma of the logarithm of the focal length: at 50 degrees, 7 degrees of the field of view. Of
+photographs with a smaller one, 90% are within 10 degrees."""
 DOUBTFUL_FOV_DEG = math.degrees(DOUBTFUL_FOCAL)
 """One sigma: where a wide view hardly depends on the focal length alone."""
 LEAST_SIGMA_DEG, LEAST_SIGMA_FOCAL, MOST_DEG = 0.1, 0.01, 45.0
