@@ -80,7 +80,7 @@ def test_confidences_near_zero_agree(engine: OnnxEngine, in_torch: TorchEngine) 
     noise = np.random.default_rng(0).random((1, 3, 64, 96), np.float32)
     found, expected = engine.predict(noise), in_torch.predict(noise)
     for name in ("up_confidence", "latitude_confidence"):
-        assert getattr(expected, name).min() < 1e-3, name
+        assert getattr(expected, name).min() < 2e-3, name
         np.testing.assert_allclose(
             getattr(found, name), getattr(expected, name), rtol=1e-3, atol=0, err_msg=name
         )
