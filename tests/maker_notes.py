@@ -58,6 +58,26 @@ def olympus(roll: int, pitch: int, on: int = 1, signature: bytes = b"OLYMPUS\0II
     return signature + directory(outer, at, "<") + directory(inner, begin, "<")
 
 
+def canon(roll: int, pitch: int, begin: int = 0x1234, order: str = "<") -> bytes:
+    """Tenths of degrees up to 360 among other numbers, as of a note that began so many bytes into
+    the EXIF data: its last bytes tell where."""
+    level = struct.pack(f"{order}13i", 52, 0, 0, 0, roll, pitch, *[0] * 7)
+    entries = {
+        0x0006: (2, b"Canon EOS R5\0", 13),
+        0x0007: (2, b"1.0", 3),
+        0x4059: (4, level, 13),
+    }
+    mark = {"<": b"II*\0", ">": b"MM\0*"}[order]
+    return directory(entries, begin, order) + mark + struct.pack(f"{order}I", begin)
+
+
+def pentax(level: bytes, signature: bytes = b"PENTAX \0MM", begin: int = 0) -> bytes:
+    """Numbers of a level gauge, as of a note that began so many bytes into what offsets count
+    from."""
+    entries = {0x0000: (1, bytes(4), 4), 0x022B: (7, level.ljust(8, b"\0"), 8)}
+    return signature + directory(entries, begin + len(signature), ">")
+
+
 OM_SYSTEM = b"OM SYSTEM\0\0\0II\x04\0"
 
 

@@ -4,14 +4,16 @@ read, with one note about its sensors at most, and gravity is a direction or not
 from __future__ import annotations
 
 import math
+import struct
 from random import Random
 
 import pytest
+from PIL.ExifTags import Base
 
 from fuzz.damage import NUMBERS
 from geocalib.imaging import read_photo
 from geocalib.priors.readings import read_gravity
-from maker_notes import OM_SYSTEM, apple, olympus, panasonic, photo
+from maker_notes import OM_SYSTEM, apple, canon, olympus, panasonic, pentax, photo
 
 NOTES = (
     apple((-0.06, -0.46, -0.89)),
@@ -20,6 +22,15 @@ NOTES = (
     panasonic(52, 118),
     olympus(-52, -118),
     olympus(-52, -118, signature=OM_SYSTEM),
+    canon(3548, 118),
+    pentax(struct.pack(">bbb", 1, -10, -24)),
+    pentax(struct.pack(">xbxhh", 0, -10, -24), b"AOC\0MM", 0x4321),
+)
+CAMERAS = (
+    None,
+    {Base.Make: "Canon", Base.Model: "Canon EOS R5"},
+    {Base.Make: "PENTAX", Base.Model: "PENTAX K-5"},
+    {Base.Make: "RICOH", Base.Model: "PENTAX K-3 Mark III"},
 )
 ORIENTATIONS = (1, 3, 6, 8, 0, 9, 65535)
 BATCHES, EACH = 10, 100
@@ -47,7 +58,8 @@ def damaged(note: bytes, chance: Random) -> bytes:
 def test_damaged_notes(batch: int) -> None:
     chance = Random(batch)
     for _ in range(EACH):
-        file = photo(damaged(chance.choice(NOTES), chance), chance.choice(ORIENTATIONS), (64, 48))
+        note = damaged(chance.choice(NOTES), chance)
+        file = photo(note, chance.choice(ORIENTATIONS), (64, 48), chance.choice(CAMERAS))
         read = read_photo(file)
         told = read_gravity(None, read.metadata, read.size)
         assert len(told.notes) <= 1

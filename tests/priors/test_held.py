@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import struct
 import time
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from geocalib.geometry.orientation import upright
 from geocalib.imaging import read_photo
 from geocalib.priors.gravity_reading import GravityReading
 from geocalib.priors.held import PHONE_SIGMA_DEG, held_gravity, is_cut, is_edited
-from maker_notes import OM_SYSTEM, apple, olympus, panasonic, photo
+from maker_notes import OM_SYSTEM, apple, canon, olympus, panasonic, pentax, photo
 from oracle_network import knowing, picture, truth
 
 UP = {1: (-1.0, 0.0, 0.0), 3: (1.0, 0.0, 0.0), 6: (0.0, -1.0, 0.0), 8: (0.0, 1.0, 0.0)}
@@ -112,6 +113,17 @@ class TestGauge:
         found, pitch = angles(reading(photo(panasonic(roll, -40), 6)))
         assert found == pytest.approx(3)
         assert pitch == pytest.approx(4)
+
+    def test_a_pentax_stands_as_its_file_says(self) -> None:
+        tags = {Base.Make: "PENTAX", Base.Model: "PENTAX K-5 II s"}
+        note = pentax(struct.pack(">bbb", 11, -8, 6))
+        assert angles(reading(photo(note, 6, tags=tags))) == pytest.approx((4, -3))
+        # Its gauge saw it standing, and the file was not turned since.
+        refused(photo(note, 1, tags=tags))
+
+    @pytest.mark.parametrize("note", [canon(0, 0), canon(100, 1000), canon(100, 0)[:-30]])
+    def test_canons_that_make_no_sense(self, note: bytes) -> None:
+        assert len(refused(photo(note, tags={Base.Make: "Canon"}))) == 1
 
     @pytest.mark.parametrize("note", [panasonic(0, 0), olympus(10, 10, on=0), panasonic(0, 950)])
     def test_those_that_are_off_tell_nothing(self, note: bytes) -> None:

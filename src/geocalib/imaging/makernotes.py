@@ -1,14 +1,15 @@
 """What makers note of how a camera was held: accelerations and level gauges, as numbers.
 
 A maker's note (EXIF tag 0x927C) is a signature and a TIFF directory. Each maker has a signature and
-a place where the directory begins; offsets count from the begin of the note. Few of its tags are of
-interest, so these alone are read, however damaged others are. What the numbers mean is said by
-``geocalib.priors.held``.
+a place where the directory begins; offsets count from the begin of the note, or of the EXIF data it
+lay in. Few of its tags are of interest, so these alone are read, however damaged others are. What
+the numbers mean is said by ``geocalib.priors.held``.
 """
 
 from __future__ import annotations
 
 import math
+import re
 import struct
 from collections.abc import Mapping
 from typing import Any
@@ -20,13 +21,15 @@ from geocalib.records import dataclass
 LARGEST_NOTE = 1 << 20
 """Bytes: EXIF data of JPEG have room for 64 kB."""
 
-MOST_NUMBERS = 16
+MOST_NUMBERS = 64
 """In a tag of interest."""
 ENTRY = 12
 """Bytes of a tag in a directory."""
 ORDERS = {b"II": "<", b"MM": ">"}
-TYPES = {1: "B", 3: "H", 4: "I", 5: "II", 6: "b", 8: "h", 9: "i", 10: "ii", 13: "I"}
+TYPES = {1: "B", 3: "H", 4: "I", 5: "II", 6: "b", 7: "B", 8: "h", 9: "i", 10: "ii", 13: "I"}
 """Letters of ``struct`` for TIFF's types."""
+WIDE = {5: 8, 10: 8, 12: 8, 3: 2, 8: 2, 4: 4, 9: 4, 11: 4, 13: 4}
+"""Bytes of a number of TIFF's types; 1 of the others."""
 RATIONAL = (5, 10)
 
 Numbers = tuple[float, ...]
@@ -38,20 +41,36 @@ class Layout:
 
     signature: bytes
     order_at: int | None
-    """Where the byte order is stated, as II or MM; None: little-endian."""
+    """Where the byte order is stated, as II or MM; None, or where it is not: that of the shorter
+    directory."""
     begins: int
     """Bytes before the directory."""
     tags: Mapping[str, tuple[int, ...]]
     """By the name that the numbers go by: the tag, after those of the directories it lies in."""
+    camera: str = ""
+    """A pattern that make and model together must begin with."""
+    absolute: bool = False
+    """Whether offsets count from the begin of the EXIF data. Where that was, the first value tells,
+    which comes 4 bytes after the directory, wherever a program has moved the note since."""
+    letters: str = ""
+    """Of ``struct``, if the numbers are packed otherwise than the types of the tags say."""
 
 
 LEVEL_GAUGE = {"olympus_roll": (0x2020, 0x0903), "olympus_pitch": (0x2020, 0x0904)}
+PENTAX_LEVEL, PENTAX_NEW_LEVEL = {"pentax_level": (0x022B,)}, {"pentax_new_level": (0x022B,)}
+K5, K3_III = r".*\bK-5\b", r".*\bK-3 Mark III\b"
 LAYOUTS = (
     Layout(b"Apple iOS\0", 12, 14, {"apple_acceleration": (0x0008,)}),
     Layout(b"OLYMPUS\0", 8, 12, LEVEL_GAUGE),
     Layout(b"OM SYSTEM\0", 12, 16, LEVEL_GAUGE),
     # Its offsets count from elsewhere, which a single number does not need.
     Layout(b"Panasonic\0", None, 12, {"panasonic_roll": (0x0090,), "panasonic_pitch": (0x0091,)}),
+    Layout(b"", None, 0, {"canon_level": (0x4059,)}, camera="Canon", absolute=True),
+    # Each as its side, roll and pitch: other models are not known to write the same.
+    Layout(b"PENTAX \0", 8, 10, PENTAX_LEVEL, camera=K5, letters="bbb"),
+    Layout(b"PENTAX \0", 8, 10, PENTAX_NEW_LEVEL, camera=K3_III, letters="xbxhh"),
+    Layout(b"AOC\0", 4, 6, PENTAX_LEVEL, camera=K5, absolute=True, letters="bbb"),
+    Layout(b"AOC\0", 4, 6, PENTAX_NEW_LEVEL, camera=K3_III, absolute=True, letters="xbxhh"),
 )
 
 
@@ -61,8 +80,9 @@ def held(tags: Mapping[int, Any]) -> tuple[dict[str, Numbers], tuple[str, ...]]:
     note = tags.get(Base.MakerNote)
     if not isinstance(note, bytes) or len(note) > LARGEST_NOTE:
         return {}, ()
+    camera = f"{tags.get(Base.Make, '')} {tags.get(Base.Model, '')}"
     for layout in LAYOUTS:
-        if note.startswith(layout.signature):
+        if note.startswith(layout.signature) and re.match(layout.camera, camera):
             try:
                 return _read(note, layout), ()
             except (struct.error, ValueError):
@@ -71,22 +91,47 @@ def held(tags: Mapping[int, Any]) -> tuple[dict[str, Numbers], tuple[str, ...]]:
 
 
 def _read(note: bytes, layout: Layout) -> dict[str, Numbers]:
-    order = "<"
-    if layout.order_at is not None:
-        order = ORDERS.get(note[layout.order_at :][:2], order)
+    order = _order(note, layout)
+    origin = _origin(note, order, layout.begins) if layout.absolute else 0
     found = {}
     for name, path in layout.tags.items():
         numbers: Numbers | None = (layout.begins,)
         for tag in path:
             # What a tag on the way holds is the place of the directory with the next.
-            numbers = None if numbers is None else _entry(note, order, int(numbers[0]), tag)
+            if numbers is None:
+                break
+            numbers = _entry(note, order, int(numbers[0]), tag, origin, layout.letters)
         if numbers is not None:
             found[name] = numbers
     return found
 
 
-def _entry(note: bytes, order: str, directory: int, tag: int) -> Numbers | None:
-    """The numbers of a tag of the directory of so many bytes into a note; None if it has none."""
+def _order(note: bytes, layout: Layout) -> str:
+    """The letter of ``struct`` for the byte order of a note."""
+    stated = note[layout.order_at :][:2] if layout.order_at is not None else b""
+    if stated in ORDERS:
+        return ORDERS[stated]
+    return min("<>", key=lambda order: struct.unpack_from(f"{order}H", note, layout.begins))
+
+
+def _origin(note: bytes, order: str, directory: int) -> int:
+    """The offset that was the begin of a note, of one whose first value comes after the directory
+    and 4 bytes."""
+    (count,) = struct.unpack_from(f"{order}H", note, directory)
+    end = directory + 2 + ENTRY * count
+    entries = (
+        struct.unpack_from(f"{order}HHII", note, at) for at in range(directory + 2, end, ENTRY)
+    )
+    places = [place for _, kind, length, place in entries if WIDE.get(kind, 1) * length > 4]
+    return min(places, default=end + 4) - end - 4
+
+
+def _entry(
+    note: bytes, order: str, directory: int, tag: int, origin: int, packed: str
+) -> Numbers | None:
+    """The numbers of a tag of the directory of so many bytes into a note, of which offsets count
+    from ``origin`` bytes before; None if it has none. packed: letters of ``struct`` for the
+    numbers, if not by the type."""
     (count,) = struct.unpack_from(f"{order}H", note, directory)
     for at in range(directory + 2, directory + 2 + ENTRY * count, ENTRY):
         found, kind, length = struct.unpack_from(f"{order}HHI", note, at)
@@ -94,11 +139,17 @@ def _entry(note: bytes, order: str, directory: int, tag: int) -> Numbers | None:
             continue
         if kind not in TYPES or not 0 < length <= MOST_NUMBERS:
             raise ValueError("a tag is no list of numbers")
-        letters, size = TYPES[kind] * length, struct.calcsize(f"{order}{TYPES[kind] * length}")
+        letters = TYPES[kind] * length
+        size = struct.calcsize(f"{order}{letters}")
+        if packed and struct.calcsize(f"{order}{packed}") > size:
+            raise ValueError("a tag is shorter than what it holds")
         place = at + 8
         if size > 4:
-            (place,) = struct.unpack_from(f"{order}I", note, place)
-        values = struct.unpack_from(f"{order}{letters}", note, place)
+            (offset,) = struct.unpack_from(f"{order}I", note, place)
+            place = offset - origin
+        if place < 0:
+            raise ValueError("a tag lies before its note")
+        values = struct.unpack_from(f"{order}{packed or letters}", note, place)
         return _ratios(values) if kind in RATIONAL else tuple(map(float, values))
     return None
 

@@ -49,6 +49,7 @@ CUT_SIGMA_DEG = 4.5
 straightened as it was cut."""
 STITCHED = 2.4
 """Longer to shorter side of pictures of several views."""
+UNKNOWN = (math.nan, math.nan)
 OF_PHONES = re.compile(r"\d+(\.\d+)*")
 """What phones name as their software: the version of their system."""
 
@@ -129,7 +130,9 @@ def _phone(held: Mapping[str, tuple[float, ...]]) -> Noted | None:
 
 def _gauge(held: Mapping[str, tuple[float, ...]], taken: int) -> Noted | None:
     """By a level gauge: roll clockwise as seen from behind, pitch upwards."""
-    roll, pitch = _panasonic(held) or _olympus(held) or (math.nan, math.nan)
+    roll, pitch = (
+        _panasonic(held) or _olympus(held) or _canon(held) or _pentax(held, taken > 4) or UNKNOWN
+    )
     if not (abs(roll) <= 180 and abs(pitch) <= 90):
         return None
     down = from_gimbal(roll, pitch)
@@ -154,3 +157,29 @@ def _olympus(held: Mapping[str, tuple[float, ...]]) -> tuple[float, float] | Non
     if len(values) != 4 or values[1::2] != (1, 1):
         return None
     return -values[0] / 10, values[2] / 10
+
+
+def _canon(held: Mapping[str, tuple[float, ...]]) -> tuple[float, float] | None:
+    """Among numbers of four bytes, of which the first tells how many bytes they are: tenths of
+    degrees from 0 to 360; both 0 where there is no gauge."""
+    values = held.get("canon_level", ())
+    if len(values) < 6 or values[0] != 4 * len(values) or values[4:6] == (0, 0):
+        return None
+    roll, pitch = (value - 3600 if value > 1800 else value for value in values[4:6])
+    return -roll / 10, pitch / 10
+
+
+PENTAX_SIDES = {1: False, 9: False, 3: True, 4: True, 11: True, 12: True}
+PENTAX_NEW_SIDES = {0: False, 1: True, 3: True}
+"""Whether the camera stood on one of its sides, by the lower four bits of the number noted; those
+that are upside down or look straight up or down are left out."""
+
+
+def _pentax(held: Mapping[str, tuple[float, ...]], turned: bool) -> tuple[float, float] | None:
+    """Half degrees, after the side that the camera stood on, from which roll counts. turned:
+    whether the picture was taken so by its orientation in EXIF."""
+    sides = PENTAX_SIDES if "pentax_level" in held else PENTAX_NEW_SIDES
+    values = held.get("pentax_level", held.get("pentax_new_level", ()))
+    if len(values) != 3 or sides.get(int(values[0]) & 15) is not turned or abs(values[1]) > 90:
+        return None
+    return -values[1] / 2, -values[2] / 2
