@@ -94,17 +94,7 @@ colours.attribute_name = cloud.data.color_attributes[0].name
 out = nodes.new("ShaderNodeOutputMaterial")
 links.new(colours.outputs["Color"], light.inputs["Color"])
 links.new(light.outputs[0], out.inputs["Surface"])
-group = bpy.data.node_groups.new("points", "GeometryNodeTree")
-group.inputs.new("NodeSocketGeometry", "in")
-group.outputs.new("NodeSocketGeometry", "out")
-start, end = group.nodes.new("NodeGroupInput"), group.nodes.new("NodeGroupOutput")
-points = group.nodes.new("GeometryNodeMeshToPoints")
-points.inputs["Radius"].default_value = 0.04
-dye = group.nodes.new("GeometryNodeSetMaterial")
-dye.inputs["Material"].default_value = material
-for a, b in ((start, points), (points, dye), (dye, end)):
-    group.links.new(a.outputs[0], b.inputs[0])
-cloud.modifiers.new("points", "NODES").node_group = group
+cloud.data.materials.append(material)
 camera = bpy.data.cameras.new("viewer")
 viewer = bpy.data.objects.new("viewer", camera)
 viewer.location, viewer.rotation_euler = (14, -14, 8), (radians(72), 0, radians(45))
@@ -209,7 +199,7 @@ def level(folder: Path) -> None:
         picture = rendered(camera, gravity)
         picture.save(folder / f"{number}.jpg", quality=95)
         rays, far = (x[0].numpy() for x in scene_distances(camera, gravity[None]))
-        near = (far < 30) & (np.random.default_rng(number).random(far.shape) < 0.5)
+        near = (far < 30) & (np.random.default_rng(number).random(far.shape) < 0.3)
         points.append((rays * far[..., None])[near] @ turn.T)
         colours.append(np.asarray(picture)[near])
         pose = np.column_stack([turn @ world_from_camera(gravity), np.zeros(3)])
@@ -234,15 +224,18 @@ def rendered(camera: Camera, gravity: np.ndarray) -> Image.Image:
 
 
 def write_ply(file: Path, points: np.ndarray, colours: np.ndarray) -> None:
-    """Points (N, 3) with colours (N, 3) of 8 bits."""
-    kind = [(name, "<f4") for name in "xyz"] + [(c, "u1") for c in ("red", "green", "blue")]
-    rows = np.zeros(len(points), kind)
-    for i, (axis, colour) in enumerate(zip("xyz", ("red", "green", "blue"), strict=True)):
-        rows[axis], rows[colour] = points[:, i], colours[:, i]
-    words = {"<f4": "float", "u1": "uchar"}
-    lines = "".join(f"property {words[code]} {name}\n" for name, code in kind)
-    head = f"ply\nformat binary_little_endian 1.0\nelement vertex {len(rows)}\n{lines}end_header\n"
-    file.write_bytes(head.encode() + rows.tobytes())
+    """Points (N, 3) with colours (N, 3) of 8 bits, each as a small triangle: Blender shows colours
+    of meshes alone."""
+    corners = points[:, None] + np.random.default_rng(0).normal(0, 0.05, (len(points), 3, 3))
+    rows = np.zeros(3 * len(points), [("at", "<f4", 3), ("colour", "u1", 3)])
+    rows["at"], rows["colour"] = corners.reshape(-1, 3), colours.repeat(3, 0)
+    faces = np.zeros(len(points), [("count", "u1"), ("of", "<i4", 3)])
+    faces["count"], faces["of"] = 3, np.arange(3 * len(points)).reshape(-1, 3)
+    head = ["ply", "format binary_little_endian 1.0", f"element vertex {len(rows)}"]
+    head += [f"property float {axis}" for axis in "xyz"]
+    head += [f"property uchar {name}" for name in ("red", "green", "blue")]
+    head += [f"element face {len(faces)}", "property list uchar int vertex_indices", "end_header"]
+    file.write_bytes("\n".join([*head, ""]).encode() + rows.tobytes() + faces.tobytes())
 
 
 def beside(pictures: list[Image.Image], names: list[str], file: Path) -> None:
