@@ -178,7 +178,7 @@ def _entry(photo: Photo, found: Calibration, file: str) -> tuple[str, str]:
 def _lines(title: str, file: str, numbers: str, found: Calibration) -> list[str]:
     """The part of the page on one picture."""
     warnings = [f"*{warning}*\n" for warning in found.warnings]
-    return [f"**{title}**", "", f"![{title}]({file})".replace("`", ""), "", numbers, "", *warnings]
+    return [f"**{title}**", "", f"![drawn]({file})", "", numbers, "", *warnings]
 
 
 def _found(found: Calibration) -> str:

@@ -60,17 +60,15 @@ $sets
 """)
 
 CAPTIONS = {
-    "errors": "How large the errors are. The last bar holds all that are larger, and failures.",
-    "truth": "Signed errors against the true field of view and pitch; the line joins the medians "
-    "of classes of photographs.",
-    "sigmas": "Errors in units of their own sigma. True sigmas give the normal curve, and follow "
-    "the dashed line on the right; below it they are too small.",
-    "ranking": "Whether sigmas tell good answers from bad ones. Left: precision (of "
-    "the answers whose sigma is below so many degrees, those whose error is) and recall (of the "
-    "answers whose error is, those whose sigma is). Middle: error against sigma. Right: the median "
-    "error if only the surest answers are kept.",
-    "images": "Several images of one camera fitted together, beside averages of as many separate "
-    "answers: the median error of the field of view left, of gravity right.",
+    "errors": "How large the errors are; the last bar holds all that are larger, and "
+    "failures.",
+    "truth": "Signed errors against the truth, with the medians of classes.",
+    "sigmas": "Errors in units of their sigma: true sigmas follow the normal curve and the "
+    "dashed line.",
+    "ranking": "Whether sigmas tell good answers from bad ones: precision and recall by a "
+    "limit on sigma; error against sigma; the median error of the surest answers.",
+    "images": "Images of one camera fitted together, beside averages of separate answers: "
+    "field of view left, gravity right.",
 }
 """Of the figures of ``plots``."""
 
