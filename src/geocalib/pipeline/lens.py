@@ -22,7 +22,7 @@ from geocalib.pipeline.predict import NetworkOutput
 from geocalib.priors.enabled import with_readings, with_starts
 from geocalib.priors.lens import Choice, chosen, odds_of_lenses, prior_of
 from geocalib.solver.coupling import couple
-from geocalib.solver.families import BENT, CELLS, Fitted, compare
+from geocalib.solver.families import BENT, CELLS, ERROR, Fitted, compare
 from geocalib.solver.fit import fit
 from geocalib.solver.known import Given, Mapping
 from geocalib.solver.result import FitResult
@@ -93,7 +93,9 @@ def _fit(
         known.distortion,
         known.principal_point,
         aspect=mapping.aspect_of(given),
-        options=FitOptions(confidence_scale=errors.confidence_scale, cells=CELLS),
+        options=FitOptions(
+            confidence_scale=errors.confidence_scale, cells=CELLS, error=ERROR
+        ),
     ).in_numpy()
 
 

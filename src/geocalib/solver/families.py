@@ -29,6 +29,8 @@ training part, where the families' probabilities are right as often as they say.
 CELLS = 16
 """Cells of the fields along the shorter side: their optimum is that of all, to a few hundredths of
 a sigma."""
+ERROR = 0.1
+"""Part of a sigma at which their fits may end: it changes the evidence by less than 0.1."""
 EXACT = 1.5e-3
 """Costs below it are no better: no network sees that sharply, and rounding is no lens."""
 EXPLAINED = 1.3

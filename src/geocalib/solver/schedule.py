@@ -70,12 +70,15 @@ class FitOptions:
     """The first one, relative to the curvature; later ones follow from how steps turn out."""
     confidence_scale: float | None = None
     """s^2, which turns confidences into information (E / s^2). None: from the residuals."""
+    error: float | None = None
+    """Part of a sigma: the search ends once its next step is expected to gain no more, where
+    ``confidence_scale`` tells how much that is. None: as exactly as the numbers allow."""
 
     def __post_init__(self) -> None:
         if self.initial not in get_args(Initial):
             known = ", ".join(get_args(Initial))
             raise ConfigError(f"initial is {self.initial!r}; known: {known}")
-        for name in ("cells", "huber", "max_iterations", "damping", "confidence_scale"):
+        for name in ("cells", "huber", "max_iterations", "damping", "confidence_scale", "error"):
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise ConfigError(f"{name} must be positive, got {value}")
@@ -171,7 +174,9 @@ def search(problem: Problem, start: State, options: FitOptions) -> Solution:
     one descent for most models, in stages where a model asks for an order."""
     order = problem.frame.model.release
     state, spent = _free_in_stages(problem, start, order, STAGE_ITERATIONS, options.max_iterations)
-    solution = minimise(problem, state, options.max_iterations - spent, options.damping)
+    scale, error = problem.scale, options.error
+    little = None if scale is None or error is None else error**2 * scale
+    solution = minimise(problem, state, options.max_iterations - spent, options.damping, little)
     progress = replace(solution.progress, iterations=solution.progress.iterations + spent)
     solution = replace(solution, progress=progress)
     if spent and not bool(progress.converged.all()):
