@@ -8,6 +8,7 @@ import struct
 from random import Random
 
 import pytest
+from PIL import TiffImagePlugin
 from PIL.ExifTags import Base
 
 from fuzz.damage import NUMBERS
@@ -27,10 +28,14 @@ NOTES = (
     pentax(struct.pack(">xbxhh", 0, -10, -24), b"AOC\0MM", 0x4321),
 )
 CAMERAS = (
-    None,
+    {},
     {Base.Make: "Canon", Base.Model: "Canon EOS R5"},
     {Base.Make: "PENTAX", Base.Model: "PENTAX K-5"},
     {Base.Make: "RICOH", Base.Model: "PENTAX K-3 Mark III"},
+)
+ELEVATIONS = tuple(
+    {Base.CameraElevationAngle: TiffImagePlugin.IFDRational(*ratio)} if ratio else {}
+    for ratio in (None, (125, -10), (1, 0), (91, 1), (7, -1), (0, -1))
 )
 ORIENTATIONS = (1, 3, 6, 8, 0, 9, 65535)
 BATCHES, EACH = 10, 100
@@ -59,13 +64,17 @@ def test_damaged_notes(batch: int) -> None:
     chance = Random(batch)
     for _ in range(EACH):
         note = damaged(chance.choice(NOTES), chance)
-        file = photo(note, chance.choice(ORIENTATIONS), (64, 48), chance.choice(CAMERAS))
+        camera = chance.choice(CAMERAS) | chance.choice(ELEVATIONS)
+        file = photo(note, chance.choice(ORIENTATIONS), (64, 48), camera)
         read = read_photo(file)
         told = read_gravity(None, read.metadata, read.size)
         assert len(told.notes) <= 1
         if told.gravity is not None:
             assert math.hypot(*told.gravity.gravity) == pytest.approx(1)
             assert 0 < told.gravity.sigma_deg < 15
+        if told.angle is not None:
+            assert told.gravity is None
+            assert abs(told.angle.degrees) <= 90
 
 
 def test_cut_files_are_read_or_refused() -> None:

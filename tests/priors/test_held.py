@@ -9,14 +9,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, TiffImagePlugin
 from PIL.ExifTags import Base
 
 from geocalib.geometry.gravity import to_roll_pitch
 from geocalib.geometry.orientation import upright
 from geocalib.imaging import read_photo
 from geocalib.priors.gravity_reading import GravityReading
-from geocalib.priors.held import PHONE_SIGMA_DEG, held_gravity, is_cut, is_edited
+from geocalib.priors.held import PHONE_SIGMA_DEG, held_gravity, is_cut, is_edited, noted_angle
+from geocalib.priors.readings import read_gravity
 from maker_notes import OM_SYSTEM, apple, canon, olympus, panasonic, pentax, photo
 from oracle_network import knowing, picture, truth
 
@@ -27,6 +28,9 @@ orientation, is upright: x to the right and y to the top of the upright phone.""
 
 PICTURE = Image.fromarray(picture((480, 360), 0))
 """For the network that knows the truth."""
+
+
+ELEVATION = {Base.CameraElevationAngle: TiffImagePlugin.IFDRational(-125, 10)}
 
 
 def reading(data: bytes) -> GravityReading:
@@ -128,6 +132,61 @@ class TestGauge:
     @pytest.mark.parametrize("note", [panasonic(0, 0), olympus(10, 10, on=0), panasonic(0, 950)])
     def test_those_that_are_off_tell_nothing(self, note: bytes) -> None:
         refused(photo(note))
+
+
+class TestElevation:
+    @pytest.mark.parametrize("orientation", [1, 6])
+    def test_it_is_the_pitch_and_nothing_else(self, tmp_path: Path, orientation: int) -> None:
+        file = tmp_path / "photo.jpg"
+        turned = PICTURE.transpose(Image.Transpose.ROTATE_90) if orientation == 6 else PICTURE
+        file.write_bytes(photo(b"", orientation, picture=turned, tags=ELEVATION))
+        # The network sees hardly anything: what is known of gravity is the file's.
+        calibrator = knowing(truth((480, 360)), confidence_scale=1e3)
+        found = calibrator.calibrate(file)
+        bare = calibrator.calibrate(file, sensors=False)
+        assert found.pitch_deg == pytest.approx(-12.5, abs=1)
+        assert found.sigma.pitch_deg < 1.6 < 0.5 * bare.sigma.pitch_deg
+        assert found.roll_deg == pytest.approx(bare.roll_deg, abs=0.1 * bare.sigma.roll_deg)
+        # What is known of the pitch tells of the roll through the picture, and no more.
+        assert found.sigma.roll_deg > 0.9 * bare.sigma.roll_deg
+        (check,) = found.priors
+        assert (check.quantity, check.source, check.used) == ("gravity", "elevation in EXIF", True)
+
+    def test_other_photos_of_a_batch_are_answered_as_alone(self, tmp_path: Path) -> None:
+        files = [tmp_path / f"{name}.jpg" for name in ("angle", "phone", "none")]
+        files[0].write_bytes(photo(b"", picture=PICTURE, tags=ELEVATION))
+        files[1].write_bytes(photo(apple(UP[1]), picture=PICTURE))
+        files[2].write_bytes(photo(b"", picture=PICTURE))
+        calibrator = knowing(truth((480, 360)))
+        together = calibrator.calibrate(files)
+        for file, each in zip(files, together, strict=True):
+            alone = calibrator.calibrate(file)
+            assert each.gravity.tolist() == alone.gravity.tolist()
+
+    def test_photos_of_one_camera_do_without(self, tmp_path: Path) -> None:
+        files = [tmp_path / f"{name}.jpg" for name in "ab"]
+        for file in files:
+            file.write_bytes(photo(b"", picture=PICTURE, tags=ELEVATION))
+        for found in knowing(truth((480, 360))).calibrate(files, shared_intrinsics=True):
+            assert found.priors == ()
+
+    def test_the_angles_of_a_gauge_count_before_it(self) -> None:
+        read = read_photo(photo(panasonic(52, 118), tags=ELEVATION))
+        told = read_gravity(None, read.metadata, read.size)
+        assert told.gravity is not None
+        assert told.angle is None
+
+    @pytest.mark.parametrize("value", [(95, 1), (-4000, 10), (1, 0)])
+    def test_absurd_ones_are_one_note(self, value: tuple[int, int]) -> None:
+        tags = {Base.CameraElevationAngle: TiffImagePlugin.IFDRational(*value)}
+        angle, notes = noted_angle(tags, (64, 48))
+        assert angle is None
+        assert notes == ("EXIF CameraElevationAngle makes no sense and was ignored",)
+
+    @pytest.mark.parametrize("below", [-1, 0xFFFFFFFF])
+    def test_unknown_ones_are_none(self, below: int) -> None:
+        tags = {Base.CameraElevationAngle: TiffImagePlugin.IFDRational(10, below)}
+        assert noted_angle(tags, (64, 48)) == (None, ())
 
 
 @pytest.mark.parametrize(

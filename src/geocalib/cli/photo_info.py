@@ -18,7 +18,7 @@ from geocalib.geometry.gravity import to_roll_pitch
 from geocalib.imaging import Photo, read_photo
 from geocalib.imaging.content import Circle, examine
 from geocalib.priors.exif import FocalReading, focal_reading, focal_readings
-from geocalib.priors.gravity_reading import GravityReading
+from geocalib.priors.gravity_reading import AngleReading, GravityReading
 from geocalib.priors.lens_reading import BENT, LensReading, find_lens
 from geocalib.priors.readings import read_gravity
 from geocalib.result.calibration import Failure
@@ -81,7 +81,7 @@ def _facts(image: str, photo: Photo) -> Iterator[tuple[str, str]]:
     told = read_gravity(image, metadata, photo.size)
     several = told.instruments if len(told.instruments) > 1 else ()
     yield from ((COMBINED, f"gravity {_gravity(other)}") for other in several)
-    yield "gravity", "not told" if told.gravity is None else _gravity(told.gravity)
+    yield "gravity", _gravity(told.gravity) if told.gravity else _angle(told.angle)
     if told.gravity is not None and told.gravity.edited:
         yield "file", "written by a program since: where the picture contradicts gravity, it counts"
     content = examine(photo.pixels, photo.size)
@@ -129,6 +129,13 @@ def _gravity(hint: GravityReading) -> str:
     # Adding 0 takes the sign off a rounded -0.
     roll, pitch = (angles.round(decimals=1) + 0.0).tolist()
     return f"roll {roll:+.1f}, pitch {pitch:+.1f} ± {hint.sigma_deg:.2g}°, by {hint.source}"
+
+
+def _angle(hint: AngleReading | None) -> str:
+    if hint is None:
+        return "not told"
+    degrees = round(hint.degrees, 1) + 0.0
+    return f"{hint.angle} {degrees:+.1f} ± {hint.sigma_deg:.2g}°, by {hint.source}; no other angle"
 
 
 def _text(tags: Mapping[int, Any], tag: int) -> str:

@@ -133,7 +133,7 @@ def _fit_named(
 ) -> list[Outcome]:
     """The outcomes of images whose camera model is known. choices: where they chose it."""
     files = [output.file for output in outputs]
-    readings = job.enabled.readings(given, files, job.model)
+    readings = job.readings(given, files, job.model)
     outcomes, checks = _judged(job, outputs, given, readings)
     held = _held_against_given(job, outputs, given, outcomes)
     if choices:
@@ -155,7 +155,7 @@ def _judged(
     job: Job, outputs: Sequence[NetworkOutput], given: Given, readings: Sequence[Readings]
 ) -> tuple[list[Outcome], dict[int, Checks]]:
     """The outcomes without their warnings, and by row how well what was read of photos agrees."""
-    files, cameras = [output.file for output in outputs], job.camera.tolist()
+    cameras = job.camera.tolist()
     told = told_rows(readings, job.coupled)
     # What is told of one photo must not change the answer for another.
     untold = [row for row in range(len(outputs)) if row not in told]
@@ -163,8 +163,7 @@ def _judged(
     alone = _unrefined(job, outputs, given, told)
     checks, odds = agreement(readings, alone), gravity_odds(readings, alone)
     heeded = _heeded(outputs, readings, odds)
-    known = with_readings(given, readings, files, cameras, job.usual_distortion)
-    outcomes |= _refined(job, heeded, known, told)
+    outcomes |= _refined_with(job, heeded, given, readings, told)
     doubtful = doubtful_rows(readings, checks, outcomes, job.coupled)
     alone = _refined(job.alone, outputs, given, doubtful)
     anew = agreement(readings, alone)
@@ -173,10 +172,31 @@ def _judged(
     if changed := [row for row in doubtful if left[row] != readings[row]]:
         changed = doubtful if job.coupled else changed
         heeded = _heeded(outputs, left, odds)
-        known = with_readings(given, left, files, cameras, job.usual_distortion)
-        outcomes |= _refined(job, heeded, known, changed)
+        outcomes |= _refined_with(job, heeded, given, left, changed)
         checks |= {row: left_out(checks[row], left[row]) for row in changed}
     return [outcomes[row] for row in range(len(outputs))], checks
+
+
+def _refined_with(
+    job: Job,
+    outputs: Sequence[NetworkOutput],
+    given: Given,
+    readings: Sequence[Readings],
+    rows: Sequence[int],
+) -> dict[int, Outcome]:
+    """Outcomes of some of the images, by row, with what was read of them. Those with a single angle
+    of gravity are apart: their prior has a sigma for each angle, and that of the others one."""
+    files, cameras = [output.file for output in outputs], job.camera.tolist()
+    single = {row for row, reading in enumerate(readings) if reading.angle is not None}
+    found: dict[int, Outcome] = {}
+    for kind in (
+        [row for row in rows if row in single],
+        [row for row in rows if row not in single],
+    ):
+        kept = [reading if row in kind else Readings() for row, reading in enumerate(readings)]
+        known = with_readings(given, kept, files, cameras, job.usual_distortion)
+        found |= _refined(job, outputs, known, kind)
+    return found
 
 
 def _heeded(

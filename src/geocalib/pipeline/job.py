@@ -21,7 +21,8 @@ from geocalib.imaging import ImageSource
 from geocalib.nets.card import WeightCard
 from geocalib.pipeline.engines.sigmas import find_sigmas
 from geocalib.pipeline.options import AUTO, KeepFields, LinesMode, Options, RotationMode
-from geocalib.priors.enabled import EnabledPriors
+from geocalib.priors.enabled import EnabledPriors, File
+from geocalib.priors.readings import Readings, of_both_angles
 from geocalib.records import dataclass
 from geocalib.result.calibration import Calibration, Failure, Outcome
 from geocalib.result.trust import UNTRAINED
@@ -110,6 +111,12 @@ class Job:
     def coupled(self) -> bool:
         """Whether some images share a camera or a rig."""
         return self.rig is not None or len(set(self.camera.tolist())) < len(self.camera)
+
+    def readings(self, given: Given, files: Sequence[File], model: CameraModel) -> list[Readings]:
+        """What files say of each image that nothing is given for: single angles of gravity only
+        where no unknowns are shared. model: in whose parameters distortion is."""
+        readings = self.enabled.readings(given, files, model)
+        return of_both_angles(readings) if self.coupled else readings
 
     def __getitem__(self, index: Sequence[int]) -> Job:
         """The same about some of the images."""

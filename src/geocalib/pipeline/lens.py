@@ -33,7 +33,7 @@ from geocalib.solver.sigma_calibration import FieldErrors
 def choose(job: Job, outputs: Sequence[NetworkOutput], given: Given) -> list[Choice]:
     """The choice of each picture; given: in pixels of the originals, with principal points."""
     files = [output.file for output in outputs]
-    readings = job.enabled.readings(given, files, BENT.model)
+    readings = job.readings(given, files, BENT.model)
     coupling = couple(len(outputs), job.camera, job.rig)
     lenses = coupling.camera_component[coupling.camera].tolist()
     # The database of lenses knows those of all their pictures.
@@ -41,7 +41,13 @@ def choose(job: Job, outputs: Sequence[NetworkOutput], given: Given) -> list[Cho
     named = set(lenses) - {lens for lens, reading in pairs if reading.lens is None}
     # What files tell of one picture must not change the last bits of another's answer.
     kinds = [
-        (output.fields.size, reading.focal is None, reading.gravity is None, lens in named)
+        (
+            output.fields.size,
+            reading.focal is None,
+            reading.gravity is None,
+            reading.angle is None,
+            lens in named,
+        )
         for output, reading, lens in zip(outputs, readings, lenses, strict=True)
     ]
 

@@ -10,9 +10,12 @@ import numpy as np
 
 from geocalib.arrays import Array
 from geocalib.cameras.base import CameraModel
+from geocalib.geometry.fields import ALONG_PITCH, ALONG_ROLL
+from geocalib.geometry.gravity import from_roll_pitch, to_roll_pitch
 from geocalib.imaging.metadata import Metadata
 from geocalib.priors.crop import Crop, CropLike, crops_of
 from geocalib.priors.exif import focal_prior, focal_reading
+from geocalib.priors.gravity_reading import AngleReading
 from geocalib.priors.lens_reading import LensReading, find_lens
 from geocalib.priors.photos import (
     FocalEstimate,
@@ -22,7 +25,7 @@ from geocalib.priors.photos import (
 from geocalib.priors.readings import Readings, read_gravity
 from geocalib.records import dataclass
 from geocalib.result.calibration import Outcome
-from geocalib.solver.known import Given, Prior, Rows
+from geocalib.solver.known import VAGUE_DEG, Given, Prior, Rows
 
 VAGUE_RADIANS = 1e3
 """Sigma of a gravity of which nothing is known but where to start."""
@@ -116,11 +119,11 @@ class EnabledPriors:
 
     def as_sure(self, outcomes: list[Outcome], given: Given) -> list[Outcome]:
         """The answers after lines, with the sigmas that gravity has on photographs, where these are
-        expected and nobody tells of it."""
+        expected and in the angles of which nobody tells."""
         if not self.expects_photos:
             return outcomes
         return [
-            outcome if _tells_gravity(given, row) else as_sure_as_photographs(outcome)
+            as_sure_as_photographs(outcome, _untold(given, row))
             for row, outcome in enumerate(outcomes)
         ]
 
@@ -151,11 +154,14 @@ class EnabledPriors:
         return replace(told, notes=(*notes, *told.notes))
 
 
-def _tells_gravity(given: Given, row: int) -> bool:
-    """Whether anything but the picture tells gravity of one image."""
-    if isinstance(given.gravity, Prior):
-        return not bool((given.gravity.sigma[row] == VAGUE_RADIANS).all())
-    return given.gravity is not None
+def _untold(given: Given, row: int) -> tuple[str, ...]:
+    """The angles of one image's gravity of which nothing but the picture tells."""
+    if given.gravity is None:
+        return ALONG_ROLL, ALONG_PITCH
+    if not isinstance(given.gravity, Prior):
+        return ()
+    vague = np.broadcast_to(given.gravity.sigma[row] >= VAGUE_RADIANS, 2)
+    return tuple(np.array([ALONG_ROLL, ALONG_PITCH])[vague].tolist())
 
 
 def with_readings(
@@ -167,7 +173,8 @@ def with_readings(
 ) -> Given:
     """With soft priors where the sensors say something; the same if they are silent.
 
-    cameras: equal integers for images of one camera. usual_distortion: (B, D) of lenses that
+    Single angles of gravity are heeded where none of the images has both. cameras: equal integers
+    for images of one camera. usual_distortion: (B, D) of lenses that
     nobody knows.
     """
     hints = [reading.gravity for reading in readings]
@@ -175,6 +182,8 @@ def with_readings(
         down = [None if hint is None else np.array(hint.gravity) for hint in hints]
         sigmas = [VAGUE_RADIANS if hint is None else math.radians(hint.sigma_deg) for hint in hints]
         given = replace(given, gravity=_gravity(down, sigmas))
+    elif any(reading.angle for reading in readings):
+        given = replace(given, gravity=_angles([reading.angle for reading in readings]))
     focals = [reading.focal for reading in readings]
     if any(focals):
         prior = focal_prior(focals, [file.size for file in files], cameras)
@@ -204,15 +213,32 @@ def with_starts(given: Given, down: Sequence[Array | None]) -> Given:
         return given
     known = given.gravity
     if isinstance(known, Prior):  # Sensors tell of some images, and of the others nothing.
-        vague = (known.sigma == VAGUE_RADIANS).all(1).tolist()
+        vague = known.sigma >= VAGUE_RADIANS
         starts = [
-            start if unknown and start is not None else value
+            value if start is None else _moved(value, unknown, start)
             for start, unknown, value in zip(down, vague, known.value, strict=True)
         ]
         return replace(given, gravity=Prior(np.stack(starts), known.sigma))
     if known is not None:
         return given
     return replace(given, gravity=_gravity(down, [VAGUE_RADIANS] * len(down)))
+
+
+def _moved(value: Array, unknown: Array, start: Array) -> Array:
+    """A known gravity (3,) with those of its angles from a start (3,) that are unknown (1,) or
+    (2,), roll and pitch."""
+    if len(set(unknown.tolist())) == 1:
+        return start if unknown.all() else value
+    roll, pitch = np.where(unknown, to_roll_pitch(start), to_roll_pitch(value))
+    return np.asarray(from_roll_pitch(roll, pitch))
+
+
+def _angles(hints: Sequence[AngleReading | None]) -> Prior:
+    """The prior (B, 3) with sigmas (B, 2) of roll and pitch."""
+    values = [LEVEL if hint is None else hint.gravity for hint in hints]
+    vague = (VAGUE_DEG, VAGUE_DEG)
+    sigmas = [vague if hint is None else hint.sigmas_deg for hint in hints]
+    return Prior(np.array(values), np.deg2rad(sigmas))
 
 
 def _gravity(down: Sequence[Array | None], sigmas: Sequence[float]) -> Prior:

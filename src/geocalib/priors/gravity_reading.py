@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Literal
 
 from geocalib.geometry.orientation import Vector
-from geocalib.priors.frames import unit
+from geocalib.priors.frames import from_gimbal, unit
 from geocalib.records import dataclass
 from geocalib.result.prior_check import CONTRADICTION
+from geocalib.solver.known import VAGUE_DEG
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,29 @@ class GravityReading:
     """The instrument, and where its reading was found."""
     edited: bool = False
     """Whether a program may have turned the picture since."""
+
+
+@dataclass(frozen=True)
+class AngleReading:
+    """One of the two angles of gravity, where nothing is known of the other."""
+
+    angle: Literal["roll", "pitch"]
+    degrees: float
+    """In the upright picture: roll clockwise as seen from behind the camera, pitch upwards."""
+    sigma_deg: float
+    source: str
+
+    @property
+    def gravity(self) -> Vector:
+        """Of the angle, with the other one 0."""
+        roll, pitch = (self.degrees, 0.0) if self.angle == "roll" else (0.0, self.degrees)
+        return from_gimbal(roll, pitch)
+
+    @property
+    def sigmas_deg(self) -> tuple[float, float]:
+        """Of roll and pitch; that of the unknown one is as good as infinite."""
+        known = self.sigma_deg
+        return (known, VAGUE_DEG) if self.angle == "roll" else (VAGUE_DEG, known)
 
 
 def combined(

@@ -22,8 +22,9 @@ from PIL.ExifTags import Base
 
 from geocalib.geometry.orientation import UNDOES, Vector, upright
 from geocalib.imaging.metadata import Metadata
+from geocalib.priors.exif import number
 from geocalib.priors.frames import from_device, from_gimbal, unit
-from geocalib.priors.gravity_reading import GravityReading
+from geocalib.priors.gravity_reading import AngleReading, GravityReading
 from geocalib.records import dataclass
 
 PHONE_SIGMA_DEG = 0.9
@@ -49,6 +50,8 @@ CUT_SIGMA_DEG = 4.5
 straightened as it was cut."""
 STITCHED = 2.4
 """Longer to shorter side of pictures of several views."""
+NOT_MEASURED = (-1, 0xFFFFFFFF)
+"""Denominators that EXIF has for what is unknown."""
 UNKNOWN = (math.nan, math.nan)
 OF_PHONES = re.compile(r"\d+(\.\d+)*")
 """What phones name as their software: the version of their system."""
@@ -90,6 +93,20 @@ def held_gravity(
     cut = CUT_SIGMA_DEG if is_cut(metadata.tags, size) else 0.0
     sigma = math.hypot(noted.sigma_deg, cut)
     return GravityReading(down, sigma, noted.source, is_edited(metadata.tags, size)), ()
+
+
+def noted_angle(
+    tags: Mapping[int, Any], size: tuple[int, int]
+) -> tuple[AngleReading | None, tuple[str, ...]]:
+    """The elevation of the optical axis above the horizon, among EXIF tags of a picture of (width,
+    height): its pitch, however it was turned or mirrored; and a note on one that makes no sense."""
+    elevation = number(tags, Base.CameraElevationAngle)
+    unknown = getattr(tags.get(Base.CameraElevationAngle), "denominator", 1) in NOT_MEASURED
+    if elevation is None or unknown or max(size) > STITCHED * min(size):
+        return None, ()
+    if not abs(elevation) <= 90:
+        return None, ("EXIF CameraElevationAngle makes no sense and was ignored",)
+    return AngleReading("pitch", elevation, GAUGE_SIGMA_DEG, "elevation in EXIF"), ()
 
 
 def is_edited(tags: Mapping[int, Any], size: tuple[int, int]) -> bool:

@@ -68,7 +68,7 @@ def told_rows(readings: Sequence[Readings], together: bool) -> list[int]:
     told = [
         row
         for row, reading in enumerate(readings)
-        if reading.focal or reading.gravity or reading.lens
+        if reading.focal or reading.gravity or reading.angle or reading.lens
     ]
     return list(range(len(readings))) if together and told else told
 
@@ -158,7 +158,7 @@ def left_out(checks: Checks, left: Readings) -> Checks:
     """The checks of a photo of which no more than this was used."""
     used = {
         "focal": left.focal is not None,
-        "gravity": left.gravity is not None,
+        "gravity": left.gravity is not None or left.angle is not None,
         "distortion": left.lens is not None,
     }
     return tuple(replace(each, used=used[each.quantity]) for each in checks)
@@ -229,7 +229,7 @@ def given_checks(given: Given, row: int, alone: Calibration) -> Checks:
         checks.append(
             _gravity_check(GravityReading(known, float(angles[0]), GIVEN), alone)
             if len(angles) == 1
-            else _angles_check(known, (float(angles[0]), float(angles[1])), alone)
+            else _angles_check(GIVEN, known, (float(angles[0]), float(angles[1])), alone)
         )
     if given.distortion is not None:
         value, sigma = _row(given.distortion, row)
@@ -268,6 +268,8 @@ def check(readings: Readings, alone: Calibration) -> Checks:
         checks.append(focal_check(readings.focal, alone.fy, alone.sigma.focal))
     if readings.gravity is not None:
         checks.append(_gravity_check(readings.gravity, alone))
+    elif (angle := readings.angle) is not None:
+        checks.append(_angles_check(angle.source, angle.gravity, angle.sigmas_deg, alone))
     if (lens := readings.lens) is not None:
         value, sigma = np.array(lens.distortion), np.array(lens.sigma)
         checks.append(_distortion_check(lens.source, value, sigma, alone))
@@ -313,7 +315,10 @@ def _gravity_check(hint: GravityReading, alone: Calibration) -> PriorCheck:
 
 
 def _angles_check(
-    known: tuple[float, float, float], sigma_deg: tuple[float, float], alone: Calibration
+    source: str,
+    known: tuple[float, float, float],
+    sigma_deg: tuple[float, float],
+    alone: Calibration,
 ) -> PriorCheck:
     """Roll and pitch with a sigma each. An angle of which nothing is known is the picture's."""
     told = np.array(to_roll_pitch(np.array(known)))
@@ -326,7 +331,7 @@ def _angles_check(
     least = np.array(sigma_deg)[~free]
     return PriorCheck(
         "gravity",
-        GIVEN,
+        source,
         (float(gravity[0]), float(gravity[1]), float(gravity[2])),
         float(least.max(initial=0.0)),
         tuple(alone.gravity.tolist()),

@@ -157,14 +157,16 @@ def as_people_take_them(
     return answers
 
 
-def as_sure_as_photographs(outcome: Outcome) -> Outcome:
-    """An answer whose gravity the network tells alone, if no lines were used, with the sigmas that
-    gravity has on photographs."""
+def as_sure_as_photographs(outcome: Outcome, angles: tuple[str, ...]) -> Outcome:
+    """An answer with the sigmas that gravity has on photographs, in those of its angles that the
+    network tells alone, if no lines were used."""
     if not isinstance(outcome, Calibration) or ALONG_PITCH not in outcome.parameters:
+        return outcome
+    if not angles:
         return outcome
     if outcome.lines is not None and outcome.lines.verdict.used:
         return outcome
-    return _stretched(outcome, GRAVITY_WIDER, (ALONG_ROLL, ALONG_PITCH))
+    return _stretched(outcome, GRAVITY_WIDER, angles)
 
 
 def _applies(calibration: Calibration) -> bool:

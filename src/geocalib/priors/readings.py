@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from geocalib.errors import FormatError
 from geocalib.geometry.orientation import upright
 from geocalib.imaging.metadata import Metadata
 from geocalib.priors.exif import FocalReading
-from geocalib.priors.gravity_reading import GravityReading, combined
-from geocalib.priors.held import held_gravity
+from geocalib.priors.gravity_reading import AngleReading, GravityReading, combined
+from geocalib.priors.held import held_gravity, noted_angle
 from geocalib.priors.lens_reading import LensReading
 from geocalib.priors.sidecar import read_sidecar, sidecar_path
 from geocalib.priors.xmp import gimbal_gravity, pose_gravity
@@ -31,6 +34,8 @@ class Readings:
     """All of them as one, if there are several."""
     instruments: tuple[GravityReading, ...] = ()
     """Each of them."""
+    angle: AngleReading | None = None
+    """One angle of gravity, where none of them tells both."""
     notes: tuple[str, ...] = ()
     """What could not be used, and why."""
 
@@ -60,6 +65,12 @@ def read_gravity(path: str | None, metadata: Metadata, size: tuple[int, int]) ->
         else:
             found.extend([beside] if beside is not None else [])
     if not found:
-        return Readings(notes=tuple(notes))
+        angle, why_not = noted_angle(metadata.tags, size)
+        return Readings(angle=angle, notes=tuple(notes) or why_not)
     gravity, contradictions = combined(found)
     return Readings(gravity=gravity, instruments=tuple(found), notes=(*notes, *contradictions))
+
+
+def of_both_angles(readings: Sequence[Readings]) -> list[Readings]:
+    """Without single angles, which no sigma of a gravity that photos share can express."""
+    return [replace(each, angle=None) for each in readings]

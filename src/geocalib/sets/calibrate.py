@@ -24,7 +24,7 @@ from geocalib.priors.judge import (
     unknown,
     worth_lines,
 )
-from geocalib.priors.readings import Readings
+from geocalib.priors.readings import Readings, of_both_angles
 from geocalib.result.calibration import Calibration, Failure, Outcome
 from geocalib.result.trust import Doubt
 from geocalib.sets.camera_group import CameraGroup, FitMethod, PredictedImage
@@ -105,7 +105,7 @@ def _fitted(
     given = enabled.placed(given, files)
     start = [member.down for member in group.members]
     cameras, unnamed, model = [0] * len(files), group.method.unnamed, group.method.model
-    readings = enabled.readings(given, files, BENT.model if unnamed else model)
+    readings = of_both_angles(enabled.readings(given, files, BENT.model if unnamed else model))
     known = with_readings(given, readings, files, cameras)
     bent = all(reading.lens for reading in readings)
     choices = group.choose(with_starts(known, start), bent) if unnamed else []
@@ -116,7 +116,8 @@ def _fitted(
 
     def fitted_as_read() -> tuple[list[Readings], dict[int, Outcome]]:
         """What files say of lenses of that model, and the outcomes with it."""
-        readings = enabled.readings(given, files, model if lens is None else lens.model)
+        found = enabled.readings(given, files, model if lens is None else lens.model)
+        readings = of_both_angles(found)
         return readings, fitted(with_readings(given, readings, files, cameras))
 
     readings, outcomes = fitted_as_read()
