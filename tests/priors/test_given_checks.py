@@ -51,8 +51,8 @@ def test_what_agrees_is_said_to_agree(options: dict[str, Any], quantity: str) ->
         ({"focal": Prior(2600.0, 50.0)}, "focal length"),
         ({"roll_deg": 30.0, "pitch_deg": 8.0}, "gravity"),
         ({"roll_deg": 0.0, "pitch_deg": 0.0}, "gravity"),
-        ({"gravity": Prior([0.5, 0.86, 0.0], 0.02)}, "gravity"),
-        ({"roll_deg": Prior(30.0, 2.0)}, "gravity"),
+        ({"gravity": Prior([0.5, 0.86, 0.0], 0.002)}, "gravity"),
+        ({"roll_deg": Prior(30.0, 0.2)}, "gravity"),
     ],
 )
 def test_what_the_picture_contradicts_is_kept_and_doubted(
@@ -66,6 +66,27 @@ def test_what_the_picture_contradicts_is_kept_and_doubted(
         for one in answer.warnings
     )
     assert not answer.trusted
+
+
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        ({"focal": Prior(600.0, 60.0)}, "focal length"),
+        ({"gravity": Prior([0.5, 0.86, 0.0], 0.02)}, "gravity"),
+    ],
+)
+def test_what_the_picture_outweighs_is_said_to_be_so(options: dict[str, Any], what: str) -> None:
+    """A picture that is much surer than a soft prior has its way; the warning does not say that
+    the prior was."""
+    answer = found(options)
+    (prior,) = answer.priors
+    assert prior.tension > 3
+    assert answer.vfov_deg == pytest.approx(50, abs=2)
+    assert answer.roll_deg == pytest.approx(5, abs=2)
+    assert any(
+        one.startswith(f"{what}: given, contradicts") and one.endswith("and was outweighed")
+        for one in answer.warnings
+    )
 
 
 def test_a_known_lens_is_held_against_the_picture() -> None:

@@ -34,7 +34,7 @@ from geocalib.priors.gravity_reading import GravityReading
 from geocalib.priors.readings import Readings
 from geocalib.result.calibration import Calibration, Outcome
 from geocalib.result.lines import Verdict
-from geocalib.result.prior_check import PriorCheck
+from geocalib.result.prior_check import CONTRADICTION, PriorCheck
 from geocalib.result.trust import Doubt, disagreements, doubts, judged
 from geocalib.result.uncertainty import EVERYTHING
 from geocalib.solver.known import Given, Prior
@@ -194,15 +194,31 @@ def annotated(
         return outcome
     every = (*notes, *readings.notes)
     said = [note if isinstance(note, Doubt) else Doubt(note) for note in every]
-    wrong = (_contradiction(prior) for prior in checks if prior.contradicts)
+    wrong = (_contradiction(prior, outcome) for prior in checks if prior.contradicts)
     answer = replace(outcome, priors=checks, orientation=orientation)
     return judged(answer, (*said, *wrong, *disagreements(outcome.drawn), *doubts(outcome)))
 
 
-def _contradiction(prior: PriorCheck) -> Doubt:
+def _contradiction(prior: PriorCheck, answer: Calibration) -> Doubt:
     """What is known moves all that the picture tells; a focal length that was left out does not
     turn gravity."""
-    return Doubt(str(prior), EVERYTHING if prior.used else ("fov", "lens"))
+    text = prior.report(followed(prior, answer))
+    return Doubt(text, EVERYTHING if prior.used else ("fov", "lens"))
+
+
+def followed(prior: PriorCheck, answer: Calibration) -> bool:
+    """Whether an answer is nearer to what was known than to what the picture alone shows, or as
+    near to it as its sigma allows."""
+    known, seen = np.array(prior.prior), np.array(prior.estimate)
+    if prior.quantity == "gravity":
+        off, other = (
+            math.degrees(sphere.angle_between(answer.gravity, each)) for each in (known, seen)
+        )
+    else:
+        lens = np.asarray(answer.camera.distortion, float).reshape(-1)
+        found = np.array([answer.fy]) if prior.quantity == "focal" else lens
+        off, other = (float(np.linalg.norm(found - each)) for each in (known, seen))
+    return off <= max(other, CONTRADICTION * prior.prior_sigma)
 
 
 def tells(given: Given) -> bool:

@@ -36,9 +36,14 @@ class PriorCheck:
 
     def __str__(self) -> str:
         """What is known, and whether it agrees; if not, what was done."""
+        return self.report(followed=True)
+
+    def report(self, followed: bool) -> str:
+        """The same. followed: whether the answer is near a prior that was used, not near the
+        picture, which may outweigh a soft one."""
         what = "focal length" if self.quantity == "focal" else self.quantity
         said = f"{what}: {self.source}"
         if not self.contradicts:
             return f"{said}, agrees" if self.used else f"{said}, was left out"
-        done = "kept" if self.used else "left out"
-        return f"{said}, contradicts the picture by {self.tension:.1f} sigma and was {done}"
+        done = ("was kept" if followed else "was outweighed") if self.used else "was left out"
+        return f"{said}, contradicts the picture by {self.tension:.1f} sigma and {done}"
