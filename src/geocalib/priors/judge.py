@@ -217,6 +217,8 @@ def followed(prior: PriorCheck, answer: Calibration) -> bool:
     else:
         lens = np.asarray(answer.camera.distortion, float).reshape(-1)
         found = np.array([answer.fy]) if prior.quantity == "focal" else lens
+        if found.shape != known.shape:  # The answer has another model.
+            return False
         off, other = (float(np.linalg.norm(found - each)) for each in (known, seen))
     return off <= max(other, CONTRADICTION * prior.prior_sigma)
 
