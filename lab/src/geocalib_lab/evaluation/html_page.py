@@ -60,8 +60,7 @@ $sets
 """)
 
 CAPTIONS = {
-    "errors": "How large the errors are; the last bar holds all that are larger, and "
-    "failures.",
+    "errors": "How large the errors are; the last bar holds all that are larger, and failures.",
     "truth": "Signed errors against the truth, with the medians of classes.",
     "sigmas": "Errors in units of their sigma: true sigmas follow the normal curve and the "
     "dashed line.",
