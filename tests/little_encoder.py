@@ -6,8 +6,7 @@ import pytest
 from torch import Tensor, nn
 
 from geocalib.nets import encoders
-from geocalib.nets.efficientnet_lite import Block
-from geocalib.nets.encoders import EncoderSpec
+from geocalib.nets.encoders import Block, EncoderSpec
 from geocalib.nets.published import Mscan, MscanShape
 
 

@@ -22,9 +22,9 @@ from geocalib.arrays import Array
 from geocalib.cameras import Camera, CameraModel
 from geocalib.geometry.fields import perspective_field
 from geocalib.geometry.gravity import from_roll_pitch
-from geocalib.nets.card import WeightCard
 from geocalib.nets.prediction import Prediction
-from geocalib.nets.weights import LoadedNetwork
+from geocalib.nets.weights.card import WeightCard
+from geocalib.nets.weights.files import LoadedNetwork
 from geocalib.pipeline.calibrator import Calibrator
 from geocalib.result.calibration import Calibration, Outcome
 from views import gravity_error_deg, ray_error_deg
@@ -143,7 +143,7 @@ class Oracle(nn.Module):
 def knowing(*truths: Truth | None, **card: Any) -> Calibrator:
     """A calibrator that knows the truths of the marks; keywords change its card."""
     network = LoadedNetwork(Oracle(truths), replace(CARD, **card))  # type: ignore[arg-type]
-    with mock.patch("geocalib.nets.weights.load_network", return_value=network):
+    with mock.patch("geocalib.nets.weights.files.load_network", return_value=network):
         return Calibrator(device="cpu", engine="torch")
 
 

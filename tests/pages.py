@@ -19,8 +19,8 @@ from typer.testing import CliRunner, Result
 from geocalib import Camera
 from geocalib.cli.app import app
 from geocalib.geometry.gravity import from_roll_pitch
-from geocalib.nets import catalogue
-from geocalib.nets.weights import load_network
+from geocalib.nets.weights import catalogue
+from geocalib.nets.weights.files import load_network
 from geocalib.pipeline import fit, prepare
 from geocalib.pipeline.engines import load as engines
 from geocalib.pipeline.engines.onnx import OnnxEngine
@@ -77,7 +77,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     for place, name, function in ONCE:
         monkeypatch.setattr(place, name, function)
-    monkeypatch.setattr("geocalib.nets.weights.load_network", lambda _: load_network("lean"))
+    monkeypatch.setattr("geocalib.nets.weights.files.load_network", lambda _: load_network("lean"))
     return tmp_path
 
 

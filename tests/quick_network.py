@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from geocalib.nets.card import CARD_KEY, WeightCard
 from geocalib.nets.onnx_names import FIELDS, IMAGE, MULTIPLE_KEY
+from geocalib.nets.weights.card import CARD_KEY, WeightCard
 
 STRIDE = 4
 PER_ROW = 0.015

@@ -42,7 +42,7 @@ from geocalib.imaging import InputSpec, prepare, read_photo
 from geocalib.nets.folding import fold_batch_norm
 from geocalib.nets.lean import LeanConfig, LeanNetwork
 from geocalib.nets.published import PublishedNetwork
-from geocalib.nets.weights import load_network
+from geocalib.nets.weights.files import load_network
 from geocalib.pipeline.engines.load import EngineName, load_engine
 from geocalib.synthetic import render_scene
 from geocalib_lab.cost import measure_cost

@@ -22,7 +22,7 @@ import numpy as np
 
 from geocalib import Calibrator, Camera
 from geocalib.lines import batched_search, descent
-from geocalib.localize import localize, ransac, refine
+from geocalib.localize import estimate, localize, refine
 from geocalib.localize.rotation import from_vector
 from geocalib.solver import lm, objective, schedule
 
@@ -65,9 +65,9 @@ def main() -> None:
     world = generator.uniform([-2, -2, 4], [2, 2, 8], (100, 3))
     camera = Camera.create("pinhole", 800.0, (1200, 900))
     pixels = camera.project((world @ turn.T)[None])[0][0] + generator.normal(0, 1, (100, 2))
-    poses, pose_steps = Clock(ransac.refine), Clock(refine.PoseEstimate.moved)
+    poses, pose_steps = Clock(estimate.refine), Clock(refine.PoseEstimate.moved)
     with (
-        patch.object(ransac, "refine", poses),
+        patch.object(estimate, "refine", poses),
         patch.object(refine.PoseEstimate, "moved", lambda *given: pose_steps(*given)),
     ):
         for _ in range(repeats):

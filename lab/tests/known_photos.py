@@ -16,9 +16,9 @@ from PIL import Image
 
 from calibrations import one
 from geocalib.imaging import ImageSource
-from geocalib.nets.card import WeightCard
 from geocalib.nets.lean import LeanConfig, LeanNetwork
-from geocalib.nets.weights import save_weights
+from geocalib.nets.weights.card import WeightCard
+from geocalib.nets.weights.files import save_weights
 from geocalib.result.calibration import Calibration, Outcome
 from geocalib_lab.evaluation.datasets import Sample
 from little_encoder import register_little

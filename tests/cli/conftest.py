@@ -14,7 +14,7 @@ from fake_calibrator import FakeCalibrator, NothingToLoad, Run, picture
 from geocalib.cli.app import app
 from geocalib.files import sha256_of
 from geocalib.files.snapshot import FileStat, file_stat
-from geocalib.nets import catalogue
+from geocalib.nets.weights import catalogue
 
 
 @cache

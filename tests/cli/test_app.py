@@ -27,7 +27,7 @@ from geocalib.cameras import MODELS
 from geocalib.cli import plugins
 from geocalib.cli.app import app
 from geocalib.formats import FORMATS, json_lines
-from geocalib.nets.catalogue import WEIGHT_NAMES
+from geocalib.nets.weights.catalogue import WEIGHT_NAMES
 from maker_notes import apple, photo
 
 TESTS = Path(__file__).parents[1]

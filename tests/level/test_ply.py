@@ -10,8 +10,7 @@ from scipy.spatial.transform import Rotation
 from scipy.special import sph_harm_y
 
 from geocalib.errors import FormatError
-from geocalib.level.harmonics import basis
-from geocalib.level.ply import turned
+from geocalib.level.ply import basis, turned
 
 TURN = Rotation.from_euler("xyz", [40, -70, 110], degrees=True)
 

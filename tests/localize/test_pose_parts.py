@@ -16,9 +16,9 @@ from scipy.spatial.transform import Rotation
 from geocalib.cameras import Camera
 from geocalib.errors import ConfigError, PriorError
 from geocalib.localize import GravityPrior, world_gravity
+from geocalib.localize.estimate import draw, samples_needed
 from geocalib.localize.matches import prepare
 from geocalib.localize.minimal import choose_solver, solve_samples
-from geocalib.localize.ransac import draw, samples_needed
 from geocalib.localize.refine import PoseEstimate, PoseProblem, covariance, refine
 from geocalib.localize.rotation import facing, from_quaternion, from_vector, to_quaternion
 from matched_views import make_view

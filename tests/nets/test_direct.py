@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from geocalib.errors import WeightsError
-from geocalib.nets.card import WeightCard
 from geocalib.nets.direct import BINS, HIGH, LOW, Binned, DeepCalib, ParamNet, bins_of
 from geocalib.nets.lean import LeanConfig, LeanNetwork
-from geocalib.nets.weights import load_network, read_direct, save_weights
+from geocalib.nets.weights.card import WeightCard
+from geocalib.nets.weights.files import load_network, read_direct, save_weights
 from little_encoder import register_little
 
 LITTLE = LeanConfig("little", (8, 8, 32), blocks=1)

@@ -18,7 +18,7 @@ import pytest
 
 from geocalib.errors import WeightsError
 from geocalib.files import sha256_of
-from geocalib.nets.download import cache_folder, check, fetch, record
+from geocalib.nets.weights.download import cache_folder, check, fetch, record
 
 CONTENT = bytes(range(256)) * 1000
 
@@ -165,7 +165,7 @@ def test_no_network_says_what_to_put_where(cache: Path) -> None:
 def test_a_silent_server_is_given_up(
     server: Server, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("geocalib.nets.download.TIMEOUT", 0.05)
+    monkeypatch.setattr("geocalib.nets.weights.download.TIMEOUT", 0.05)
     with pytest.raises(WeightsError, match="timed out"):
         fetch(f"{server.url}/slow.bin", "slow.bin")
     server.go_on.set()

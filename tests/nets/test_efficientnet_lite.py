@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from geocalib.nets.efficientnet_lite import OUTPUTS, STAGES, Block, EfficientNetLite, _conv
+from geocalib.nets.encoders import OUTPUTS, STAGES, Block, EfficientNetLite, _conv
 from geocalib.nets.folding import fold_batch_norm
 
 BASE = [

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from geocalib.nets.card import WeightCard
 from geocalib.nets.focal_head import BINS, HIGH, LOW, PARAMETERS, focal_of, network_input
+from geocalib.nets.weights.card import WeightCard
 
 VFOV = PARAMETERS.index("vfov")
 

@@ -17,10 +17,10 @@ from torch import Tensor, nn
 from geocalib.errors import WeightsError
 from geocalib.files import sha256_of
 from geocalib.nets import encoders
-from geocalib.nets.card import WeightCard
 from geocalib.nets.direct import DeepCalib
 from geocalib.nets.lean import LeanConfig, LeanNetwork
-from geocalib.nets.weights import load_network, read_direct, save_weights
+from geocalib.nets.weights.card import WeightCard
+from geocalib.nets.weights.files import load_network, read_direct, save_weights
 from geocalib.pipeline.engines.onnx import OnnxEngine
 from little_encoder import LITTLE
 

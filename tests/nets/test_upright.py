@@ -12,7 +12,7 @@ import torch
 from geocalib.errors import WeightsError
 from geocalib.nets.lean import LeanConfig, LeanNetwork
 from geocalib.nets.upright import Upright, features, find_upright, read_upright
-from geocalib.nets.weights import load_network
+from geocalib.nets.weights.files import load_network
 from geocalib.pipeline.orientation import Pictures, combined_over_turns
 
 

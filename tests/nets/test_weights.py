@@ -16,13 +16,14 @@ from safetensors import safe_open
 from torch import Tensor, nn
 
 from geocalib.errors import MissingPackageError, WeightsError
-from geocalib.nets import catalogue, encoders, published, weights
-from geocalib.nets.card import WeightCard
-from geocalib.nets.catalogue import PUBLISHED, WEIGHT_NAMES
+from geocalib.nets import encoders, published
 from geocalib.nets.folding import fold_batch_norm
 from geocalib.nets.lean import LeanConfig, LeanNetwork
 from geocalib.nets.published import MscanShape, PublishedNetwork, published_name
-from geocalib.nets.weights import load_network, save_weights
+from geocalib.nets.weights import catalogue
+from geocalib.nets.weights.card import WeightCard
+from geocalib.nets.weights.catalogue import PUBLISHED, WEIGHT_NAMES
+from geocalib.nets.weights.files import load_network, read_weights, save_weights
 from little_encoder import LITTLE
 
 LITTLE_MSCAN = MscanShape(widths=(4, 6, 8, 10), depths=(1, 1, 1, 1), mlp_ratios=(2, 2, 2, 2))
@@ -451,9 +452,9 @@ class TestPublished:
 
 def test_importing_needs_torch_alone_and_reading_not_its_compiler() -> None:
     script = (
-        "import sys, geocalib.nets.weights\n"
+        "import sys, geocalib.nets.weights.files\n"
         "print(*{'safetensors', 'platformdirs', 'rich', 'cv2', 'scipy'} & set(sys.modules))\n"
-        "geocalib.nets.weights.load_network('lean')\n"
+        "geocalib.nets.weights.files.load_network('lean')\n"
         "print(*{'torch._dynamo'} & set(sys.modules))"
     )
     done = subprocess.run(
@@ -464,7 +465,7 @@ def test_importing_needs_torch_alone_and_reading_not_its_compiler() -> None:
 
 def test_published_weights_are_not_read_to_be_saved_again(tmp_path: Path) -> None:
     save_weights(tmp_path / "mine", little_lean(), CARD)
-    assert weights.read_weights(tmp_path / "mine")[1].sigma_scale == CARD.sigma_scale
+    assert read_weights(tmp_path / "mine")[1].sigma_scale == CARD.sigma_scale
     file = released(tmp_path / "geocalib-pinhole.tar")
     with pytest.raises(WeightsError, match="holds the published network; give a file"):
-        weights.read_weights(file)
+        read_weights(file)

@@ -25,8 +25,7 @@ from geocalib.errors import (
     ImageError,
     WeightsError,
 )
-from geocalib.nets import weights
-from geocalib.nets.weights import LoadedNetwork
+from geocalib.nets.weights.files import LoadedNetwork
 from geocalib.pipeline import predict
 from geocalib.pipeline.engines import load
 from geocalib.pipeline.engines import torch as torch_engine
@@ -342,7 +341,7 @@ class TestWeights:
             name: LoadedNetwork(Oracle([truth(roll_deg=roll)]), replace(CARD, name=name))
             for name, roll in (("left", -10), ("right", 10))
         }
-        monkeypatch.setattr(weights, "load_network", networks.__getitem__)
+        monkeypatch.setattr("geocalib.nets.weights.files.load_network", networks.__getitem__)
         monkeypatch.setattr(load, "check_known", lambda _: None)
         left, right = (Calibrator(name, device="cpu", engine="torch") for name in networks)
         source = picture((480, 360), 0)
@@ -363,7 +362,7 @@ class TestWeights:
 
         monkeypatch.setattr(torch, "compile", compile)
         network = LoadedNetwork(Oracle([truth()]), CARD)
-        monkeypatch.setattr(weights, "load_network", lambda _: network)
+        monkeypatch.setattr("geocalib.nets.weights.files.load_network", lambda _: network)
         check(Calibrator(device="cpu", compile=True).calibrate(picture((480, 360), 0)), truth())
         assert compiled == [network.network]
 

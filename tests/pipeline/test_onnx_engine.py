@@ -19,9 +19,9 @@ import torch
 from geocalib import Calibration, Calibrator, Camera
 from geocalib.errors import ConfigError, WeightsError
 from geocalib.geometry.gravity import from_roll_pitch
-from geocalib.nets import catalogue
-from geocalib.nets.catalogue import weights_file
-from geocalib.nets.weights import load_network
+from geocalib.nets.weights import catalogue
+from geocalib.nets.weights.catalogue import weights_file
+from geocalib.nets.weights.files import load_network
 from geocalib.pipeline.engines import onnx as onnx_session
 from geocalib.pipeline.engines.onnx import Floats, OnnxEngine
 from geocalib.pipeline.engines.torch import TorchEngine
@@ -232,7 +232,8 @@ class TestDevices:
 def test_what_a_file_is_read_with_needs_no_torch() -> None:
     script = (
         "import sys\n"
-        "from geocalib.nets import card, catalogue, focal_head, onnx_names\n"
+        "from geocalib.nets import focal_head, onnx_names\n"
+        "from geocalib.nets.weights import card, catalogue\n"
         "print(*{'torch'} & set(sys.modules))"
     )
     done = subprocess.run(

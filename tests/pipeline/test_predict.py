@@ -12,7 +12,7 @@ import torch
 from PIL import Image
 
 from geocalib.imaging import ImageSource
-from geocalib.nets.weights import LoadedNetwork
+from geocalib.nets.weights.files import LoadedNetwork
 from geocalib.pipeline import orientation
 from geocalib.pipeline.engines.torch import TorchEngine
 from geocalib.pipeline.predict import NetworkOutput, run_network

@@ -16,8 +16,8 @@ from PIL import Image
 from geocalib import Calibrator, DrawnLine
 from geocalib.formats import FORMATS, colmap, csv_table, json_lines
 from geocalib.pipeline.predict import NetworkOutput
+from geocalib.server.app import OFFERED
 from geocalib.server.cache import PhotoCache
-from geocalib.server.exports import OFFERED
 from geocalib.server.limits import RefusedError
 from server.conftest import SIZE
 from server.test_calibrate import plain, send

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from geocalib.sets import store
-from geocalib.sets.store import Store
+from geocalib.sets import camera_group
+from geocalib.sets.camera_group import Store
 from geocalib.solver.observations import Observations
 
 
@@ -23,7 +23,7 @@ def observations(images: int, places: int, seed: int, shared: bool = False) -> O
 def test_rows_of_different_widths(
     tmp_path: Path, dtype: npt.DTypeLike, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store, "ROWS_AT_ONCE", 2)
+    monkeypatch.setattr(camera_group, "ROWS_AT_ONCE", 2)
     kept = Store(tmp_path / "file", dtype)
     parts = [
         observations(3, 5, 0),

@@ -13,7 +13,7 @@ from geocalib.arrays import degrees, namespace
 from geocalib.cameras import Camera, get_model
 from geocalib.geometry.fields import Fields
 from geocalib.geometry.gravity import angle_between
-from geocalib.sets.store import Store
+from geocalib.sets.camera_group import Store
 from geocalib.solver import FitOptions, Prior
 from geocalib.solver.joint import Evidence, Plane, alike, fit_each, fit_from, fit_turned
 from geocalib.solver.known import Given, Mapping

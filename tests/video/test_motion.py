@@ -16,12 +16,12 @@ from geocalib.video.motion import (
     FrameGravity,
     Moment,
     MotionFilter,
+    MotionNoise,
     MotionState,
     _smoothed,
     first_state,
     smooth,
 )
-from geocalib.video.noise import MotionNoise
 
 CLAIMED_DEG = 0.6
 

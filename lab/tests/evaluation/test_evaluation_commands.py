@@ -15,7 +15,7 @@ from PIL import Image
 from calibrations import FAILURE
 from geocalib.errors import ConfigError
 from geocalib.imaging import ImageSource
-from geocalib.nets.weights import read_weights
+from geocalib.nets.weights.files import read_weights
 from geocalib.result.calibration import Calibration, Outcome
 from geocalib_lab.evaluation import commands
 from geocalib_lab.evaluation.__main__ import main

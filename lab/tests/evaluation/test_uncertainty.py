@@ -14,7 +14,7 @@ from scipy.special import ndtr
 
 from calibrations import FAILURE, one
 from geocalib.errors import ConfigError, WeightsError
-from geocalib.nets.weights import read_weights
+from geocalib.nets.weights.files import read_weights
 from geocalib_lab.evaluation.uncertainty import (
     FEWEST,
     ONE_SIGMA,

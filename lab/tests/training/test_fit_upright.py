@@ -9,10 +9,10 @@ import pytest
 import torch
 from PIL import Image
 
-from geocalib.nets.card import WeightCard
 from geocalib.nets.lean import LeanConfig, LeanNetwork
 from geocalib.nets.upright import Upright, read_upright
-from geocalib.nets.weights import load_network, save_weights
+from geocalib.nets.weights.card import WeightCard
+from geocalib.nets.weights.files import load_network, save_weights
 from geocalib_lab.training.upright import choose, fit_turns, main
 
 CARD = WeightCard(

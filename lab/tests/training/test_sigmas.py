@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from geocalib.errors import ConfigError, WeightsError
-from geocalib.nets.catalogue import PACKAGES, SIGMAS, is_here, packaged
+from geocalib.nets.weights.catalogue import PACKAGES, SIGMAS, is_here, packaged
 from geocalib.pipeline.engines.load import load_engine
 from geocalib.pipeline.engines.onnx import OnnxEngine
 from geocalib.pipeline.engines.sigmas import find_sigmas, read_sigmas, save_sigmas

@@ -6,14 +6,12 @@ import copyreg
 from typing import Any
 
 from geocalib.cameras.base import CameraModel
-from geocalib.cameras.division import Division
-from geocalib.cameras.division2 import Division2
+from geocalib.cameras.division import Division, Division2
 from geocalib.cameras.double_sphere import DoubleSphere
 from geocalib.cameras.eucm import Eucm
 from geocalib.cameras.kannala_brandt import KannalaBrandt
-from geocalib.cameras.longer_radial import Radial3, Radial4
 from geocalib.cameras.pinhole import Pinhole
-from geocalib.cameras.radial import Radial
+from geocalib.cameras.radial import Radial, Radial3, Radial4
 from geocalib.cameras.simple_radial import SimpleRadial
 from geocalib.cameras.ucm import Ucm
 from geocalib.errors import CameraError

@@ -14,9 +14,9 @@ from rich.text import Text
 from geocalib import console
 from geocalib.cameras import MODELS
 from geocalib.formats import FORMATS
-from geocalib.nets.card import WeightCard
-from geocalib.nets.catalogue import PACKAGES, PUBLISHED, how_to_get, is_here
-from geocalib.nets.download import cache_folder
+from geocalib.nets.weights.card import WeightCard
+from geocalib.nets.weights.catalogue import PACKAGES, PUBLISHED, how_to_get, is_here
+from geocalib.nets.weights.download import cache_folder
 from geocalib.pipeline.engines.onnx import PROVIDERS, OnnxEngine, available
 from geocalib.pipeline.parallel.threads import threads
 

@@ -232,7 +232,7 @@ class VideoJournal:
 
 def _begun(job: VideoRun) -> tuple[VideoJournal, Mapping[int, Outcome]]:
     """The journal, and the answers in it: of an unfinished run, or of a finished one."""
-    from geocalib.nets.catalogue import identify
+    from geocalib.nets.weights.catalogue import identify
     from geocalib.pipeline.runs.journal import request_of
     from geocalib.video import records
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from geocalib.nets.card import WeightCard
+from geocalib.nets.weights.card import WeightCard
 
 Floats = npt.NDArray[np.float32]
 

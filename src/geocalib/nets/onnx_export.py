@@ -27,13 +27,13 @@ from torch import Tensor, nn
 
 from geocalib.errors import MissingPackageError, WeightsError
 from geocalib.files import write_bytes
-from geocalib.nets.card import CARD_KEY, WeightCard
-from geocalib.nets.catalogue import PACKAGES, PUBLISHED, existing_file, weights_file
 from geocalib.nets.direct import Binned
 from geocalib.nets.lean import AttentionBlock, LeanNetwork
 from geocalib.nets.onnx_names import FIELDS, IMAGE, LOGITS, MULTIPLE_KEY, STANDING, WANTED
 from geocalib.nets.upright import find_upright
-from geocalib.nets.weights import is_direct, load_network, read_direct
+from geocalib.nets.weights.card import CARD_KEY, WeightCard
+from geocalib.nets.weights.catalogue import PACKAGES, PUBLISHED, existing_file, weights_file
+from geocalib.nets.weights.files import is_direct, load_network, read_direct
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, TensorProto

@@ -16,10 +16,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from geocalib.errors import WeightsError
-from geocalib.nets.catalogue import PACKAGES, is_here, packaged
 from geocalib.nets.lean import LeanNetwork
 from geocalib.nets.prediction import Prediction
-from geocalib.nets.weights import LoadedNetwork
+from geocalib.nets.weights.catalogue import PACKAGES, is_here, packaged
+from geocalib.nets.weights.files import LoadedNetwork
 
 FILE = "upright.safetensors"
 WEIGHTS_KEY = "weights"

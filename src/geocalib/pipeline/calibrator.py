@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from geocalib.imaging import ImageSource
-    from geocalib.nets.card import WeightCard
+    from geocalib.nets.weights.card import WeightCard
     from geocalib.pipeline.engines.load import EngineName
     from geocalib.pipeline.engines.onnx import OnnxEngine
     from geocalib.pipeline.engines.torch import TorchEngine

@@ -18,7 +18,7 @@ from geocalib.errors import ConfigError, CouplingError, ImageError
 from geocalib.files.image_files import content_of
 from geocalib.geometry.drawn import DrawnLine
 from geocalib.imaging import ImageSource
-from geocalib.nets.card import WeightCard
+from geocalib.nets.weights.card import WeightCard
 from geocalib.pipeline.engines.sigmas import find_sigmas
 from geocalib.pipeline.options import AUTO, KeepFields, LinesMode, Options, RotationMode
 from geocalib.priors.enabled import EnabledPriors, File

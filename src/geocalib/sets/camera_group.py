@@ -1,7 +1,8 @@
 """The pictures of one camera: gathered one by one, then fitted together.
 
 What the network saw in a picture is pooled, moved to the camera's plane and written to a file as
-soon as it is there; what stays in memory of a picture is its name and a few numbers.
+soon as it is there, which is mapped to memory when it is needed; what stays in memory of a picture
+is its name and a few numbers.
 """
 
 from __future__ import annotations
@@ -10,11 +11,12 @@ import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
-from geocalib.arrays import Array, double, to_numpy
+from geocalib.arrays import Array, double, to_numpy, unstack
 from geocalib.cameras.base import CameraModel
 from geocalib.cameras.camera import Window
 from geocalib.geometry.fields import LOG_F, Fields
@@ -22,7 +24,7 @@ from geocalib.geometry.segments import Segments
 from geocalib.lines.refine import refine_outcomes
 from geocalib.priors.enabled import File
 from geocalib.priors.lens import Choice, chosen, odds_of_lenses, prior_of, usual_distortion
-from geocalib.records import dataclass, replace
+from geocalib.records import dataclass, named_tensors, replace
 from geocalib.result.calibration import OUTLIER, Calibration, Failure, Outcome
 from geocalib.sets.grouping import names_camera
 from geocalib.sets.image_record import ImageRecord
@@ -35,7 +37,6 @@ from geocalib.sets.outliers import (
     judge,
     silent,
 )
-from geocalib.sets.store import Store
 from geocalib.solver.families import Fitted, compare
 from geocalib.solver.fit import clean_fields
 from geocalib.solver.joint import (
@@ -49,10 +50,67 @@ from geocalib.solver.joint import (
 )
 from geocalib.solver.known import Given
 from geocalib.solver.known import Mapping as PixelMapping
-from geocalib.solver.observations import observe
+from geocalib.solver.observations import Observations, observe
 from geocalib.solver.result import FitResult
 from geocalib.solver.schedule import FitOptions
 from geocalib.solver.sigma_calibration import FieldErrors
+
+PLANES = 9
+"""Numbers per place: x and y of the up-vector and of the latitude, and their five values."""
+
+ROWS_AT_ONCE = 256
+"""Images that are copied at once where a file is made wider."""
+
+
+class Store:
+    """A file of observations, one row of N places per image; wider ones make all rows wider."""
+
+    def __init__(self, path: Path, dtype: npt.DTypeLike = np.float32) -> None:
+        """dtype: float32 or float64, of the file and of what is computed from it."""
+        self.path = path
+        self.kind = dtype
+        self.images = 0
+        self.places = 0
+        path.write_bytes(b"")
+
+    def __len__(self) -> int:
+        return self.images
+
+    def append(self, observations: Observations) -> None:
+        """Add the rows of B images at the end."""
+        if observations.count > self.places:
+            self._widen(observations.count)
+        o = observations.padded(self.places)
+        rows = np.concatenate(list(named_tensors(o).values()), 1).astype(self.kind, copy=False)
+        with self.path.open("ab") as file:
+            rows.tofile(file)
+        self.images += len(rows)
+
+    def load(self) -> Observations:
+        """All of them. They hold on to the file, but may be changed without changing it."""
+        if self.images == 0:
+            raise ValueError(f"{self.path} holds no observations")
+        rows = self._mapped(self.path, self.places, "c")
+        n = self.places
+        at_x, at_y = (rows[:, i : i + 2].reshape(len(rows), 2 * n) for i in (0, 2))
+        return Observations(at_x, at_y, *unstack(rows[:, 4:], 1))
+
+    def _mapped(self, path: Path, places: int, mode: Any) -> npt.NDArray[Any]:
+        shape = (self.images, PLANES, places)
+        return np.memmap(path, self.kind, mode, shape=shape)
+
+    def _widen(self, places: int) -> None:
+        if self.images:
+            narrow = self._mapped(self.path, self.places, "r")
+            wider = self.path.with_suffix(".wider")
+            wide = self._mapped(wider, places, "w+")
+            for start in range(0, self.images, ROWS_AT_ONCE):
+                part = slice(start, start + ROWS_AT_ONCE)
+                wide[part, :, : self.places] = narrow[part]
+            wide.flush()  # type: ignore[attr-defined]
+            wider.replace(self.path)
+        self.places = places
+
 
 MANY = 1000
 """Pictures of one camera beyond which their fields are pooled more."""

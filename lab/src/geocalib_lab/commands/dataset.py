@@ -170,7 +170,7 @@ def _known_levels(
 
     anew: without what it says.
     """
-    from geocalib.nets.catalogue import identify
+    from geocalib.nets.weights.catalogue import identify
     from geocalib.pipeline.runs.journal import check_same, request_of
     from geocalib_lab.panoramas.levelness import read_levels, read_origins
 

@@ -13,8 +13,8 @@ from geocalib import console
 from geocalib.errors import ConfigError, MissingPackageError, WeightsError
 from geocalib.files import sha256_of, write_text
 from geocalib.formats import json_lines
-from geocalib.nets.card import WeightCard
-from geocalib.nets.weights import read_weights
+from geocalib.nets.weights.card import WeightCard
+from geocalib.nets.weights.files import read_weights
 from geocalib.pipeline.calibrator import Calibrator
 from geocalib.pipeline.options import LinesMode
 from geocalib.pipeline.runs.journal import Journal, request_of

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from geocalib.errors import ConfigError
-from geocalib.nets.card import WeightCard
+from geocalib.nets.weights.card import WeightCard
 from geocalib.result.calibration import Calibration, Outcome
 from geocalib_lab.evaluation.datasets import Sample
 from geocalib_lab.evaluation.metrics import (

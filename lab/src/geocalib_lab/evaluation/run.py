@@ -17,7 +17,7 @@ from geocalib.cameras import get_model
 from geocalib.errors import ConfigError, GeoCalibError
 from geocalib.geometry.conventions import FULL_FRAME_DIAGONAL
 from geocalib.imaging import ImageSource, read_photo
-from geocalib.nets.card import WeightCard
+from geocalib.nets.weights.card import WeightCard
 from geocalib.pipeline.options import Keywords, LinesMode, UsualPrior
 from geocalib.pipeline.runs.journal import Journal
 from geocalib.priors.exif import VAGUE, focal_reading

@@ -11,7 +11,7 @@ from geocalib.cameras import Camera
 from geocalib.cameras.camera import Window
 from geocalib.geometry.fields import Fields
 from geocalib.imaging import InputSpec, prepare, read_photo
-from geocalib.nets.card import WeightCard
+from geocalib.nets.weights.card import WeightCard
 from geocalib.result.calibration import Calibration, Failure, Outcome
 from geocalib.solver.known import Mapping, centres
 from geocalib_lab.evaluation.answers import without_sigmas

@@ -16,7 +16,7 @@ from geocalib.cameras import Camera, get_model
 from geocalib.cameras.simple_radial import SimpleRadial
 from geocalib.errors import ConfigError
 from geocalib.geometry.fields import Fields
-from geocalib.nets.card import WeightCard
+from geocalib.nets.weights.card import WeightCard
 from geocalib.result.calibration import Calibration, Outcome
 from geocalib.solver import FitOptions, FitResult, fit
 from geocalib.solver.initial import Initial, StartGuess, heuristic, ransac, trivial

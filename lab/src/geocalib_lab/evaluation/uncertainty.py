@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from geocalib.errors import ConfigError
-from geocalib.nets.card import SIGMAS, WeightCard
-from geocalib.nets.weights import read_weights, save_weights
+from geocalib.nets.weights.card import SIGMAS, WeightCard
+from geocalib.nets.weights.files import read_weights, save_weights
 from geocalib.result.calibration import Calibration, Outcome
 from geocalib_lab.evaluation.datasets import Sample
 from geocalib_lab.evaluation.report import K1_MODELS

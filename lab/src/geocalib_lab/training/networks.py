@@ -6,7 +6,7 @@ from typing import Literal
 
 from geocalib.nets.direct import DeepCalib, ParamNet
 from geocalib.nets.lean import LeanConfig, LeanNetwork
-from geocalib.nets.weights import Trained
+from geocalib.nets.weights.files import Trained
 
 Baseline = Literal["deepcalib", "paramnet"]
 """Another method to train: direct classification; regression from fields, which are learnt without

@@ -18,8 +18,8 @@ from torch import Tensor
 
 from geocalib.errors import ConfigError, FormatError, GeoCalibError
 from geocalib.files import Guard
-from geocalib.nets.card import WeightCard
-from geocalib.nets.weights import architecture_of, save_weights
+from geocalib.nets.weights.card import WeightCard
+from geocalib.nets.weights.files import architecture_of, save_weights
 from geocalib_lab.training import checkpoint
 from geocalib_lab.training.config import TrainingConfig, read_config
 from geocalib_lab.training.loop import TABLES

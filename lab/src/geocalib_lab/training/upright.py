@@ -21,7 +21,7 @@ from geocalib.files import replacing
 from geocalib.imaging import InputSpec, prepare, read_photo
 from geocalib.nets.lean import LeanNetwork
 from geocalib.nets.upright import WEIGHTS_KEY, features
-from geocalib.nets.weights import LoadedNetwork, load_network
+from geocalib.nets.weights.files import LoadedNetwork, load_network
 from geocalib.pipeline.engines.torch import find_device
 from geocalib.pipeline.orientation import TURNS
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
 from geocalib.errors import GET_TORCH, ConfigError, MissingPackageError
-from geocalib.nets.catalogue import PACKAGES, check_known, is_here
 from geocalib.nets.onnx_names import SUFFIX
+from geocalib.nets.weights.catalogue import PACKAGES, check_known, is_here
 from geocalib.records import dataclass
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def load_engine(
             check_known(weights)
             wish = "this engine" if weights in PACKAGES else str(weights)
             raise MissingPackageError(f"{wish} needs torch: {GET_TORCH}")
-        from geocalib.nets import weights as networks
+        from geocalib.nets.weights import files as networks
         from geocalib.pipeline.engines.torch import TorchEngine, find_device
 
         place = find_device(device)

@@ -18,8 +18,6 @@ import numpy.typing as npt
 import onnxruntime
 
 from geocalib.errors import ConfigError, WeightsError
-from geocalib.nets.card import CARD_KEY, WeightCard
-from geocalib.nets.catalogue import FOCAL_HEAD, PACKAGES, PUBLISHED, existing_file, packaged
 from geocalib.nets.onnx_names import (
     FIELDS,
     IMAGE,
@@ -29,6 +27,8 @@ from geocalib.nets.onnx_names import (
     SUFFIX,
     WANTED,
 )
+from geocalib.nets.weights.card import CARD_KEY, WeightCard
+from geocalib.nets.weights.catalogue import FOCAL_HEAD, PACKAGES, PUBLISHED, existing_file, packaged
 from geocalib.pipeline.parallel.threads import batch_on, low_priority, threads
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from geocalib.errors import WeightsError
 from geocalib.files import write_text
-from geocalib.nets.catalogue import PACKAGES, SIGMAS, is_here, packaged
+from geocalib.nets.weights.catalogue import PACKAGES, SIGMAS, is_here, packaged
 from geocalib.solver.sigma_calibration import LearntSigmas
 
 WEIGHTS_KEY = "weights"

@@ -20,7 +20,7 @@ from geocalib.nets.direct import Binned
 from geocalib.nets.focal_head import focal_of, network_input
 from geocalib.nets.prediction import Prediction
 from geocalib.nets.upright import find_upright
-from geocalib.nets.weights import LoadedNetwork, find_opinion
+from geocalib.nets.weights.files import LoadedNetwork, find_opinion
 from geocalib.pipeline.parallel.threads import batch_on
 
 Floats = npt.NDArray[np.float32]

@@ -19,7 +19,7 @@ from geocalib.errors import ConfigError, FormatError, ImageError
 from geocalib.files import Guard, sha256_of
 from geocalib.formats import FORMATS, csv_table, files_of, json_lines
 from geocalib.imaging import read_size
-from geocalib.nets.catalogue import identify
+from geocalib.nets.weights.catalogue import identify
 from geocalib.pipeline.engines.load import EngineSpec
 from geocalib.pipeline.options import Format, Options
 from geocalib.pipeline.parallel.stream import interleaved

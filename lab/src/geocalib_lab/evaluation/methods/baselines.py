@@ -49,7 +49,7 @@ class Baselines:
     def load(self, name: str) -> Calibrates:
         """A baseline; an error that says what to do if there are no weights of it."""
         # Not at the top: torch may not be installed.
-        from geocalib.nets.weights import read_direct
+        from geocalib.nets.weights.files import read_direct
         from geocalib.pipeline.calibrator import Calibrator
         from geocalib.pipeline.engines.torch import find_device
         from geocalib_lab.evaluation.methods.direct import Direct

@@ -8,9 +8,9 @@ from typing import Unpack
 import torch
 
 from geocalib.imaging import ImageSource, InputSpec
-from geocalib.nets.card import WeightCard
 from geocalib.nets.direct import DeepCalib, ParamNet
 from geocalib.nets.lean import LeanNetwork
+from geocalib.nets.weights.card import WeightCard
 from geocalib.pipeline.options import Keywords
 from geocalib.pipeline.prepare import prepare
 from geocalib.result.calibration import Failure, Outcome

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import replace
 
-from geocalib.nets.card import WeightCard
+from geocalib.nets.weights.card import WeightCard
 
 
 def renamed(card: WeightCard, name: str, description: str) -> WeightCard:

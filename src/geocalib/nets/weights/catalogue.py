@@ -13,7 +13,7 @@ from pathlib import Path
 
 from geocalib.errors import MissingPackageError, WeightsError
 from geocalib.files import sha256_of
-from geocalib.nets.card import WeightCard
+from geocalib.nets.weights.card import WeightCard
 
 _RELEASE = "https://github.com/cvg/GeoCalib/releases/download/v1.0/"
 

@@ -19,8 +19,12 @@ from torch.overrides import TorchFunctionMode
 
 from geocalib.errors import ConfigError, WeightsError
 from geocalib.files import replacing, sha256_of
-from geocalib.nets.card import CARD_KEY, Architecture, WeightCard
-from geocalib.nets.catalogue import (
+from geocalib.nets.direct import DeepCalib, ParamNet
+from geocalib.nets.folding import fold_batch_norm
+from geocalib.nets.lean import LeanConfig, LeanNetwork
+from geocalib.nets.published import PublishedNetwork, load_published
+from geocalib.nets.weights.card import CARD_KEY, Architecture, WeightCard
+from geocalib.nets.weights.catalogue import (
     FOCAL_HEAD,
     PACKAGES,
     PUBLISHED,
@@ -29,11 +33,7 @@ from geocalib.nets.catalogue import (
     is_here,
     packaged,
 )
-from geocalib.nets.direct import DeepCalib, ParamNet
-from geocalib.nets.download import check, fetch, record
-from geocalib.nets.folding import fold_batch_norm
-from geocalib.nets.lean import LeanConfig, LeanNetwork
-from geocalib.nets.published import PublishedNetwork, load_published
+from geocalib.nets.weights.download import check, fetch, record
 
 Trained = LeanNetwork | DeepCalib | ParamNet
 """What a file of ours may hold."""

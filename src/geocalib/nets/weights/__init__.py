@@ -1,0 +1,1 @@
+"""Files of weights: reading and writing them, their cards, the known names, downloads."""
