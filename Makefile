@@ -56,7 +56,7 @@ page:
 
 # Ten times as many damaged files as among the tests.
 fuzz: $(VENV)/.installed
-	GEOCALIB_FUZZ=10000 $(RUN)/pytest tests/fuzz
+	GEOCALIB_FUZZ=20000 $(RUN)/pytest tests/fuzz
 
 benchmark: $(VENV)/.installed
 	$(RUN)/python lab/benchmarks/solver.py

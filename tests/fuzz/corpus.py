@@ -15,7 +15,17 @@ from PIL import Image
 from PIL.ExifTags import IFD, Base
 
 from calibrations import FAILURE, one
-from geocalib.formats import csv_table, json_lines, opencv
+from geocalib.formats import (
+    colmap,
+    colmap_database,
+    csv_table,
+    fspy,
+    hugin,
+    json_lines,
+    nerfstudio,
+    opencv,
+    ros,
+)
 from maker_notes import apple
 from priors.drones import packet
 
@@ -233,6 +243,44 @@ def _hdf5() -> list[bytes]:
     return files
 
 
+CONVERTIBLE = {
+    "convert JSON": "answers.jsonl",
+    "convert CSV": "answers.csv",
+    "convert COLMAP text": "cameras.txt",
+    "convert COLMAP binary": "cameras.bin",
+    "convert COLMAP database": "database.db",
+    "convert OpenCV": "camera.yaml",
+    "convert nerfstudio": "transforms.json",
+    "convert fSpy": "photo.jpg.fspy",
+    "convert Hugin": "photo.jpg.pto",
+}
+"""Readers of what ``geocalib convert`` reads, and the names of their files."""
+
+
+def _convertible() -> dict[str, list[bytes]]:
+    cameras = [one("radial", image="a.jpg"), one("radial", image="b.jpg", f=600.0)]
+    round_ones = [one("kannala_brandt", image="a.jpg")]
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        picture().save(folder / "photo.jpg")
+        pinhole = one("pinhole", size=SIZE, image=str(folder / "photo.jpg"))
+        (project,) = fspy.write([pinhole], folder)
+        fspy_file = project.read_bytes()
+    found = {
+        "convert JSON": _answers(),
+        "convert CSV": _table(),
+        "convert COLMAP text": [colmap.dumps(cameras).encode(), MODEL_TEXT["cameras.txt"]],
+        "convert COLMAP binary": [MODEL_BINARY["cameras.bin"]],
+        "convert COLMAP database": [colmap_database.dumps(cameras)],
+        "convert OpenCV": [*_opencv(), ros.dumps(cameras[0]).encode()],
+        "convert nerfstudio": [nerfstudio.dumps(c).encode() for c in (cameras, round_ones)],
+        "convert fSpy": [fspy_file],
+        "convert Hugin": [hugin.dumps(c).encode() for c in (cameras[0], round_ones[0])],
+    }
+    assert found.keys() == CONVERTIBLE.keys()
+    return found
+
+
 @cache
 def corpus() -> dict[str, list[bytes]]:
     """Files by the reader of ``readers.READERS`` that takes them. Those of a folder are joined
@@ -259,6 +307,7 @@ def corpus() -> dict[str, list[bytes]]:
         "COLMAP binary": [joined(name, data) for name, data in MODEL_BINARY.items()],
         "hloc lists": [joined(name, data) for name, data in LISTS.items()],
         "HDF5": _hdf5(),
+        **_convertible(),
     }
 
 

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+import json
 import struct
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
-from fuzz.corpus import LISTS, MODEL_BINARY, MODEL_TEXT, SIZE, encoded, picture, write_folder
+from fuzz.corpus import (
+    CONVERTIBLE,
+    LISTS,
+    MODEL_BINARY,
+    MODEL_TEXT,
+    SIZE,
+    encoded,
+    picture,
+    write_folder,
+)
 from geocalib.errors import GeoCalibError
-from geocalib.formats import csv_table, json_lines, opencv
+from geocalib.formats import csv_table, json_lines, opencv, readers
 from geocalib.imaging import is_blank, prepare, read_photo
 from geocalib.imaging.read import read_header
 from geocalib.localize import hloc
 from geocalib.localize.colmap_model import ColmapModel, ModelImage, read_cameras, read_model
 from geocalib.priors.readings import read_gravity
 from geocalib.priors.sidecar import read_sidecar
-from geocalib.result.calibration import Calibration
+from geocalib.result.calibration import Calibration, read_outcome
 from geocalib.rig import read_rig
 from geocalib.sets.grouping import group_by_file
 from geocalib_lab.evaluation.datasets import read_dataset
@@ -62,6 +72,17 @@ def _answers(data: bytes, folder: Path) -> None:
                         warp(picture(), border)
                     except GeoCalibError:
                         continue
+
+
+def _convert(name: str) -> Callable[[bytes, Path], None]:
+    """As ``geocalib convert`` reads a file of that name; its records are read again."""
+
+    def run(data: bytes, folder: Path) -> None:
+        (folder / name).write_bytes(data)
+        for outcome in readers.read(folder / name).outcomes:
+            read_outcome(json.loads(outcome.to_json()), name)
+
+    return run
 
 
 def _read_file(name: str, read: Callable[[Path], object]) -> Callable[[bytes, Path], None]:
@@ -129,4 +150,5 @@ READERS: dict[str, Callable[[bytes, Path], None]] = {
     "COLMAP binary": _read_folder(MODEL_BINARY, read_cameras, read_model),
     "hloc lists": _lists,
     "HDF5": _hdf5,
+    **{name: _convert(CONVERTIBLE[name]) for name in CONVERTIBLE},
 }

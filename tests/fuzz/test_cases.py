@@ -203,6 +203,10 @@ CASES: dict[str, tuple[str, bytes]] = {
         "rig YAML",
         b"cameras: {a: {camera_from_rig: [1.0e+300, 1.0e+300, 0, 0]}}",
     ),
+    "a focal length of next to nothing in a model": (
+        "convert COLMAP binary",
+        MODEL_BINARY["cameras.bin"].replace(struct.pack("<d", 810.5), struct.pack("<Q", 1)),
+    ),
     "a size longer than a float": (
         "COLMAP text",
         joined("cameras.txt", MODEL_TEXT["cameras.txt"].replace(b"1000", b"9" * 400)),

@@ -20,6 +20,7 @@ from PIL.ExifTags import Base
 
 from geocalib.arrays import Array
 from geocalib.cameras import Camera
+from geocalib.cameras.exchange import LONGEST_SIDE
 from geocalib.errors import FormatError, GeoCalibError
 from geocalib.formats import (
     colmap,
@@ -37,7 +38,7 @@ from geocalib.geometry.fields import ALONG_PITCH, ALONG_ROLL, CX, CY, LOG_ASPECT
 from geocalib.imaging.read import read_header
 from geocalib.records import dataclass
 from geocalib.result.calibration import Calibration, Outcome
-from geocalib.result.record import Frame
+from geocalib.result.record import FOCAL_RANGE, Frame
 from geocalib.result.uncertainty import Trust, Uncertainty
 
 CONVERTED = "converted"
@@ -112,6 +113,7 @@ def _json_of(file: Path) -> dict[str, Any]:
 
 def _known(camera: Camera, gravity: Array | None, image: str | None, frame: Frame) -> Calibration:
     """A calibration of which nobody knows the sigmas. gravity: (3,), None where it is unknown."""
+    _check(camera, image)
     free = (ALONG_ROLL, ALONG_PITCH, LOG_F, *camera.model.parameters, CX, CY, LOG_ASPECT)
     said = [] if gravity is not None else ["the file does not say which way is down"]
     return Calibration(
@@ -127,6 +129,18 @@ def _known(camera: Camera, gravity: Array | None, image: str | None, frame: Fram
         frame=frame,
         orientation=orientation_of(image),
     )
+
+
+def _check(camera: Camera, image: str | None) -> None:
+    """Refuse what no record could hold."""
+    longest, focal = float(camera.size.max()), camera.focal[0]
+    low, high = (share * longest for share in FOCAL_RANGE)
+    if not (longest <= LONGEST_SIDE and low <= float(focal.min()) <= float(focal.max()) <= high):
+        width, height = camera.size[0].tolist()
+        raise FormatError(
+            f"the camera of {image or 'no photo'} has {width:g} x {height:g} pixels and focal "
+            f"lengths of {focal[0]:g} and {focal[1]:g}; no camera is like that"
+        )
 
 
 def orientation_of(image: str | None) -> int:
