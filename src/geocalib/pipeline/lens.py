@@ -99,9 +99,7 @@ def _fit(
         known.distortion,
         known.principal_point,
         aspect=mapping.aspect_of(given),
-        options=FitOptions(
-            confidence_scale=errors.confidence_scale, cells=CELLS, error=ERROR
-        ),
+        options=FitOptions(confidence_scale=errors.confidence_scale, cells=CELLS, error=ERROR),
     ).in_numpy()
 
 
