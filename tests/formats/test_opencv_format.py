@@ -11,8 +11,9 @@ import pytest
 from calibrations import one
 from geocalib.cameras.exchange import OPENCV_MODULES
 from geocalib.errors import FormatError
-from geocalib.formats import opencv
+from geocalib.formats import FORMATS, opencv, readers
 from geocalib.geometry.fields import pixel_grid
+from geocalib.result.calibration import Calibration
 from peers import Note, note
 
 STOP = (cv2.TERM_CRITERIA_COUNT | cv2.TERM_CRITERIA_EPS, 200, 1e-12)
@@ -78,11 +79,28 @@ def test_what_others_write_is_read(tmp_path: Path) -> None:
     assert camera.distortion.tolist() == [[0.1, 0.0]]
 
 
-@pytest.mark.parametrize(("model", "mend"), [("division", "radial"), ("eucm", "kannala_brandt")])
-def test_a_model_that_opencv_lacks(model: str, mend: str) -> None:
-    message = rf"photo\.jpg: OpenCV has no counterpart of {model}.*camera_model='{mend}'"
+def test_a_model_that_opencv_lacks() -> None:
+    message = r"photo\.jpg: OpenCV has no counterpart of division.*camera_model='radial'"
     with pytest.raises(FormatError, match=message):
-        opencv.dumps(one(model))
+        opencv.dumps(one("division"))
+
+
+@pytest.mark.parametrize("model", ["ucm", "eucm", "double_sphere"])
+@pytest.mark.parametrize("name", ["opencv", "ros", "nerfstudio"])
+def test_wide_lenses_that_opencv_lacks_are_its_nearest(
+    tmp_path: Path, model: str, name: str
+) -> None:
+    """To a twentieth of a pixel of those that see them in pixels."""
+    ours = one(model, aspect=1.1)
+    (file,) = FORMATS[name]([ours], tmp_path)
+    (found,) = readers.read(file).outcomes
+    assert isinstance(found, Calibration)
+    assert found.camera_model == "kannala_brandt"
+    pixels = 10 * pixel_grid(64, 48, ours.gravity).reshape(1, -1, 2)
+    rays, valid = ours.camera.unproject(pixels)
+    theirs, seen = found.camera.project(rays)
+    assert seen[valid].all()
+    assert np.abs(theirs - pixels)[valid].max() < 0.05
 
 
 @pytest.mark.parametrize(

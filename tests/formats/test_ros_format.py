@@ -63,5 +63,5 @@ def test_camera_name(image: str | None, name: str) -> None:
 
 
 def test_a_model_that_ros_lacks() -> None:
-    with pytest.raises(FormatError, match=r"eucm.*calibrate with camera_model='kannala_brandt'"):
-        ros.dumps(one("eucm"))
+    with pytest.raises(FormatError, match=r"division.*calibrate with camera_model='radial'"):
+        ros.dumps(one("division"))

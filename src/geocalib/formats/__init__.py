@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from geocalib.cameras import Camera, to_colmap, to_opencv
+from geocalib.cameras import Camera, to_colmap
 from geocalib.formats import (
     blender,
     colmap,
@@ -108,15 +108,15 @@ FORMATS: dict[str, FileFormat] = {
         own=colmap_database.is_database,
     ),
     "opencv": FileFormat(
-        opencv.write, opencv.SUFFIX, opencv.FRAME, each=opencv.dumps, lens=to_opencv
+        opencv.write, opencv.SUFFIX, opencv.FRAME, each=opencv.dumps, lens=opencv.as_opencv
     ),
-    "ros": FileFormat(ros.write, ros.SUFFIX, ros.FRAME, each=ros.dumps, lens=to_opencv),
+    "ros": FileFormat(ros.write, ros.SUFFIX, ros.FRAME, each=ros.dumps, lens=opencv.as_opencv),
     "nerfstudio": FileFormat(
         nerfstudio.write,
         nerfstudio.FILE,
         nerfstudio.FRAME,
         nerfstudio.dumps,
-        lens=to_opencv,
+        lens=opencv.as_opencv,
         shows_gravity=True,
     ),
     "blender": FileFormat(

@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 
 from geocalib.arrays import Array
-from geocalib.cameras import Camera, from_opencv, to_opencv
+from geocalib.cameras import Camera, from_opencv
 from geocalib.cameras.exchange import Module
 from geocalib.errors import CameraError, FormatError
 from geocalib.files import write_text
+from geocalib.formats.opencv import as_opencv
 from geocalib.formats.outputs import calibrated, convert, destination, image_names
 from geocalib.result.calibration import Calibration, Outcome
 from geocalib.result.record import FRAMES, Frame
@@ -93,12 +94,12 @@ def camera_to_world(calibration: Calibration) -> list[list[float]]:
 
 def _camera(calibration: Calibration) -> dict[str, Any]:
     """Model and intrinsics; pixel centres are ours."""
-    module, _, distortion = convert(to_opencv, calibration)
+    module, K, distortion = convert(as_opencv, calibration)
     model, names = MODELS[module]
     return {
         "camera_model": model,
-        "fl_x": calibration.fx,
-        "fl_y": calibration.fy,
+        "fl_x": K[0, 0].item(),
+        "fl_y": K[1, 1].item(),
         "cx": calibration.cx,
         "cy": calibration.cy,
         "w": calibration.width,

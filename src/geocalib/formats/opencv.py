@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from geocalib.cameras import Camera, from_opencv, to_opencv
-from geocalib.cameras.exchange import Module
+from geocalib.cameras.exchange import OPENCV_MODULES, Module, OpenCVCamera
+from geocalib.cameras.nearest import nearest_kannala_brandt
 from geocalib.errors import CameraError, FormatError
 from geocalib.formats.outputs import SAID, convert, write_one_each
 from geocalib.formats.yaml_text import load_yaml
@@ -48,7 +49,7 @@ def dumps(calibration: Calibration, frame: Frame = FRAME) -> str:
     import cv2
 
     calibration = calibration.in_frame(frame)
-    module, K, distortion = convert(to_opencv, calibration)
+    module, K, distortion = convert(as_opencv, calibration)
     name = next(name for name, known in MODELS.items() if known == module)
     storage = cv2.FileStorage(SUFFIX, cv2.FILE_STORAGE_WRITE | cv2.FILE_STORAGE_MEMORY)
     storage.writeComment(SAID[frame], False)
@@ -58,6 +59,14 @@ def dumps(calibration: Calibration, frame: Frame = FRAME) -> str:
     storage.write("distortion_model", name)
     storage.write("distortion_coefficients", distortion[None])
     return storage.releaseAndGetString()
+
+
+def as_opencv(camera: Camera) -> list[OpenCVCamera]:
+    """Each camera of the batch for OpenCV, which has one model of wide lenses: the others are
+    written as the nearest of that."""
+    if camera.model.wide and camera.model.name not in OPENCV_MODULES:
+        camera = nearest_kannala_brandt(camera)
+    return to_opencv(camera)
 
 
 def read(path: str | Path, model: str | None = None) -> Camera:

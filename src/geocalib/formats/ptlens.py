@@ -15,16 +15,12 @@ import numpy as np
 
 from geocalib.arrays import Array
 from geocalib.cameras import Camera
+from geocalib.cameras.nearest import SAMPLES, TOLERANCE, odd_terms, profile
 from geocalib.errors import CameraError
 from geocalib.records import dataclass
 
-TOLERANCE = 1e-3
-"""Of the shorter side: by how much the polynomial may miss a camera within its picture."""
-
 SQUARE = 1e-9
 """How far fx / fy may be from 1."""
-
-SAMPLES = 400
 
 EXACT = 1e-6
 """Pixels: below it a model with more parameters says no more."""
@@ -93,7 +89,8 @@ def to_ptlens(camera: Camera) -> list[Ptlens]:
 def _to_ptlens(camera: Camera) -> Ptlens:
     if abs(float(camera.aspect[0]) - 1) > SQUARE:
         raise CameraError("its pixels are not square, which Hugin and Lensfun do not know")
-    theta, radii = _profile(camera)
+    theta, radii = profile(camera)
+    radii = radii * float(camera.f[0])
     side = float(camera.size[0].min())
     fitted = [
         found
@@ -106,17 +103,6 @@ def _to_ptlens(camera: Camera) -> Ptlens:
         by = f" by {min(found.error for found in fitted):.1f} pixels" if fitted else ""
         raise CameraError(f"Hugin's and Lensfun's polynomial misses this lens{by}")
     return good[0] if good[0].ideal == RECTILINEAR else min(good, key=lambda found: found.error)
-
-
-def _profile(camera: Camera) -> tuple[Array, Array]:
-    """Angles to the axis (N,), radians, and radii (N,), pixels, out to the farthest corner."""
-    size, c = camera.size[0], camera.c[0]
-    corners = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]) * size
-    reach = float(np.linalg.norm(corners - c, axis=-1).max())
-    radii = np.linspace(0, reach, SAMPLES + 1)[1:]
-    rays, valid = camera.unproject((c + radii[:, None] * [1.0, 0.0])[None])
-    x, y, z = rays[0][valid[0]].T
-    return np.arctan2(np.hypot(x, y), z), radii[valid[0]]
 
 
 def _fitted(name: str, theta: Array, radii: Array, half: float) -> Ptlens | None:
@@ -159,7 +145,7 @@ def from_ptlens(
     radii, theta = half * bent[inside], angles[inside]
     straight = ideal == RECTILINEAR
     found = [
-        _odd_terms(np.tan(theta) if straight else theta, radii, terms)
+        odd_terms(np.tan(theta) if straight else theta, radii, terms)
         for terms in (READ_AS if straight else WIDE_AS).values()
     ]
     weights, error = next((one for one in found if one[1] < EXACT), found[-1])
@@ -173,11 +159,3 @@ def from_ptlens(
         distortion=(weights[1:] / weights[0]).tolist(),
         c=tuple(c.tolist()),
     )
-
-
-def _odd_terms(u: Array, radii: Array, terms: int) -> tuple[Array, float]:
-    """Weights of u, u^3, ... that come nearest to radii, and by how much they miss them at most.
-    terms: how many there are behind the first."""
-    powers = np.stack([u ** (2 * k + 1) for k in range(terms + 1)], -1)
-    weights, *_ = np.linalg.lstsq(powers, radii, rcond=None)
-    return weights, float(np.abs(powers @ weights - radii).max())

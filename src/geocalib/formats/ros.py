@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from geocalib.cameras import to_opencv
+from geocalib.formats.opencv import as_opencv
 from geocalib.formats.outputs import SAID, convert, write_one_each
 from geocalib.result.calibration import Calibration, Outcome
 from geocalib.result.record import Frame
@@ -33,7 +33,7 @@ def write(outcomes: Iterable[Outcome], path: str | Path, frame: Frame = FRAME) -
 def dumps(calibration: Calibration, frame: Frame = FRAME) -> str:
     """The content of a file."""
     calibration = calibration.in_frame(frame)
-    module, K, distortion = convert(to_opencv, calibration)
+    module, K, distortion = convert(as_opencv, calibration)
     # ROS allows letters, digits and underscores in a camera's name.
     name = re.sub(r"\W", "_", Path(calibration.image or "camera").stem, flags=re.ASCII)
     return (
