@@ -61,7 +61,7 @@ class Family:
 
 RECTILINEAR = Family(get_model("pinhole"), 0.83, (0.0, 0.5))
 BENT = Family(get_model("simple_radial"), 0.15, (0.0, 0.5), (0.0, 0.07), per_focal=True)
-WIDE = Family(get_model("ucm"), 0.02, (math.log(0.45), 0.4), (0.58, 0.13))
+WIDE = Family(get_model("ucm"), 0.02, (math.log(0.45), 0.25), (0.58, 0.13))
 FAMILIES = (RECTILINEAR, BENT, WIDE)
 Odds = tuple[float, float, float]
 """How probable each of them is, before a picture is seen."""
