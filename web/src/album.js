@@ -181,15 +181,18 @@ export class Album extends EventTarget {
         Object.entries({ ...each.known, ...known }).filter(([, value]) => value !== undefined),
       );
     }
-    // Which lens fits best is asked again when the hand rests.
-    const found = photo.model === AUTO && !model && photo.record?.camera_model;
-    this.#follow(this.shared ? this.ready : [photo], found ? { camera_model: found } : {});
+    this.#follow(this.shared ? this.ready : [photo], model ? {} : this.#found(photo));
   }
 
   /** Other lines on a photo; the fit follows in the same way. */
   draw(photo, lines) {
     photo.drawn = lines;
-    this.#follow([photo]);
+    this.#follow([photo], this.#found(photo));
+  }
+
+  /** The lens that was found: which one fits best is asked again when the hand rests. */
+  #found({ model, record }) {
+    return model === AUTO && record ? { camera_model: record.camera_model } : {};
   }
 
   /** What is asked about a photo. Lines are drawn on one by itself. */
