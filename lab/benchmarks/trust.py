@@ -3,6 +3,7 @@
     python lab/benchmarks/trust.py gather FOLDER OUT.jsonl [--weights W] [--sets S ...] [--each N]
     python lab/benchmarks/trust.py fit OUT.jsonl ... [--without KIND ...]
     python lab/benchmarks/trust.py report OUT.jsonl ... [--without KIND ...] [--plot PICTURE]
+    python lab/benchmarks/trust.py kinds OUT.jsonl ...
 
 ``gather`` calibrates the pictures of FOLDER with the default options and appends a record of each;
 what is in OUT.jsonl already is not done again (--each: photographs of one owner, at most):
@@ -17,7 +18,8 @@ Every owner is in one of two halves for good. ``fit`` chooses ``FAR_OFF_WEIGHTS`
 ``DOUBTFUL_CHANCE`` of ``geocalib.result.trust`` on the first half and prints them; ``report``
 prints, for the second, the shares that the gates let pass and how far these are off, then how true
 the sigmas of all are by kind of picture, and draws coverage against error. --without leaves kinds
-out that the weights have learnt from, such as "phones train".
+out that the weights have learnt from, such as "phones train". ``kinds`` prints how far answers are
+off by kind of lens and view.
 """
 
 from __future__ import annotations
@@ -176,6 +178,8 @@ class Photo:
     off: dict[Quantity, float]
     """Of the lens, the median angle between its rays and the true ones."""
     in_sigmas: dict[str, float]
+    log_f: float
+    """By how much the logarithm of f is off, of lenses that hardly bend."""
 
     @classmethod
     def of(cls, record: Record) -> Photo:
@@ -200,6 +204,10 @@ class Photo:
         if truth.vfov_deg is not None:
             fov = abs(border_angle_deg(answer.camera) - truth.vfov_deg)
             in_sigmas["vFoV"] = fov / sigma.vfov_deg
+        log_f, bends_little = math.nan, (truth.model, answer.camera_model)
+        if truth.f is not None and set(bends_little) <= {"pinhole", "simple_radial"}:
+            log_f = abs(math.log(answer.fy / truth.f))
+            in_sigmas["log f"] = log_f / (sigma.focal / answer.fy)
         again = judged(answer, doubts(answer))
         closed = dict.fromkeys(record["closed"], False)
         again = replace(again, trust=replace(again.trust, **closed))
@@ -209,7 +217,7 @@ class Photo:
             "fov": fov,
             "lens": _rays_off(answer, truth),
         }
-        return cls(record["kind"], first, again, off, in_sigmas)
+        return cls(record["kind"], first, again, off, in_sigmas, log_f)
 
     @property
     def chance(self) -> float:
@@ -293,7 +301,7 @@ def report(photos: Sequence[Photo], plot: Path | None) -> None:
         for kind in kinds:
             print(_gate_row(name, kind, [p for p in photos if p.kind == kind]))
     print()
-    print("| kind | roll | pitch | gravity | vFoV | gravity beyond 5 sigmas | trusted at > 15 |")
+    print("| kind | pictures | gravity | log f | vFoV | beyond 5 sigmas | trusted at > 15 |")
     print("|---|---|---|---|---|---|---|")
     for kind in kinds:
         print(_sigma_row(kind, [p for p in photos if p.kind == kind]))
@@ -315,15 +323,38 @@ def _gate_row(name: Quantity, kind: str, photos: Sequence[Photo]) -> str:
 
 
 def _sigma_row(kind: str, photos: Sequence[Photo]) -> str:
-    """The 68% quantiles of errors in sigmas, 1 if these are true."""
-    cells = [kind]
-    for name in ("roll", "pitch", "gravity", "vFoV"):
-        errors = [p.in_sigmas[name] for p in photos if name in p.in_sigmas]
-        cells.append(f"{np.nanquantile(errors, 0.683):.2f}" if errors else "")
-    far = [p.in_sigmas["gravity"] > FAR_SIGMAS for p in photos if "gravity" in p.in_sigmas]
-    cells.append(f"{np.mean(far):.0%}" if far else "")
+    """The 68% quantiles of errors in sigmas, 1 if these are true; the shares of gravity and log f
+    beyond five; and how many trusted directions of gravity are off by more than 15 degrees."""
+    cells, far = [kind, str(len(photos))], []
+    for name in ("gravity", "log f", "vFoV"):
+        errors = np.array([p.in_sigmas[name] for p in photos if name in p.in_sigmas])
+        cells.append(f"{np.nanquantile(errors, 0.683):.2f}" if len(errors) else "")
+        far += [f"{(errors > FAR_SIGMAS).mean():.0%}"] if len(errors) and name != "vFoV" else []
+    cells.append(", ".join(far))
     cells.append(str(sum(p.off["gravity"] > WORST_DEG and p.answer.trust.gravity for p in photos)))
     return f"| {' | '.join(cells)} |"
+
+
+def by_kind(photos: Sequence[Photo]) -> None:
+    """Print how far gravity and fields of view are off, and whether the gates say so."""
+    print(
+        "| kind | pictures | gravity | > 10 | of these trusted | vFoV | > 10 | of these trusted |"
+    )
+    print("|---|---|---|---|---|---|---|---|")
+    for kind in dict.fromkeys(photo.kind for photo in photos):
+        some = [photo for photo in photos if photo.kind == kind]
+        cells = [kind, str(len(some))]
+        for name, gate in (("gravity", "gravity"), ("fov", "fov")):
+            known = [p for p in some if math.isfinite(p.off[name])]
+            off = np.array([p.off[name] for p in known])
+            far = [getattr(p.answer.trust, gate) for p in known if p.off[name] > FAR_DEG]
+            cells += [f"{np.median(off):.2f}", f"{len(far) / len(off):.0%}"] if known else ["", ""]
+            cells.append(f"{np.mean(far):.0%}" if far else "")
+        print(f"| {' | '.join(cells)} |")
+        factors = [math.exp(p.log_f) for p in some if math.isfinite(p.log_f)]
+        if factors and kind.startswith("photos"):
+            near = [np.mean(np.array(factors) <= limit) for limit in (1.25, 1.5)]
+            print(f"f of {kind} within 25% and 50%: {near[0]:.0%}, {near[1]:.0%}")
 
 
 def _draw(out: Path, photographs: Sequence[Photo]) -> None:
@@ -367,7 +398,9 @@ def main() -> None:
     reporting = commands.add_parser("report")
     reporting.add_argument("--plot", type=Path)
     reporting.set_defaults(run=lambda o: report(read(o.answers, o.without), o.plot))
-    for command in (fitting, reporting):
+    listing = commands.add_parser("kinds")
+    listing.set_defaults(run=lambda o: by_kind(read(o.answers, o.without)))
+    for command in (fitting, reporting, listing):
         command.add_argument("answers", type=Path, nargs="+")
         command.add_argument("--without", nargs="+", default=[], metavar="KIND")
     options = parser.parse_args()

@@ -15,6 +15,7 @@ from geocalib.result.prior_check import PriorCheck
 from geocalib.result.trust import (
     DOUBTFUL_CHANCE,
     DOUBTFUL_GRAVITY_DEG,
+    LOST_CHANCE,
     Doubt,
     chance_far_off,
     doubts,
@@ -150,10 +151,10 @@ def test_the_chance_that_gravity_is_far_off_grows_with_what_speaks_for_it() -> N
 
 
 def test_gravity_that_may_be_far_off_is_doubted_though_its_sigma_is_small() -> None:
-    unsure = changed(gravity_deg=4.0, focal=75.0, pitch_deg=30.0)
+    unsure = changed(gravity_deg=4.0, focal=60.0, pitch_deg=10.0)
     (doubt,) = doubts(unsure)
     chance = chance_far_off(unsure)
-    assert chance > DOUBTFUL_CHANCE
+    assert DOUBTFUL_CHANCE < chance < LOST_CHANCE
     assert doubt == Doubt(f"gravity may be off by more than 5° ({chance:.0%} likely)", ("gravity",))
 
 
@@ -175,3 +176,12 @@ def test_lines_that_move_the_answer_far_raise_a_doubt() -> None:
     (doubt,) = doubts(far)
     assert doubt.text == "straight lines moved the focal length by 2.2 of the network's sigmas"
     assert gates(judged(far, (doubt,))) == (True, False, True)
+
+
+def test_a_view_that_may_be_a_steep_one_has_no_trusted_field_of_view() -> None:
+    """Unless something else tells the focal length well."""
+    lost = changed(gravity_deg=4.9, focal=60.0, roll_deg=30.0, pitch_deg=40.0)
+    assert chance_far_off(lost) > LOST_CHANCE
+    assert gates(judged(lost, doubts(lost))) == (False, False, False)
+    told = replace(lost, sigma=replace(lost.sigma, focal=10.0))
+    assert gates(judged(told, doubts(told))) == (False, True, True)
