@@ -30,14 +30,14 @@ from scipy.stats import spearmanr
 
 from geocalib import Calibrator
 from geocalib.geometry.conventions import FULL_FRAME_DIAGONAL
-from geocalib.priors.photos import BY_SHAPE, WIDE_TAIL, Part, shape_prior
+from geocalib.priors.photos import BY_SHAPE, WIDE_TAIL, FocalComponent, shape_prior
 from geocalib.result.trust import doubts
 from geocalib_lab.training.owners import among
 from geocalib_lab.training.photos import PhotoConfig, owner_of
 
 Photo = dict[str, str]
 ROUNDS = 500
-STARTS = (Part(0.55, 27.0, 0.15), Part(0.35, 55.0, 0.4))
+STARTS = (FocalComponent(0.55, 27.0, 0.15), FocalComponent(0.35, 55.0, 0.4))
 LEAST_SIGMA = 0.1
 """No part is narrower: lenses of few owners would be taken for everybody's."""
 PARTS = 6
@@ -89,7 +89,9 @@ def by_both(photo: Photo) -> str:
     return f"{by_shape(photo)} {by_side(photo)}"
 
 
-def mixtures(photos: Sequence[Photo], kinds: Callable[[Photo], str]) -> dict[str, list[Part]]:
+def mixtures(
+    photos: Sequence[Photo], kinds: Callable[[Photo], str]
+) -> dict[str, list[FocalComponent]]:
     counts = Counter(map(owner, photos))
     found = {}
     for kind in sorted(set(map(kinds, photos))):
@@ -101,7 +103,7 @@ def mixtures(photos: Sequence[Photo], kinds: Callable[[Photo], str]) -> dict[str
 
 
 def likelihood(
-    photos: Sequence[Photo], known: dict[str, list[Part]], kinds: Callable[[Photo], str]
+    photos: Sequence[Photo], known: dict[str, list[FocalComponent]], kinds: Callable[[Photo], str]
 ) -> float:
     """Mean log density of the log of equivalents; owners count by the root of their photos."""
     counts = Counter(map(owner, photos))
@@ -116,7 +118,7 @@ def likelihood(
 
 def expectation_maximisation(
     log_mm: npt.NDArray[np.float64], weight: npt.NDArray[np.float64]
-) -> list[Part]:
+) -> list[FocalComponent]:
     parts = list(STARTS)
     for _ in range(ROUNDS):
         density = np.stack([_density(part, log_mm) for part in (*parts, WIDE_TAIL)])
@@ -125,11 +127,13 @@ def expectation_maximisation(
         spread = np.sqrt((share * (log_mm - mean[:, None]) ** 2).sum(1) / share.sum(1))
         total = share.sum(1) / share.sum() * (1 - WIDE_TAIL.share)
         spread = np.maximum(spread, LEAST_SIGMA)
-        parts = [Part(*values) for values in zip(total, np.exp(mean), spread, strict=True)]
+        parts = [
+            FocalComponent(*values) for values in zip(total, np.exp(mean), spread, strict=True)
+        ]
     return parts
 
 
-def _density(part: Part, log_mm: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _density(part: FocalComponent, log_mm: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     off = (log_mm - math.log(part.millimetres)) / part.sigma
     return np.asarray(part.share / part.sigma * np.exp(-0.5 * off**2))
 

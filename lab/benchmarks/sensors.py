@@ -73,7 +73,7 @@ class Pairs:
 
     @property
     def angle(self) -> Array:
-        """(N,) degrees."""
+        """(N,) degrees between both gravities."""
         return np.hypot(*self.apart.T)
 
     def normalised(self, spread: float, sensor_deg: float, motion_deg: float) -> Array:

@@ -221,7 +221,7 @@ class Photo:
 
     @property
     def chance(self) -> float:
-        """That gravity is off."""
+        """The chance that gravity is off by more than the limit."""
         return chance_far_off(self.answer)
 
     @property

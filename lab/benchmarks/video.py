@@ -24,7 +24,7 @@ from torch import Tensor
 from geocalib import Calibration, Calibrator, Camera, Failure
 from geocalib.geometry import gravity as sphere
 from geocalib.synthetic import render_scene
-from geocalib.video.motion import FrameGravity, Moment, Pose, smooth
+from geocalib.video.motion import FrameGravity, GravityEstimate, Moment, smooth
 from geocalib.video.track import Tracker
 from geocalib.video.turns import Watcher
 
@@ -181,7 +181,7 @@ def _error_deg(truth: Tensor, found: Tensor) -> Tensor:
     return sphere.difference(truth, found, sphere.tangent_basis(truth)).rad2deg()
 
 
-def _stacked(answers: Sequence[Calibration | Pose]) -> Tensor:
+def _stacked(answers: Sequence[Calibration | GravityEstimate]) -> Tensor:
     return torch.stack([answer.gravity for answer in answers])
 
 

@@ -143,7 +143,7 @@ def test_what_the_file_of_a_photo_tells(run: Run, tmp_path: Path) -> None:
     assert "fy 303 ± 10 px, by EXIF 26 mm vFoV 67.3 ± 1.8" in said
     assert "gravity roll +0.0, pitch +0.0 ± 1°, by accelerometer" in said
     assert names.count("photo") == 2
-    assert said.endswith("camera not told fy not told gravity not told")
+    assert said.endswith("camera unknown fy unknown gravity unknown")
     piped = run("info", "-", stdin=(tmp_path / "b.png").read_bytes()).stdout
     assert piped.split()[:4] == ["photo", "-", "size", "320x240,"]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from streets import camera_of, gravity_of, headings_of, prior_of, segments_along
 
-from geocalib.lines.descent import Problem
+from geocalib.lines.descent import LineProblem
 from geocalib.lines.prior import network_prior
 from geocalib.lines.unknowns import Array, Guess, SegmentBatch
 from geocalib.solver.coupling import couple
@@ -22,7 +22,7 @@ ALONE = couple(1, None, None)
 class Street:
     """A problem of one picture, and the truth that its segments were made from."""
 
-    problem: Problem
+    problem: LineProblem
     truth: Guess
 
     def off(self, guess: Guess) -> tuple[float, float]:
@@ -46,7 +46,7 @@ def street(
     segments = segments_along(camera, directions, each, clutter, noise, length=60.0)
     prior, layout = network_prior([prior_of(camera, GRAVITY, log_f_off=log_f_off)], ALONE)
     active = np.ones((1, 3), np.bool_)
-    problem = Problem(SegmentBatch.create([segments]), active, layout, prior, REPEATS)
+    problem = LineProblem(SegmentBatch.create([segments]), active, layout, prior, REPEATS)
     truth = Guess(
         GRAVITY[None, None],
         np.log(camera.f)[None],

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from problems import street
 
-from geocalib.lines.descent import Step, make_level, minimise
+from geocalib.lines.descent import LineStep, make_level, minimise
 from geocalib.lines.unknowns import Array, Guess
 
 WIDTH = math.radians(0.4)
@@ -28,7 +28,7 @@ def test_the_gradient_is_the_slope_of_the_cost(model: str) -> None:
     gradient[2 : 2 + own] += at.pull.camera[0]
 
     def cost(step: Array) -> float:
-        parts = Step(step[None, None, :2], step[None, None, 2:-1], step[None, None, -1:])
+        parts = LineStep(step[None, None, :2], step[None, None, 2:-1], step[None, None, -1:])
         moved = problem.moved(place.truth, at.gravity, parts)
         return float(problem.cost_under(moved, state.noise).cost[0])
 
@@ -67,7 +67,7 @@ def test_no_iteration_makes_it_worse() -> None:
 
 
 def test_long_steps_are_shortened_together() -> None:
-    step = Step(np.array([[[0.1, -0.4]]]), np.array([[[0.2]]]), np.array([[[0.6]]]))
+    step = LineStep(np.array([[[0.1, -0.4]]]), np.array([[[0.2]]]), np.array([[[0.6]]]))
     step = step.shortened(step.longest())
     assert step.longest() == pytest.approx(0.2)
     assert step.turn[0, 0, 0] == pytest.approx(0.3)

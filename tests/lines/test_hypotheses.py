@@ -13,7 +13,7 @@ from streets import camera_of, gravity_of, headings_of, prior_of, segments_along
 
 from geocalib.lines import hypotheses as module
 from geocalib.lines.batched_search import descend_nearby, single_search, support_of
-from geocalib.lines.descent import CostState, Problem
+from geocalib.lines.descent import CostState, LineProblem
 from geocalib.lines.hypotheses import (
     CENTRE,
     THIRD,
@@ -30,7 +30,7 @@ from geocalib.result.lines import Verdict
 WIDTH = math.radians(0.2)
 
 
-def sure(problem: Problem, state: CostState) -> Array:
+def sure(problem: LineProblem, state: CostState) -> Array:
     """(P, P) of one image."""
     told, guess = line_information(problem, state), state.view.guess
     return np.asarray(covariance(problem.prior, problem.layout, guess, told)[0, 0])

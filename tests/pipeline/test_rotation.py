@@ -16,7 +16,7 @@ from geocalib.cameras import Camera
 from geocalib.errors import ConfigError
 from geocalib.geometry.fields import Fields, perspective_field
 from geocalib.geometry.gravity import angle_between, from_roll_pitch, rotate90
-from geocalib.nets.onnx_names import FIELDS, STANDING
+from geocalib.nets.onnx_names import FIELDS, QUARTER_TURN
 from geocalib.pipeline.options import rotation_mode
 from geocalib.pipeline.orientation import (
     LIES,
@@ -223,7 +223,7 @@ def test_an_upright_photo_costs_one_run_of_the_network(
 
     monkeypatch.setattr(packaged._engine, "_run", counted)
     assert packaged.calibrate(upright, lines="off") == believed
-    assert runs == [(*FIELDS, STANDING)]
+    assert runs == [(*FIELDS, QUARTER_TURN)]
 
 
 def test_who_knows_gravity_knows_which_side_is_up(

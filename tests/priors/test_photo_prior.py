@@ -22,8 +22,8 @@ from geocalib.priors.photos import (
     POWER,
     TOO_LONG,
     WIDER,
+    FocalComponent,
     FocalEstimate,
-    Part,
     as_people_take_them,
     combined,
     usual,
@@ -37,7 +37,7 @@ VAGUE = {"confidence_scale": 1e12}
 MIXTURES = [parts for h in (ANY_SHAPE, *BY_SHAPE.values()) for parts in (h.lying, h.upright)]
 
 
-def only(part: Part, monkeypatch: pytest.MonkeyPatch) -> None:
+def only(part: FocalComponent, monkeypatch: pytest.MonkeyPatch) -> None:
     """This is how all photographs are taken."""
     monkeypatch.setattr(photos, "usual", lambda width, height: (part,))
 
@@ -45,7 +45,7 @@ def only(part: Part, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("parts", MIXTURES)
 @pytest.mark.parametrize(("millimetres", "sigma"), [(20.0, 0.3), (45.0, 0.2), (200.0, 0.5)])
 def test_the_combination_is_that_of_all_focal_lengths(
-    parts: tuple[Part, ...], millimetres: float, sigma: float
+    parts: tuple[FocalComponent, ...], millimetres: float, sigma: float
 ) -> None:
     grid, mean = np.linspace(-2, 10, 20001), math.log(millimetres)
     density = sum(
@@ -59,7 +59,7 @@ def test_the_combination_is_that_of_all_focal_lengths(
 
 
 @pytest.mark.parametrize("parts", MIXTURES)
-def test_shares_are_of_a_whole(parts: tuple[Part, ...]) -> None:
+def test_shares_are_of_a_whole(parts: tuple[FocalComponent, ...]) -> None:
     assert sum(part.share for part in parts) == pytest.approx(1)
 
 
@@ -79,7 +79,7 @@ def test_shares_are_of_a_whole(parts: tuple[Part, ...]) -> None:
     ],
 )
 def test_the_shape_of_a_photo_tells_what_took_it(
-    size: tuple[int, int], expected: tuple[Part, ...]
+    size: tuple[int, int], expected: tuple[FocalComponent, ...]
 ) -> None:
     assert usual(*size) is expected
 
@@ -128,7 +128,7 @@ def unsure(sigma: float) -> Calibration:
 
 def test_a_fit_and_an_opinion_are_weighed(monkeypatch: pytest.MonkeyPatch) -> None:
     # All focal lengths are alike.
-    only(Part(1.0, 30.0, 1e3), monkeypatch)
+    only(FocalComponent(1.0, 30.0, 1e3), monkeypatch)
     before, sigma = unsure(0.2), 0.15
     own = FACTOR * 0.2**POWER
     assert own > 0.2
@@ -144,9 +144,9 @@ def test_a_fit_and_an_opinion_are_weighed(monkeypatch: pytest.MonkeyPatch) -> No
     ).sigma.focal / sure.fy == pytest.approx(0.01, rel=1e-3)
 
 
-@pytest.mark.parametrize("part", [Part(1.0, 28.0, 0.2), Part(1.0, 60.0, 0.4)])
+@pytest.mark.parametrize("part", [FocalComponent(1.0, 28.0, 0.2), FocalComponent(1.0, 60.0, 0.4)])
 def test_an_opinion_and_what_is_usual_are_weighed(
-    part: Part, monkeypatch: pytest.MonkeyPatch
+    part: FocalComponent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     only(part, monkeypatch)
     before, sigma = unsure(10.0), 0.1

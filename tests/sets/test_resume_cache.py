@@ -84,7 +84,7 @@ def test_a_damaged_leaf_is_named(
     Watched(monkeypatch)(photos, folder)
     record = next(folder.iterdir())
     record.write_bytes(record.read_bytes()[:kept])
-    with pytest.raises(FormatError, match=r"\.record is damaged .*; delete .*seen to start afresh"):
+    with pytest.raises(FormatError, match=r"\.record is damaged .*; delete .*seen to start again"):
         Watched(monkeypatch)(photos, folder)
 
 

@@ -14,7 +14,7 @@ from clips import HEIGHT, WIDTH, seen
 from geocalib.errors import FormatError, OutputError
 from geocalib.result.calibration import Calibration, Failure, Outcome
 from geocalib.video import plot, records
-from geocalib.video.motion import Pose
+from geocalib.video.motion import GravityEstimate
 from geocalib.video.track import Tracked, Tracker, combined, lens_of
 
 FAILED = Failure(None, WIDTH, HEIGHT, "nothing to see")
@@ -99,7 +99,7 @@ def test_sigma_of_the_field_of_view(model: str) -> None:
     frame = seen(model=model, sigma_log_f=0.002)
     lens = lens_of(frame)
     assert lens is not None
-    pose = Pose(frame.gravity, 1e-4 * np.eye(2))
+    pose = GravityEstimate(frame.gravity, 1e-4 * np.eye(2))
     found = combined(frame, lens, pose, "x")
     assert np.allclose(found.camera.f, frame.camera.f)
     assert found.sigma.pitch_deg == pytest.approx(math.degrees(0.01))

@@ -16,7 +16,7 @@ from typing import Any
 
 from geocalib.batch.local import Named
 from geocalib.batch.photos import photos_of
-from geocalib.batch.plan import Part
+from geocalib.batch.plan import PhotoPart
 from geocalib.errors import MissingPackageError
 from geocalib.pipeline.parallel.stream import FullBatches, Stages
 from geocalib.result.calibration import Failure, Outcome
@@ -30,7 +30,7 @@ Row = dict[str, Any]
 """Of Ray Data: the number of a part, that of a piece of it, and what it holds, pickled."""
 
 
-def answers(parts: Sequence[Part], stages: Stages) -> Iterator[tuple[Part, list[Named]]]:
+def answers(parts: Sequence[PhotoPart], stages: Stages) -> Iterator[tuple[PhotoPart, list[Named]]]:
     """Each part, when all its photos have their outcomes, in no particular order."""
     data = _ray_data()
     rows = [
@@ -63,7 +63,7 @@ def _ray_data() -> Any:
         raise MissingPackageError("a cluster needs Ray; pip install geocalib[ray]") from None
 
 
-def _pieces(part: Part) -> list[Part]:
+def _pieces(part: PhotoPart) -> list[PhotoPart]:
     """The part in pieces of so many photos."""
     return [
         replace(part, entries=part.entries[at : at + PIECE]) for at in range(0, len(part), PIECE)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from geocalib.batch.columns import count_rows
-from geocalib.batch.plan import Kind, Part
+from geocalib.batch.plan import Kind, PhotoPart
 from geocalib.batch.store import StorePath
 from geocalib.errors import ConfigError
 from geocalib.files.image_files import IMAGE_SUFFIXES
@@ -21,7 +21,7 @@ PART = 500
 SUFFIXES: dict[str, Kind] = {".tar": "tar", ".parquet": "parquet"}
 
 
-def find_parts(source: str) -> list[Part]:
+def find_parts(source: str) -> list[PhotoPart]:
     """All photos of an input, in natural order of their names, a part never of two archives."""
     place = StorePath(source)
     if place.is_folder:
@@ -48,7 +48,7 @@ def find_parts(source: str) -> list[Part]:
     ]
     if not cut:
         raise ConfigError(f"{source} holds no photo; name a folder, a pattern, .tar or .parquet")
-    return [Part(f"part-{number:06d}", *each) for number, each in enumerate(cut)]
+    return [PhotoPart(f"part-{number:06d}", *each) for number, each in enumerate(cut)]
 
 
 def _members(archive: str) -> Iterator[tuple[str, int, int]]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from geocalib.batch.photos import photos_of
-from geocalib.batch.plan import Part
+from geocalib.batch.plan import PhotoPart
 from geocalib.pipeline.calibrator import Calibrator
 from geocalib.pipeline.options import Options
 from geocalib.pipeline.parallel.stream import interleaved
@@ -17,8 +17,8 @@ Named = tuple[str, Outcome]
 
 
 def answers(
-    parts: Sequence[Part], calibrator: Calibrator, options: Options, workers: int | None
-) -> Iterator[tuple[Part, list[Named]]]:
+    parts: Sequence[PhotoPart], calibrator: Calibrator, options: Options, workers: int | None
+) -> Iterator[tuple[PhotoPart, list[Named]]]:
     """Each part, when all its photos have their outcomes."""
     names: deque[str] = deque()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from geocalib.batch.columns import read_rows
-from geocalib.batch.plan import Part
+from geocalib.batch.plan import PhotoPart
 from geocalib.batch.store import StorePath
 from geocalib.errors import GeoCalibError
 from geocalib.result.calibration import Failure
@@ -14,7 +14,7 @@ Photo = tuple[str, str | bytes | Failure]
 """Its name, and a path on this machine, the bytes of its file, or why there are none."""
 
 
-def photos_of(part: Part) -> Iterator[Photo]:
+def photos_of(part: PhotoPart) -> Iterator[Photo]:
     """As many as the part has, whatever became of its files meanwhile."""
     count = 0
     try:
@@ -27,7 +27,7 @@ def photos_of(part: Part) -> Iterator[Photo]:
             yield name, Failure(name, None, None, f"{name}: {error}")
 
 
-def _name(part: Part, entry: object) -> str:
+def _name(part: PhotoPart, entry: object) -> str:
     match entry:
         case str():
             return entry
@@ -48,11 +48,11 @@ def _fetched(name: str, source: str | bytes) -> str | bytes | Failure:
         return Failure(name, None, None, f"{name} cannot be opened ({error}); check the path")
 
 
-def _files(part: Part) -> Iterator[tuple[str, str | bytes]]:
+def _files(part: PhotoPart) -> Iterator[tuple[str, str | bytes]]:
     return ((path, path) for path in part.entries)
 
 
-def _members(part: Part) -> Iterator[tuple[str, str | bytes]]:
+def _members(part: PhotoPart) -> Iterator[tuple[str, str | bytes]]:
     with StorePath(part.source).open() as file:
         for entry in part.entries:
             _, start, length = entry
@@ -60,7 +60,7 @@ def _members(part: Part) -> Iterator[tuple[str, str | bytes]]:
             yield _name(part, entry), file.read(length)
 
 
-def _rows(part: Part) -> Iterator[tuple[str, str | bytes]]:
+def _rows(part: PhotoPart) -> Iterator[tuple[str, str | bytes]]:
     return read_rows(part.source, part.entries)
 
 

@@ -25,7 +25,7 @@ Kind = Literal["files", "tar", "parquet"]
 
 
 @dataclass(frozen=True)
-class Part:
+class PhotoPart:
     """Photos whose answers make one table."""
 
     name: str
@@ -50,9 +50,9 @@ class Plan:
     """The options and the photos."""
 
     question: Mapping[str, Any]
-    parts: Sequence[Part]
+    parts: Sequence[PhotoPart]
 
-    def left(self, output: StorePath) -> list[Part]:
+    def left(self, output: StorePath) -> list[PhotoPart]:
         """The parts that are not done."""
         there = {file.rpartition("/")[2] for file in output.files()}
         return [part for part in self.parts if part.file not in there]
@@ -75,7 +75,7 @@ def read_plan(output: StorePath, question: Mapping[str, Any]) -> Plan | None:
     try:
         head, *lines = map(json.loads, manifest.read().splitlines())
         whole = head["layout"] == LAYOUT and head["parts"] == len(lines)
-        noted, parts = head["question"], [Part(**line) for line in lines]
+        noted, parts = head["question"], [PhotoPart(**line) for line in lines]
     except (ValueError, KeyError, TypeError):
         whole = False
     if not whole:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from geocalib.batch import cluster, local
 from geocalib.batch.columns import parquet
 from geocalib.batch.inputs import find_parts
-from geocalib.batch.plan import Part, Plan, read_plan
+from geocalib.batch.plan import PhotoPart, Plan, read_plan
 from geocalib.batch.store import StorePath
 from geocalib.errors import ConfigError
 from geocalib.files import locked
@@ -71,7 +71,7 @@ class BatchRun:
         place = self.place
         return locked(Path(place.path)) if place.local else nullcontext()
 
-    def run(self, plan: Plan, load: Callable[[], Calibrator]) -> Iterator[tuple[Part, int]]:
+    def run(self, plan: Plan, load: Callable[[], Calibrator]) -> Iterator[tuple[PhotoPart, int]]:
         """Work on the parts that are not done; each as its table is there, with how many of its
         photos failed."""
         output, request = self.place, to_text(plan.question)

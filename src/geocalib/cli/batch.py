@@ -13,7 +13,7 @@ from geocalib.cli.groups import SPEED
 from geocalib.cli.options import Device, LinesOption, Model, Weights, Workers
 from geocalib.cli.prior_options import Exif, Sensors, Switch, UsualPrior
 from geocalib.pipeline.engines.load import EngineSpec
-from geocalib.pipeline.options import CameraModelName, Lines, Options, Usual
+from geocalib.pipeline.options import CameraModelName, LinesChoice, Options, Usual
 
 
 class Where(StrEnum):
@@ -42,7 +42,7 @@ def command(
         Where, typer.Option(help="This machine, or a cluster.", rich_help_panel=SPEED)
     ] = Where.LOCAL,
     camera_model: Model = CameraModelName.AUTO,
-    lines: LinesOption = Lines.AUTO,
+    lines: LinesOption = LinesChoice.AUTO,
     exif: Exif = Switch.ON,
     sensors: Sensors = Switch.ON,
     prior: UsualPrior = Usual.AUTO,

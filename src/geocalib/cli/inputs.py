@@ -51,7 +51,7 @@ def find_images(paths: Sequence[str], recursive: bool = False) -> FoundImages:
 
     recursive: look into the folders of folders, too.
     """
-    search = _Search(recursive)
+    search = _PathSearch(recursive)
     for path in paths:
         if path == STANDARD_INPUT:
             search.add_standard_input()
@@ -62,7 +62,7 @@ def find_images(paths: Sequence[str], recursive: bool = False) -> FoundImages:
     )
 
 
-class _Search:
+class _PathSearch:
     """What was found so far."""
 
     def __init__(self, recursive: bool) -> None:

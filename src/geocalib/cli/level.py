@@ -146,7 +146,7 @@ def _calibrations(
     camera_model: CameraModelName,
     network: EngineSpec,
 ) -> dict[str, Calibration]:
-    """By the names that the model has for its photos; what is missing is told."""
+    """By the names that the model has for its photos; missing photos are named."""
     from geocalib import console
     from geocalib.cli.network import load
     from geocalib.files.image_files import why_not_a_file
@@ -183,7 +183,7 @@ def _turn(
     axis: tuple[float, float, float],
     walls: str | None,
 ) -> Array:
-    """(3, 3) the rotation of the world; what it rests on is told.
+    """(3, 3) the rotation of the world; what it rests on is printed.
 
     walls: the folder of the photos whose walls are to lie along the axes.
     """

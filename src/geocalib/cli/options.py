@@ -10,7 +10,7 @@ import typer
 from geocalib.cli.groups import INPUT, KNOWN, LENS, OUTPUT, SPEED
 from geocalib.errors import ConfigError
 from geocalib.geometry.drawn import DrawnLine, parse_line
-from geocalib.pipeline.options import CameraModelName, Format, Frame, Lines
+from geocalib.pipeline.options import CameraModelName, Format, FrameName, LinesChoice
 
 Photos = Annotated[
     list[str],
@@ -57,7 +57,7 @@ Pitch = Annotated[
     ),
 ]
 LinesOption = Annotated[
-    Lines,
+    LinesChoice,
     typer.Option(
         "--lines",
         help="Sharpen with straight lines, or not, or ask them alone.",
@@ -117,7 +117,7 @@ Device = Annotated[
 ]
 
 FrameOption = Annotated[
-    Frame | None,
+    FrameName | None,
     typer.Option(
         "--frame",
         help="Of records and exports: the picture as it is seen, or its pixels as they are stored; "

@@ -66,7 +66,7 @@ def _facts(image: str, photo: Photo) -> Iterator[tuple[str, str]]:
     yield "photo", console.printable(name_of(image))
     yield "size", f"{width}x{height}, {TURNED[metadata.orientation]}"
     names = (_text(metadata.tags, tag) for tag in (Base.Make, Base.Model, Base.LensModel))
-    yield "camera", ", ".join(name for name in names if name) or "not told"
+    yield "camera", ", ".join(name for name in names if name) or "unknown"
     for tag, (name, unit) in LENGTHS.items():
         if tag in metadata.tags:
             yield name, f"{_text(metadata.tags, tag)} {unit}".strip()
@@ -78,24 +78,24 @@ def _facts(image: str, photo: Photo) -> Iterator[tuple[str, str]]:
         yield from _lens(*find_lens(metadata.tags, photo.size, hint.focal_px, BENT))
     for name, numbers in metadata.held.items():
         yield name.replace("_", " "), " ".join(f"{number:.4g}" for number in numbers)
-    told = read_gravity(image, metadata, photo.size)
-    several = told.instruments if len(told.instruments) > 1 else ()
+    readings = read_gravity(image, metadata, photo.size)
+    several = readings.instruments if len(readings.instruments) > 1 else ()
     yield from ((COMBINED, f"gravity {_gravity(other)}") for other in several)
-    yield "gravity", _gravity(told.gravity) if told.gravity else _angle(told.angle)
-    if told.gravity is not None and told.gravity.edited:
+    yield "gravity", _gravity(readings.gravity) if readings.gravity else _angle(readings.angle)
+    if readings.gravity is not None and readings.gravity.edited:
         yield "file", "written by a program since: where the picture contradicts gravity, it counts"
     content = examine(photo.pixels, photo.size)
     if content.warning is not None:
         yield "content", content.warning
     elif content.circle is not None:
         yield "content", _shape(content.circle)
-    for note in (*photo.notes, *notes, *told.notes):
+    for note in (*photo.notes, *notes, *readings.notes):
         yield "note", console.printable(note)
 
 
 def _focal(hint: FocalReading | None, height: int) -> Iterator[tuple[str, str]]:
     if hint is None:
-        yield "fy", "not told"
+        yield "fy", "unknown"
         return
     half = math.atan(0.5 * height / hint.focal_px)
     # Along log f, of which the sigma is.
@@ -109,7 +109,7 @@ def _lens(lens: LensReading | None, why_not: str | None) -> Iterator[tuple[str, 
         (k1,), (sigma,) = lens.distortion, lens.sigma
         yield "distortion", f"{BENT.name} k1 {k1:+.4f} ± {sigma:.2g}, by {lens.source}"
     elif why_not is not None:
-        yield "distortion", f"not told: {why_not}"
+        yield "distortion", f"unknown: {why_not}"
 
 
 def _pixels(hint: FocalReading) -> str:
@@ -133,7 +133,7 @@ def _gravity(hint: GravityReading) -> str:
 
 def _angle(hint: AngleReading | None) -> str:
     if hint is None:
-        return "not told"
+        return "unknown"
     degrees = round(hint.degrees, 1) + 0.0
     return f"{hint.angle} {degrees:+.1f} ± {hint.sigma_deg:.2g}°, by {hint.source}; no other angle"
 

@@ -17,7 +17,7 @@ from geocalib.cli.options import Device, Overwrite, Weights, chosen_format
 from geocalib.cli.prior_options import Exif, Sensors, Switch
 from geocalib.errors import ConfigError
 from geocalib.pipeline.engines.load import EngineSpec
-from geocalib.pipeline.options import CameraModelName, Format, Lines
+from geocalib.pipeline.options import CameraModelName, Format, LinesChoice
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,8 +68,9 @@ def command(
     exif: Exif = Switch.ON,
     sensors: Sensors = Switch.ON,
     lines: Annotated[
-        Lines, typer.Option(help="Sharpen with straight lines, or not.", rich_help_panel=SPEED)
-    ] = Lines.AUTO,
+        LinesChoice,
+        typer.Option(help="Sharpen with straight lines, or not.", rich_help_panel=SPEED),
+    ] = LinesChoice.AUTO,
     weights: Weights = "auto",
     device: Device = "auto",
     overwrite: Overwrite = False,
@@ -79,7 +80,7 @@ def command(
     The photos of one time step share gravity, those of one camera its lens. The folder that a photo
     is in names its camera, the name of its file the time step.
     """
-    if lines is Lines.ONLY:
+    if lines is LinesChoice.ONLY:
         raise ConfigError("--lines only knows nothing of rigs; use calibrate")
     chosen = chosen_format(json, csv, format, output)
     from geocalib import console
@@ -109,7 +110,7 @@ def command(
         shared_intrinsics=shots.intrinsics,
         exif=exif is Switch.ON,
         sensors=sensors is Switch.ON,
-        lines="auto" if lines is Lines.AUTO else "off",
+        lines="auto" if lines is LinesChoice.AUTO else "off",
     )
     failures = [outcome for outcome in outcomes if isinstance(outcome, Failure)]
     console.failures(failures)

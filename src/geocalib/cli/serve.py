@@ -75,9 +75,7 @@ def command(
     ] = ServerLimits.kept,
     kept_minutes: Annotated[
         float,
-        typer.Option(
-            min=0, help="For how long after they were last asked for.", rich_help_panel=LIMITS
-        ),
+        typer.Option(min=0, help="For how long after their last use.", rich_help_panel=LIMITS),
     ] = ServerLimits.kept_minutes,
     workers: Annotated[
         int | None,

@@ -9,7 +9,15 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from geocalib.formats import scenes
-from geocalib.formats.scenes import EYE_HEIGHT, FAR, FILM_WIDTH, FRAME, NEAR, Scene, write_scenes
+from geocalib.formats.scenes import (
+    EYE_HEIGHT,
+    FAR,
+    FILM_WIDTH,
+    FRAME,
+    NEAR,
+    SceneCamera,
+    write_scenes,
+)
 from geocalib.result.calibration import Outcome
 from geocalib.result.record import Frame
 
@@ -94,7 +102,7 @@ def write(outcomes: Iterable[Outcome], path: str | Path, frame: Frame = FRAME) -
     return write_scenes(outcomes, path, script, SUFFIX, frame)
 
 
-def script(scene: Scene) -> str:
+def script(scene: SceneCamera) -> str:
     """The content of a file."""
     # Blender's shift is that of the view, in widths of the picture as it is seen.
     square = scene.fx / scene.fy

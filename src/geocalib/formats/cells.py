@@ -33,7 +33,7 @@ def print_rows(stream: TextIO, rows: Iterable[Iterable[object]]) -> None:
 
 
 class _Lines:
-    """A stream whose lines end in a line feed. The writer itself is not told so: it would leave
+    """A stream whose lines end in a line feed. The writer itself does not know: it would leave
     carriage returns in cells without quotes, and these would end a row."""
 
     def __init__(self, stream: TextIO) -> None:

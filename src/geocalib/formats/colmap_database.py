@@ -1,11 +1,11 @@
 """COLMAP's database: cameras that are known beforehand, and gravity as a prior of each pose.
 
 A new database is laid out as that of COLMAP 4. One that is there already is gone on with: its own
-columns say what can be told, images are found by their names, and all the rest of it (features,
+columns say what it can hold, images are found by their names, and all the rest of it (features,
 matches, positions) stays as it is. Either everything is written or nothing.
 
 COLMAP looks at photos as they are stored: there is a camera for each stored size and turn, and
-gravity is told in the camera frame of these pixels.
+gravity is given in the camera frame of these pixels.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ def _direction(blob: bytes | None) -> Array | None:
 
 
 @dataclass(frozen=True)
-class Lens:
+class CameraRow:
     """A camera as a row of the table has it."""
 
     model: int
@@ -165,10 +165,10 @@ class Lens:
         return self.model, self.width, self.height, _blob(self.parameters), 1
 
 
-def _lens(calibration: Calibration) -> Lens:
+def _lens(calibration: Calibration) -> CameraRow:
     camera: ColmapCamera = convert(to_colmap, calibration)
     number = NUMBERS[camera.name]
-    return Lens(number, calibration.width, calibration.height, camera.parameters)
+    return CameraRow(number, calibration.width, calibration.height, camera.parameters)
 
 
 def _blob(values: Iterable[float]) -> bytes:
@@ -234,7 +234,7 @@ class _Database:
             ]
             rows = self._share([row for row, _, _ in found], [lens for _, _, lens in found])
         else:
-            cameras: dict[Lens, int] = {}
+            cameras: dict[CameraRow, int] = {}
             for lens in lenses:
                 if lens not in cameras:
                     cameras[lens] = self._new_camera(lens)
@@ -255,11 +255,11 @@ class _Database:
                 self._set_gravity(image, camera, calibration)
 
     def _share(
-        self, images: Sequence[tuple[int, int]], lenses: Sequence[Lens]
+        self, images: Sequence[tuple[int, int]], lenses: Sequence[CameraRow]
     ) -> list[tuple[int, int]]:
         """Give images that are there (with the ids of their cameras) the lenses; the ids of the
         images and of the cameras that they have now."""
-        cameras: dict[Lens, int] = {}
+        cameras: dict[CameraRow, int] = {}
         for (image, camera), lens in zip(images, lenses, strict=True):
             self._check_size(image, camera, lens)
             # A camera stays the one of the first lens that it turns up with.
@@ -279,7 +279,7 @@ class _Database:
                 self._turn_to(image, camera, cameras[lens])
         return [(image, cameras[s]) for (image, _), s in zip(images, lenses, strict=True)]
 
-    def _check_size(self, image: int, camera: int, lens: Lens) -> None:
+    def _check_size(self, image: int, camera: int, lens: CameraRow) -> None:
         """COLMAP refuses images that have not the size of their camera."""
         query = "SELECT width, height FROM cameras WHERE camera_id = ?"
         size = self.run(query, (camera,)).fetchone()
@@ -338,7 +338,7 @@ class _Database:
             else self._insert("rigs", ref_sensor_id=camera, ref_sensor_type=CAMERA)
         )
 
-    def _new_camera(self, lens: Lens) -> int:
+    def _new_camera(self, lens: CameraRow) -> int:
         columns = ("model", "width", "height", "params", "prior_focal_length")
         return self._insert("cameras", **dict(zip(columns, lens.row, strict=True)))
 
@@ -391,7 +391,7 @@ def _as_text(name: str) -> str:
 
 def _matched(images: Sequence[str], known: Mapping[str, object], file: Path) -> list[str | None]:
     """The name in a database of each image: the longest that its path ends in. None for images
-    that it does not have, which are told."""
+    that it does not have, which are named."""
     found: list[str | None] = []
     for image in images:
         parts = PurePath(_as_text(image)).parts

@@ -22,7 +22,7 @@ from geocalib.cameras import Camera
 from geocalib.errors import FormatError
 from geocalib.files import write_bytes
 from geocalib.formats.outputs import files_of_each
-from geocalib.formats.scenes import FRAME, Scene, picture_bytes, scene_of
+from geocalib.formats.scenes import FRAME, SceneCamera, picture_bytes, scene_of
 from geocalib.records import dataclass
 from geocalib.result.calibration import Outcome
 from geocalib.result.record import Frame
@@ -47,13 +47,13 @@ def write(outcomes: Iterable[Outcome], path: str | Path, frame: Frame = FRAME) -
     return list(files)
 
 
-def _content(scene: Scene, image: bytes) -> bytes:
+def _content(scene: SceneCamera, image: bytes) -> bytes:
     text = json.dumps(_state(scene)).encode()
     head = struct.pack("<4sIII", SIGNATURE, VERSION, len(text), len(image))
     return head + text + image
 
 
-def _state(scene: Scene) -> dict[str, Any]:
+def _state(scene: SceneCamera) -> dict[str, Any]:
     half = 0.5 * max(scene.width, scene.height)
     return {
         "calibrationSettingsBase": {

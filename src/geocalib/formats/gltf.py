@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from geocalib.formats import scenes
-from geocalib.formats.scenes import FAR, FRAME, NEAR, Scene, write_scenes
+from geocalib.formats.scenes import FAR, FRAME, NEAR, SceneCamera, write_scenes
 from geocalib.result.calibration import Outcome
 from geocalib.result.record import Frame
 
@@ -20,7 +20,7 @@ def write(outcomes: Iterable[Outcome], path: str | Path, frame: Frame = FRAME) -
     return write_scenes(outcomes, path, document, SUFFIX, frame)
 
 
-def document(scene: Scene) -> str:
+def document(scene: SceneCamera) -> str:
     """The content of a file."""
     scene.check_centred("glTF")
     camera = {

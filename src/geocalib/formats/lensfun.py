@@ -38,8 +38,8 @@ UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True)
-class Optics:
-    """What took a photo."""
+class CameraAndLens:
+    """The names of the camera and the lens that took a photo."""
 
     maker: str
     camera: str
@@ -75,8 +75,8 @@ def write(outcomes: Iterable[Outcome], path: str | Path, frame: Frame = FRAME) -
 
 
 def dumps(outcomes: Iterable[Outcome], frame: Frame = FRAME) -> str:
-    """The content of lens.xml."""
-    lenses: dict[Optics, dict[float, Entry]] = {}
+    """Return the content of lens.xml, a lens with its calibrations."""
+    lenses: dict[CameraAndLens, dict[float, Entry]] = {}
     for calibration in calibrated(outcomes, frame):
         optics, entry = _described(calibration)
         entries = lenses.setdefault(optics, {})
@@ -87,7 +87,7 @@ def dumps(outcomes: Iterable[Outcome], frame: Frame = FRAME) -> str:
     return '<lensdatabase version="1">\n' + "".join(parts) + "</lensdatabase>\n"
 
 
-def _described(calibration: Calibration) -> tuple[Optics, Entry]:
+def _described(calibration: Calibration) -> tuple[CameraAndLens, Entry]:
     lens = convert(to_ptlens, calibration, STRAIGHTEN)
     known: Mapping[int, Any] = {}
     if calibration.image is not None and os.path.exists(calibration.image):
@@ -99,7 +99,7 @@ def _described(calibration: Calibration) -> tuple[Optics, Entry]:
     sensor = sensor_size(known.get(Base.Model)) if lens.ideal == RECTILINEAR else None
     diagonal = math.hypot(*sensor) if sensor else math.hypot(*sides) * tags.focal_mm / lens.focal
     shared = math.gcd(*sides)
-    optics = Optics(
+    optics = CameraAndLens(
         _text(known.get(Base.Make)) or UNKNOWN,
         _text(known.get(Base.Model)) or f"{UNKNOWN} camera",
         _text(known.get(Base.LensModel)),
@@ -117,7 +117,7 @@ def _text(value: Any) -> str | None:
     return "".join(sign for sign in value if sign.isprintable()).strip() or None
 
 
-def _lens(optics: Optics, entries: list[Entry]) -> str:
+def _lens(optics: CameraAndLens, entries: list[Entry]) -> str:
     best = min(entries, key=lambda entry: entry.doubt)
     mount = "Generic" if optics.lens else f"of {optics.maker} {optics.camera}".lower()
     owner = "" if optics.lens else _camera(optics, mount, best.crop)
@@ -136,7 +136,7 @@ def _lens(optics: Optics, entries: list[Entry]) -> str:
     )
 
 
-def _camera(optics: Optics, mount: str, crop: float) -> str:
+def _camera(optics: CameraAndLens, mount: str, crop: float) -> str:
     return (
         f"    <mount>\n        <name>{escape(mount)}</name>\n    </mount>\n"
         "    <camera>\n"

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from geocalib.formats import scenes
-from geocalib.formats.scenes import EYE_HEIGHT, FAR, FRAME, NEAR, Scene, write_scenes
+from geocalib.formats.scenes import EYE_HEIGHT, FAR, FRAME, NEAR, SceneCamera, write_scenes
 from geocalib.formats.usd import CENTIMETRES
 from geocalib.result.calibration import Outcome
 from geocalib.result.record import Frame
@@ -65,7 +65,7 @@ def write(outcomes: Iterable[Outcome], path: str | Path, frame: Frame = FRAME) -
     return write_scenes(outcomes, path, script, SUFFIX, frame)
 
 
-def script(scene: Scene) -> str:
+def script(scene: SceneCamera) -> str:
     """The content of a file."""
     return SCRIPT.format(
         name=scene.name,

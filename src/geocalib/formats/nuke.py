@@ -33,7 +33,7 @@ def write(outcomes: Iterable[Outcome], path: str | Path, frame: Frame = FRAME) -
 
 
 def dumps(outcomes: Iterable[Outcome], frame: Frame = FRAME) -> str:
-    """The content of camera.chan."""
+    """Return the content of camera.chan, a line for each image."""
     return "".join(_line(n, c) for n, c in enumerate(calibrated(outcomes, frame), 1))
 
 

@@ -49,7 +49,7 @@ LEVEL = np.array([0.0, 1.0, 0.0])
 
 @dataclass(frozen=True)
 class Cameras:
-    """What was read."""
+    """The cameras that a file holds, by the names of their photos."""
 
     format: str
     """Its name among ``geocalib.formats.FORMATS``; ROS' files are read as OpenCV's."""

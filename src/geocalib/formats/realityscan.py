@@ -46,7 +46,7 @@ def to_realityscan(camera: Camera) -> list[Mapping[str, str]]:
             f"RealityScan has no counterpart of {camera.model.name}; it takes {', '.join(MODELS)}"
         )
     if not np.allclose(camera.aspect, 1, rtol=0, atol=SQUARE):
-        raise CameraError("RealityScan is told of square pixels only, and fx is not fy")
+        raise CameraError("RealityScan takes square pixels only, and fx is not fy")
     return [_properties(camera[index]) for index in range(len(camera))]
 
 

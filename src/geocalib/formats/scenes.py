@@ -48,7 +48,7 @@ NEAR, FAR = 0.1, 1000.0
 """Metres: what a camera shows lies between."""
 
 FILM_WIDTH = 36.0
-"""Millimetres: of the film for which focal lengths are told."""
+"""Millimetres: of the film for which focal lengths are given."""
 
 CENTRED = 1.0
 """Pixels: a principal point that is no farther off is in the middle."""
@@ -60,7 +60,7 @@ Y_UP = np.array([[1.0, 0, 0, 0], [0, 0, 1, 0], [0, -1, 0, 0], [0, 0, 0, 1]])
 
 
 @dataclass(frozen=True)
-class Scene:
+class SceneCamera:
     """A pinhole camera in its world."""
 
     name: str
@@ -156,7 +156,7 @@ class Scene:
 def write_scenes(
     outcomes: Iterable[Outcome],
     path: str | Path,
-    dumps: Callable[[Scene], str | bytes],
+    dumps: Callable[[SceneCamera], str | bytes],
     suffix: str,
     frame: Frame,
 ) -> list[Path]:
@@ -186,7 +186,7 @@ def write_scenes(
 
 def write_straight(places: Mapping[Path, Calibration]) -> list[Path]:
     """The pictures at these places that pinhole cameras take, for calibrations that need one and
-    whose photos are there; those that are not there are told."""
+    whose photos are there; those that are not there are named."""
     written = []
     for place, calibration in places.items():
         if not needs_picture(calibration):
@@ -204,7 +204,9 @@ def _warn_of_missing(calibration: Calibration) -> None:
     console.warn(f"{photo} is not there to be straightened; geocalib undistort does it")
 
 
-def each(dumps: Callable[[Scene], str | bytes]) -> Callable[[Calibration, Frame], str | bytes]:
+def each(
+    dumps: Callable[[SceneCamera], str | bytes],
+) -> Callable[[Calibration, Frame], str | bytes]:
     """The content of the file of one image, without its photo."""
 
     def content(calibration: Calibration, frame: Frame = FRAME) -> str | bytes:
@@ -223,18 +225,18 @@ def bends(camera: Camera) -> bool:
     return camera.model.wide or bool(np.any(camera.distortion != 0))
 
 
-def scene_of(calibration: Calibration) -> Scene:
+def scene_of(calibration: Calibration) -> SceneCamera:
     """The pinhole camera that takes the picture without distortion."""
     camera, name = calibration.camera, Path(calibration.image or "image").name
     picture = name
     if bends(camera):
         camera = warp.undistorted(camera)
         picture = f"{name}{PICTURE}"
-    return Scene(name, picture, camera, calibration.gravity)
+    return SceneCamera(name, picture, camera, calibration.gravity)
 
 
-def _showing(scene: Scene, picture: str) -> Scene:
-    return Scene(scene.name, Path(picture).as_posix(), scene.camera, scene.gravity)
+def _showing(scene: SceneCamera, picture: str) -> SceneCamera:
+    return SceneCamera(scene.name, Path(picture).as_posix(), scene.camera, scene.gravity)
 
 
 def picture_bytes(calibration: Calibration) -> bytes:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from geocalib.formats import scenes
-from geocalib.formats.scenes import FAR, FRAME, NEAR, Scene, write_scenes
+from geocalib.formats.scenes import FAR, FRAME, NEAR, SceneCamera, write_scenes
 from geocalib.result.calibration import Outcome
 from geocalib.result.record import Frame
 
@@ -57,7 +57,7 @@ def write(outcomes: Iterable[Outcome], path: str | Path, frame: Frame = FRAME) -
     return write_scenes(outcomes, path, stage, SUFFIX, frame)
 
 
-def stage(scene: Scene) -> str:
+def stage(scene: SceneCamera) -> str:
     """The content of a file."""
     pose = scene.pose_y_up
     pose[:3, 3] *= CENTIMETRES

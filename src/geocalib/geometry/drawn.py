@@ -57,7 +57,7 @@ class DrawnLine:
 
     @property
     def ends(self) -> tuple[tuple[float, float], tuple[float, float]]:
-        """Both ends."""
+        """(2, 2) both ends, pixels."""
         return (self.x0, self.y0), (self.x1, self.y1)
 
 

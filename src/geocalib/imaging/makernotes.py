@@ -36,7 +36,7 @@ Numbers = tuple[float, ...]
 
 
 @dataclass(frozen=True)
-class Layout:
+class NoteLayout:
     """Where a maker's directory is, and which of its tags tell how the camera was held."""
 
     signature: bytes
@@ -60,17 +60,19 @@ LEVEL_GAUGE = {"olympus_roll": (0x2020, 0x0903), "olympus_pitch": (0x2020, 0x090
 PENTAX_LEVEL, PENTAX_NEW_LEVEL = {"pentax_level": (0x022B,)}, {"pentax_new_level": (0x022B,)}
 K5, K3_III = r".*\bK-5\b", r".*\bK-3 Mark III\b"
 LAYOUTS = (
-    Layout(b"Apple iOS\0", 12, 14, {"apple_acceleration": (0x0008,)}),
-    Layout(b"OLYMPUS\0", 8, 12, LEVEL_GAUGE),
-    Layout(b"OM SYSTEM\0", 12, 16, LEVEL_GAUGE),
+    NoteLayout(b"Apple iOS\0", 12, 14, {"apple_acceleration": (0x0008,)}),
+    NoteLayout(b"OLYMPUS\0", 8, 12, LEVEL_GAUGE),
+    NoteLayout(b"OM SYSTEM\0", 12, 16, LEVEL_GAUGE),
     # Its offsets count from elsewhere, which a single number does not need.
-    Layout(b"Panasonic\0", None, 12, {"panasonic_roll": (0x0090,), "panasonic_pitch": (0x0091,)}),
-    Layout(b"", None, 0, {"canon_level": (0x4059,)}, camera="Canon", absolute=True),
+    NoteLayout(
+        b"Panasonic\0", None, 12, {"panasonic_roll": (0x0090,), "panasonic_pitch": (0x0091,)}
+    ),
+    NoteLayout(b"", None, 0, {"canon_level": (0x4059,)}, camera="Canon", absolute=True),
     # Each as its side, roll and pitch: other models are not known to write the same.
-    Layout(b"PENTAX \0", 8, 10, PENTAX_LEVEL, camera=K5, letters="bbb"),
-    Layout(b"PENTAX \0", 8, 10, PENTAX_NEW_LEVEL, camera=K3_III, letters="xbxhh"),
-    Layout(b"AOC\0", 4, 6, PENTAX_LEVEL, camera=K5, absolute=True, letters="bbb"),
-    Layout(b"AOC\0", 4, 6, PENTAX_NEW_LEVEL, camera=K3_III, absolute=True, letters="xbxhh"),
+    NoteLayout(b"PENTAX \0", 8, 10, PENTAX_LEVEL, camera=K5, letters="bbb"),
+    NoteLayout(b"PENTAX \0", 8, 10, PENTAX_NEW_LEVEL, camera=K3_III, letters="xbxhh"),
+    NoteLayout(b"AOC\0", 4, 6, PENTAX_LEVEL, camera=K5, absolute=True, letters="bbb"),
+    NoteLayout(b"AOC\0", 4, 6, PENTAX_NEW_LEVEL, camera=K3_III, absolute=True, letters="xbxhh"),
 )
 
 
@@ -90,7 +92,7 @@ def held(tags: Mapping[int, Any]) -> tuple[dict[str, Numbers], tuple[str, ...]]:
     return {}, ()
 
 
-def _read(note: bytes, layout: Layout) -> dict[str, Numbers]:
+def _read(note: bytes, layout: NoteLayout) -> dict[str, Numbers]:
     order = _order(note, layout)
     origin = _origin(note, order, layout.begins) if layout.absolute else 0
     found = {}
@@ -106,7 +108,7 @@ def _read(note: bytes, layout: Layout) -> dict[str, Numbers]:
     return found
 
 
-def _order(note: bytes, layout: Layout) -> str:
+def _order(note: bytes, layout: NoteLayout) -> str:
     """The letter of ``struct`` for the byte order of a note."""
     stated = note[layout.order_at :][:2] if layout.order_at is not None else b""
     if stated in ORDERS:

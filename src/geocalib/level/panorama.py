@@ -31,7 +31,7 @@ from geocalib.solver.result import Status
 FIRST, VIEWS = 8, 24
 """Views of the first and of the second round."""
 FEWEST = 4
-"""Views that a lean can be told from."""
+"""Views that a tilt can be found from."""
 SIDE = 512
 """Pixels on each side of a view, at most."""
 SMALLEST_SIDE = 224
@@ -46,7 +46,7 @@ their sigmas say."""
 
 
 @dataclass(frozen=True)
-class View:
+class UprightView:
     """An upright view within a panorama."""
 
     heading_deg: float
@@ -67,7 +67,7 @@ class PanoramaLevel:
     sigma_deg: float
     """One sigma of it, along its most uncertain direction."""
     views: int
-    """How many views were asked."""
+    """How many views were calibrated."""
     outliers: int
     """How many of them had no say."""
 
@@ -83,11 +83,11 @@ class PanoramaLevel:
 
     def upright_views(
         self, panorama: ImageSource, count: int = 8, fov_deg: float = FOV_DEG
-    ) -> Iterator[View]:
+    ) -> Iterator[UprightView]:
         """Square pictures of level pinhole cameras that look all around, as fine on their axes as
         the panorama (its file, or a picture in memory). fov_deg: across and down."""
         if count < 1:
-            raise PanoramaError(f"{count} views were asked for; ask for at least 1")
+            raise PanoramaError(f"{count} views were requested; request at least 1")
         if not 5 <= fov_deg <= 150:
             raise PanoramaError(f"views are 5 to 150 degrees wide, got {fov_deg:g}")
         pixels = read_panorama(panorama).pixels
@@ -108,7 +108,7 @@ class PanoramaLevel:
             heading = 2 * math.pi * number / count
             turn = world_from_camera(gravity, np.array(heading))
             picture = cut(pixels, camera, _upright(self.down).T @ turn)
-            yield View(math.degrees(heading), picture, found)
+            yield UprightView(math.degrees(heading), picture, found)
 
 
 def level_of(calibrator: Calibrator, panorama: ImageSource) -> PanoramaLevel:

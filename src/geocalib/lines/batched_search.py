@@ -21,10 +21,10 @@ from typing import Any, Self, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from geocalib.lines.descent import CostState, Problem, make_level, minimise
+from geocalib.lines.descent import CostState, LineProblem, make_level, minimise
 from geocalib.lines.distortion import MODEL
 from geocalib.lines.mixture import support
-from geocalib.lines.prior import Prior
+from geocalib.lines.prior import NetworkPrior
 from geocalib.lines.unknowns import Array, Guess, Layout
 from geocalib.records import dataclass, map_tensors, replace
 
@@ -41,7 +41,7 @@ named here go one by one, which is always right."""
 class Request(ABC):
     """Something that a search wants to know of a problem."""
 
-    problem: Problem
+    problem: LineProblem
 
     @classmethod
     @abstractmethod
@@ -153,15 +153,15 @@ def _search_batch(searches: Sequence[Search[Result]]) -> list[Result]:
     return [found[number] for number in range(len(searches))]
 
 
-def stack_problems(problems: Sequence[Problem], rows: Sequence[int]) -> Problem:
+def stack_problems(problems: Sequence[LineProblem], rows: Sequence[int]) -> LineProblem:
     """Stack problems of one image each into one, for guesses of which ``rows[i]`` belong to problem
     i."""
     own = partial(_own, rows)
     layout = stack_layouts([problem.layout for problem in problems], rows)
-    prior = Prior.stack([problem.prior for problem in problems], rows)
+    prior = NetworkPrior.stack([problem.prior for problem in problems], rows)
     batch = map_tensors(own, *(problem.batch for problem in problems))
     active = own(*(problem.active for problem in problems))
-    return Problem(batch, active, layout, prior, problems[0].repeats)
+    return LineProblem(batch, active, layout, prior, problems[0].repeats)
 
 
 def stack_layouts(layouts: Sequence[Layout], rows: Sequence[int]) -> Layout:
@@ -231,7 +231,7 @@ class Modes:
         return np.asarray(np.einsum("r,rbi,rbj->bij", self.weights, off, off))
 
 
-def modes_from(problem: Problem, starts: Guess) -> Search[Modes]:
+def modes_from(problem: LineProblem, starts: Guess) -> Search[Modes]:
     """Descend a few iterations from starts, with the longest segments, and return the modes."""
     few = replace(problem, batch=problem.batch.longest(MOST))
     end = yield Descent(few, starts, FIRST if problem.layout.model is MODEL else FIRST_BENT)
@@ -248,7 +248,9 @@ def _modes(end: CostState, more: float) -> Modes:
     return Modes(end.view.guess[order], weights / weights.sum())
 
 
-def supported_minimum(problem: Problem, modes: Modes) -> Search[tuple[Problem, CostState, Modes]]:
+def supported_minimum(
+    problem: LineProblem, modes: Modes
+) -> Search[tuple[LineProblem, CostState, Modes]]:
     """Return the minimum near the best of several modes, with the directions that the data support.
 
     These may be none; the modes are those of what is left.
@@ -268,10 +270,10 @@ def supported_minimum(problem: Problem, modes: Modes) -> Search[tuple[Problem, C
     return problem, end, modes
 
 
-def restart(problem: Problem, guesses: Guess) -> Search[tuple[CostState, Modes]]:
+def restart(problem: LineProblem, guesses: Guess) -> Search[tuple[CostState, Modes]]:
     """Return the minimum and the modes of a problem that has fewer directions than its guesses had.
 
-    What told the focal length may be gone: so a descent starts where the prior is, as well.
+    The directions that showed the focal length may be gone: so a descent starts where the prior is, as well.
     """
     mean = problem.prior.mean
     headings = make_level(guesses.headings[:1], problem.layout.gravity(mean))
@@ -281,7 +283,7 @@ def restart(problem: Problem, guesses: Guess) -> Search[tuple[CostState, Modes]]
     return end, modes
 
 
-def upright_minimum(problem: Problem, guess: Guess) -> Search[tuple[CostState, Modes]]:
+def upright_minimum(problem: LineProblem, guess: Guess) -> Search[tuple[CostState, Modes]]:
     """Return the minimum and the modes of a problem with the vertical alone.
 
     As ``restart``, but with all segments at once: hardly anything can be missed but what the
@@ -292,12 +294,12 @@ def upright_minimum(problem: Problem, guess: Guess) -> Search[tuple[CostState, M
     return ends.rows(slice(best, best + 1), problem), _modes(ends, 1.0)
 
 
-def descend_nearby(problem: Problem, guess: Guess) -> Search[CostState]:
+def descend_nearby(problem: LineProblem, guess: Guess) -> Search[CostState]:
     """Descend to the minimum near a guess that is nearly there."""
     return (yield Descent(problem, guess, LAST))
 
 
-def _to_the_end(problem: Problem, guess: Guess) -> Descent:
+def _to_the_end(problem: LineProblem, guess: Guess) -> Descent:
     """Return the descent to the minimum near a guess that few segments have led to."""
     return Descent(problem, guess, LAST if problem.layout.model is MODEL else LAST_BENT)
 

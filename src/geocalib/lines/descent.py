@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from geocalib.geometry.fields import Free
 from geocalib.lines.mixture import Assignment, Noise, assign, noise_model
-from geocalib.lines.prior import Forces, Prior, PriorEquations
+from geocalib.lines.prior import Forces, NetworkPrior, PriorEquations
 from geocalib.lines.residuals import Alignment, align, directions_of, moves_of
 from geocalib.lines.system import assemble, damped, eliminate_headings
 from geocalib.lines.unknowns import (
@@ -48,7 +48,7 @@ SETTLED = 0.05
 
 
 @dataclass(frozen=True)
-class Problem:
+class LineProblem:
     """B images with segments, and what is believed of them. Rows of guesses may have a problem of
     their own each (``geocalib.lines.batched_search``): then its arrays begin with R."""
 
@@ -56,14 +56,14 @@ class Problem:
     active: Flags
     """(B, 1 + 2 Y) which directions there are: vertical, then two for each heading."""
     layout: Layout
-    prior: Prior
+    prior: NetworkPrior
     repeats: float
 
-    def view(self, guess: Guess) -> View:
+    def view(self, guess: Guess) -> GuessView:
         """Return the images and their segments as seen from guesses."""
-        return View(guess, self.layout, self.batch)
+        return GuessView(guess, self.layout, self.batch)
 
-    def rows(self, kept: Flags) -> Problem:
+    def rows(self, kept: Flags) -> LineProblem:
         """Return the problem of some rows (R,) of guesses."""
         if self.active.ndim == 2:  # The same for all of them.
             return self
@@ -82,7 +82,7 @@ class Problem:
             prior=take_rows(kept, self.prior),
         )
 
-    def upright(self) -> Problem:
+    def upright(self) -> LineProblem:
         """Return the problem with the vertical alone, for guesses without headings."""
         return replace(self, active=self.active[:, :1])
 
@@ -97,15 +97,15 @@ class Problem:
         """(..., B, K, N) which segments may follow which direction, wherever they are seen."""
         return self.active[..., None] & (self.batch.length > 0)[..., None, :]
 
-    def cost_at(self, view: View, direction_noise: float) -> CostState:
+    def cost_at(self, view: GuessView, direction_noise: float) -> CostState:
         """Evaluate the cost of a view, under noise as it is seen from there."""
         return self.cost_under(view, self.noise(view.alignment, direction_noise))
 
-    def cost_under(self, view: View, noise: Noise) -> CostState:
+    def cost_under(self, view: GuessView, noise: Noise) -> CostState:
         """Evaluate the cost of a view, under noise as it was seen from elsewhere."""
         return self.cost_with(view, noise, assign(view.alignment.residual, noise))
 
-    def cost_with(self, view: View, noise: Noise, assignment: Assignment) -> CostState:
+    def cost_with(self, view: GuessView, noise: Noise, assignment: Assignment) -> CostState:
         """Evaluate the cost of a view whose segments are assigned already."""
         forces = self.prior.forces(view.guess, self.layout)
         segments = -2 / self.repeats * (assignment.gain * noise.there).sum((-1, -2))
@@ -136,7 +136,7 @@ class Problem:
         share = every.mT / self.repeats
         return share @ moved, np.matvec(share, off)
 
-    def moved(self, guess: Guess, before: Array, step: Step) -> View:
+    def moved(self, guess: Guess, before: Array, step: LineStep) -> GuessView:
         """Return the view after a step from guesses under which images have gravity before (R, B,
         3)."""
         after = self.layout.moved(guess, step.time, step.camera)
@@ -149,7 +149,7 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class View:
+class GuessView:
     """What guesses mean for every image; its parts are computed when they are wanted."""
 
     guess: Guess
@@ -167,7 +167,7 @@ class View:
         directions = directions_of(self.images.gravity, self.guess.headings)
         return align(self.images, self.batch, directions)
 
-    def rows(self, index: slice, problem: Problem) -> View:
+    def rows(self, index: slice, problem: LineProblem) -> GuessView:
         """Return the view of some guesses, which belong to a problem of their own, with its cached
         parts."""
         view = problem.view(self.guess[index])
@@ -181,14 +181,14 @@ class View:
 class CostState:
     """Guesses with their view, noise, assignment of segments and cost."""
 
-    view: View
+    view: GuessView
     noise: Noise
     assignment: Assignment
     forces: Forces
     cost: Array
     """(R,) with that of the prior."""
 
-    def rows(self, index: slice, problem: Problem) -> CostState:
+    def rows(self, index: slice, problem: LineProblem) -> CostState:
         """Return the state of some guesses, which belong to a problem of their own."""
         return CostState(
             self.view.rows(index, problem),
@@ -199,7 +199,7 @@ class CostState:
         )
 
     @classmethod
-    def concatenate(cls, states: Sequence[CostState], problem: Problem) -> CostState:
+    def concatenate(cls, states: Sequence[CostState], problem: LineProblem) -> CostState:
         """Stack the states of several problems as one of the problem that they are rows of."""
         views = [state.view for state in states]
         view = problem.view(Guess.concatenate([view.guess for view in views]))
@@ -228,7 +228,7 @@ class NormalEquations:
 
 
 @dataclass(frozen=True)
-class Step:
+class LineStep:
     """A step of gravities (R, T, a), cameras (R, C, P) and headings (R, B, Y)."""
 
     time: Array
@@ -240,12 +240,12 @@ class Step:
         shared = self.time.reshape(len(self.time), -1), self.camera.reshape(len(self.time), -1)
         return np.asarray(np.abs(np.concatenate(shared, 1)).max(1, initial=0.0))
 
-    def shortened(self, longest: Array) -> Step:
+    def shortened(self, longest: Array) -> LineStep:
         """Return the step shortened to ``LONGEST_STEP``, given how long it is."""
         if longest.max() <= LONGEST_STEP:
             return self
         share = (LONGEST_STEP / np.maximum(longest, LONGEST_STEP))[:, None, None]
-        return Step(self.time * share, self.camera * share, self.turn * share)
+        return LineStep(self.time * share, self.camera * share, self.turn * share)
 
 
 def turn_headings(headings: Array, before: Array, after: Array, turn: Array) -> Array:
@@ -266,7 +266,9 @@ def make_level(headings: Array, gravity: Array) -> Array:
     return unit(headings - np.vecdot(headings, gravity)[..., None] * gravity)
 
 
-def minimise(problem: Problem, view: View, direction_noise: float, iterations: int) -> View:
+def minimise(
+    problem: LineProblem, view: GuessView, direction_noise: float, iterations: int
+) -> GuessView:
     """Return the best guesses near first ones, under noise as it is seen from there.
 
     Levenberg-Marquardt, at most so many iterations; every row has its own damping and stops by
@@ -312,7 +314,7 @@ def minimise(problem: Problem, view: View, direction_noise: float, iterations: i
     return whole.view(Guess.concatenate(guesses)[np.concatenate(order).argsort()])
 
 
-def _step(layout: Layout, at: NormalEquations, damping: Array) -> tuple[Step, Array]:
+def _step(layout: Layout, at: NormalEquations, damping: Array) -> tuple[LineStep, Array]:
     """Solve the damped normal equations: a step, and the decrease (R,) of the cost that it
     promises, which is the square of the sigmas that it goes."""
     pull, a, shared = at.pull, layout.tangents, layout.tangents + layout.intrinsics
@@ -325,7 +327,7 @@ def _step(layout: Layout, at: NormalEquations, damping: Array) -> tuple[Step, Ar
         found = np.asarray(-np.linalg.solve(damped(matrix, damping), right[..., None])[..., 0])
         every = found[:, None]
         parts = every[..., :a], every[..., a:shared], every[..., shared:]
-        return Step(*parts), -np.vecdot(found, right)
+        return LineStep(*parts), -np.vecdot(found, right)
     hessian, gradient, turns = eliminate_headings(at.hessian, at.gradient, shared, damping)
     lines, (time, camera) = assemble(hessian, gradient, layout)
     total = (lines + pull.arrow).damped(damping)
@@ -334,4 +336,4 @@ def _step(layout: Layout, at: NormalEquations, damping: Array) -> tuple[Step, Ar
     promise = (time * down).sum((-1, -2)) + (camera * inward).sum(-1)
     camera = camera.reshape(len(camera), len(layout.size), layout.intrinsics)
     step = np.concatenate([time[:, layout.time], camera[:, layout.camera]], -1)
-    return Step(time, camera, turns.after(step)), promise
+    return LineStep(time, camera, turns.after(step)), promise

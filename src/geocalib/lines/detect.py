@@ -86,7 +86,7 @@ def _detect(grey: npt.NDArray[Any], threads: int) -> Ends:
             later = pool.submit(_detect_alone, other)
             first, second = _detect_alone(one), later.result()
     else:
-        # A thread would have to ask for its memory afresh.
+        # A thread would have to request its memory again.
         first, second = _detect_alone(one), _detect_alone(other)
     second[..., 1 - axis] += seam - OVERLAP
     return join_halves(first, second, float(seam), 1 - axis)

@@ -29,7 +29,7 @@ from geocalib.arrays import quiet
 from geocalib.cameras import Camera
 from geocalib.geometry.drawn import END, DrawnLine, LineKind, root
 from geocalib.geometry.fields import LOG_F
-from geocalib.lines.prior import Prior, network_prior, student_cost
+from geocalib.lines.prior import NetworkPrior, network_prior, student_cost
 from geocalib.lines.unknowns import Array, Flags, Guess, Layout, cross, level_frame
 from geocalib.records import dataclass, replace
 from geocalib.result.calibration import Calibration, Outcome
@@ -198,12 +198,12 @@ def _followed(calibration: Calibration, lines: Sequence[DrawnLine]) -> Calibrati
     tension = np.abs(_tension(sketch, calibration))
     answer = calibration
     if calibration.parameters:
-        search = _Search.of(calibration)
+        search = _DrawnSearch.of(calibration)
         (best,) = search.minima([sketch])
-        # Who drags a horizon means it.
+        # A horizon is drawn on purpose, so it is never taken for a mistake.
         believed = [i for i, line in enumerate(lines) if line.kind != LineKind.HORIZON]
         while believed and best.cost[0] > MISTAKE:
-            # Which line, taken for a mistake, leaves the others at peace?
+            # Which line has to be left out so that the others agree best?
             rest = [sketch.without(i) for i in believed]
             ends = search.minima(rest)
             wrong = min(range(len(ends)), key=lambda at: float(ends[at].cost[0]))
@@ -232,7 +232,7 @@ class _States:
 
     @property
     def cost(self) -> Array:
-        """(R,)."""
+        """(R,) twice the negative log posterior, up to a constant."""
         return np.vecdot(self.residual, self.residual)
 
     @property
@@ -241,7 +241,7 @@ class _States:
         return self.jacobian.mT @ self.jacobian, np.matvec(self.jacobian.mT, self.residual)
 
     def row(self, row: int) -> _States:
-        """One of them."""
+        """Return one of the guesses, as a row of its own."""
         return _States(self.guess[[row]], self.residual[[row]], self.jacobian[[row]])
 
     def improved(self, other: _States) -> tuple[_States, Flags]:
@@ -264,11 +264,11 @@ class _States:
 
 
 @dataclass(frozen=True)
-class _Search:
+class _DrawnSearch:
     """What is minimised beside the residuals of lines, and over what."""
 
     layout: Layout
-    prior: Prior
+    prior: NetworkPrior
     units: Array
     """(P,) one sigma of each unknown before."""
     root: Array
@@ -369,9 +369,9 @@ def _moved(layout: Layout, guess: Guess, steps: Array) -> Guess:
     return layout.moved(guess, steps[:, None, :a], steps[:, None, a:])
 
 
-def told_of_focal(before: Sequence[Outcome], after: Sequence[Outcome]) -> list[float]:
+def gained_focal_information(before: Sequence[Outcome], after: Sequence[Outcome]) -> list[float]:
     """By how much drawn lines raise the inverse variance of log f of each answer."""
-    told = []
+    gained = []
     for pair in zip(before, after, strict=True):
         information = [
             1 / float(each.covariance[at, at])
@@ -380,8 +380,8 @@ def told_of_focal(before: Sequence[Outcome], after: Sequence[Outcome]) -> list[f
             and LOG_F in each.parameters
             and each.covariance[at := each.parameters.index(LOG_F), at] > 0
         ]
-        told.append(max(0.0, information[1] - information[0]) if len(information) == 2 else 0.0)
-    return told
+        gained.append(max(0.0, information[1] - information[0]) if len(information) == 2 else 0.0)
+    return gained
 
 
 def hold_to_drawn(found: Outcome, before: Outcome) -> Outcome:
@@ -421,7 +421,7 @@ def _tension(sketch: Sketch, network: Calibration) -> Array:
     """(M,) by how many sigmas lines contradict what the network alone says."""
     if not network.parameters:
         return _at(sketch, network)[0]
-    search = _Search.of(network)
+    search = _DrawnSearch.of(network)
     at = search.at(search.prior.mean, Sketch.stacked([sketch]))
     residual, jacobian = (each[0, : -len(search.units)] for each in (at.residual, at.jacobian))
     variance = 1 + np.einsum("mi,ij,mj->m", jacobian, network.covariance, jacobian)

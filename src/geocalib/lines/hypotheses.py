@@ -5,7 +5,7 @@ freely; one whose vertical edges alone are what they seem; or something else alt
 they tell nothing and the network's answer stands. Two things speak for a hypothesis: how many
 segments follow its directions, and how well its answer agrees with the network's, compared with an
 answer that could be anything. Against it speak a focal length that hardly any lens has, and one
-that is told by level edges alone. How much each counts was measured (``docs/lines.md``).
+that level edges alone show. How much each counts was measured (``docs/lines.md``).
 
 How sure an answer is: the inverse of the curvature at its minimum, and on top of it what a
 principal point that is not quite where it is held would do to it: no number of segments averages
@@ -34,11 +34,11 @@ from geocalib.lines.batched_search import (
     support_of,
     upright_minimum,
 )
-from geocalib.lines.descent import CostState, Normal, Problem, View
+from geocalib.lines.descent import CostState, GuessView, LineProblem, Normal
 from geocalib.lines.mixture import likelihood, likelihood_ratio, misfit
-from geocalib.lines.prior import Prior
+from geocalib.lines.prior import NetworkPrior
 from geocalib.lines.starts import likelihood_ratios
-from geocalib.lines.system import Arrow, assemble, eliminate_headings
+from geocalib.lines.system import BatchedArrow, assemble, eliminate_headings
 from geocalib.lines.unknowns import (
     Array,
     Flags,
@@ -60,7 +60,7 @@ CENTRE = 0.004
 class LineInformation:
     """What lines alone say of the unknowns near guesses."""
 
-    arrow: Arrow
+    arrow: BatchedArrow
     """Their information, the headings eliminated."""
     pulls: tuple[tuple[Array, Array], ...]
     """(R, T, a) and (R, Q) each: how hard one sigma of what is neglected pulls at the answer."""
@@ -70,10 +70,12 @@ class LineInformation:
         arrow, share = self.arrow, np.reshape(1 / np.asarray(repeats), (-1, 1, 1, 1))
         each = share[..., 0], share[..., 0, 0]
         pulls = tuple([(time * each[0], camera * each[1]) for time, camera in self.pulls])
-        return LineInformation(Arrow(arrow.A * share, arrow.B * share, arrow.C * each[0]), pulls)
+        return LineInformation(
+            BatchedArrow(arrow.A * share, arrow.B * share, arrow.C * each[0]), pulls
+        )
 
 
-def line_information(problem: Problem, state: CostState) -> LineInformation:
+def line_information(problem: LineProblem, state: CostState) -> LineInformation:
     """Return the information of the segments of a state."""
     layout = problem.layout
     shared = layout.tangents + layout.intrinsics
@@ -85,7 +87,9 @@ def line_information(problem: Problem, state: CostState) -> LineInformation:
     return LineInformation(assemble(lines, gradient, layout)[0], pulls)
 
 
-def covariance(prior: Prior, layout: Layout, guess: Guess, information: LineInformation) -> Array:
+def covariance(
+    prior: NetworkPrior, layout: Layout, guess: Guess, information: LineInformation
+) -> Array:
     """(R, B, P, P) of each image's gravity, in its own tangent basis, and intrinsics, at guesses
     around which lines tell so much."""
     a, own = layout.tangents, layout.intrinsics
@@ -108,7 +112,7 @@ def covariance(prior: Prior, layout: Layout, guess: Guess, information: LineInfo
     return np.asarray(0.5 * (blocks + blocks.mT))
 
 
-def _neglected(problem: Problem, state: CostState) -> tuple[Normal, list[Array]]:
+def _neglected(problem: LineProblem, state: CostState) -> tuple[Normal, list[Array]]:
     """Return the normal equations, and forces (R, B, P): how hard one sigma of what is neglected
     pulls.
 
@@ -148,7 +152,7 @@ USUAL_MISFIT, PER_MISFIT = 1.2, 6.0
 """Mean square residual of segments that is usual, and the power of it by which variances grow:
 where segments keep to their directions well, these are those of the world more exactly."""
 CAUTION_RANGE = (0.1, 2.5)
-"""Of what that makes of ``CAUTION``."""
+"""Share of what that makes of ``CAUTION``."""
 AGREEMENT_REPEATS = 16.0
 """Segments that say what an independent one would of how far the two answers may be apart."""
 ANY_GRAVITY, ANY_LOG_F = math.radians(20.0), 0.4
@@ -190,11 +194,11 @@ class EvidenceRequest(Request):
 @dataclass(frozen=True)
 class CovarianceRequest(Request):
     """A request for how well each of several guesses agrees with the network, (R,), and for its
-    covariance (R, B, P, P). By how many directions and segments that was told does not matter."""
+    covariance (R, B, P, P). From how many directions and segments that came does not matter."""
 
     guess: Guess
     """Without headings."""
-    network: Prior
+    network: NetworkPrior
     information: LineInformation
     caution: Array
 
@@ -211,8 +215,8 @@ class CovarianceRequest(Request):
         guess, information, caution = first.guess, first.information, first.caution
         if len(requests) > 1:
             layout = stack_layouts([one.problem.layout for one in requests], rows)
-            prior = Prior.stack([one.problem.prior for one in requests], rows)
-            network = Prior.stack([one.network for one in requests], rows)
+            prior = NetworkPrior.stack([one.problem.prior for one in requests], rows)
+            network = NetworkPrior.stack([one.network for one in requests], rows)
             guess = Guess.concatenate([one.guess for one in requests])
             information = concatenate_rows(*(one.information for one in requests))
             caution = np.concatenate([one.caution for one in requests])
@@ -227,20 +231,20 @@ def _caution(state: CostState) -> Array:
     return np.asarray(CAUTION * np.clip((found / USUAL_MISFIT) ** PER_MISFIT, *CAUTION_RANGE))
 
 
-def _agreement(prior: Prior, layout: Layout, guess: Guess, lines: Arrow) -> Array:
+def _agreement(prior: NetworkPrior, layout: Layout, guess: Guess, lines: BatchedArrow) -> Array:
     """(R,) by how much likelier the answer of lines is around the network's than anywhere: the log
     of the ratio of both evidences, by Laplace's approximation."""
     network = prior.stiffness_at(guess, layout)
     anything = _anything(network, layout)
     every = network, lines + network, anything, lines + anything
     # As rows of one arrow, which takes as long as one of them.
-    whole: Arrow = map_tensors(lambda *parts: np.concatenate(parts), *every)
+    whole: BatchedArrow = map_tensors(lambda *parts: np.concatenate(parts), *every)
     narrow, with_lines, wide, wide_with_lines = _log_determinant(whole).reshape(4, -1)
     ratio = narrow - with_lines - (wide - wide_with_lines)
     return np.asarray(0.5 * (ratio - prior.cost(guess, layout)))
 
 
-def _anything(network: Arrow, layout: Layout) -> Arrow:
+def _anything(network: BatchedArrow, layout: Layout) -> BatchedArrow:
     """Return the network's stiffness, softened to that of an answer that could be anything."""
     time = _softening(np.diagonal(network.A, axis1=-2, axis2=-1), ANY_GRAVITY)
     camera = np.ones(network.C.shape[:2])
@@ -248,7 +252,7 @@ def _anything(network: Arrow, layout: Layout) -> Arrow:
         own = slice(None, None, layout.intrinsics)
         stiffness = np.diagonal(network.C, axis1=-2, axis2=-1)[:, own]
         camera[:, own] = _softening(stiffness, ANY_LOG_F)
-    return Arrow(
+    return BatchedArrow(
         time[..., :, None] * network.A * time[..., None, :],
         time[..., :, None] * network.B * camera[:, None, None, :],
         camera[:, :, None] * network.C * camera[:, None, :],
@@ -260,7 +264,7 @@ def _softening(stiffness: Array, sigma: float) -> Array:
     return np.minimum(1.0, 1 / (sigma * np.sqrt(stiffness)))
 
 
-def _log_determinant(arrow: Arrow) -> Array:
+def _log_determinant(arrow: BatchedArrow) -> Array:
     """Return the log determinants (R,) of arrows."""
     times = np.linalg.slogdet(arrow.A)[1].sum(1)
     return np.asarray(times + np.linalg.slogdet(arrow.eliminate().S)[1])
@@ -278,7 +282,7 @@ LEAST_SHARE = 0.7
 """Of the weaker heading's support that a further one needs to cast doubt on right angles."""
 
 
-def with_free_angles(problem: Problem, view: View) -> tuple[Problem, Guess]:
+def with_free_angles(problem: LineProblem, view: GuessView) -> tuple[LineProblem, Guess]:
     """Return the problem with a turn of its own for each of the crossed headings of every image."""
     every = view.alignment.directions[..., 1:, :]
     active = problem.active
@@ -288,8 +292,8 @@ def with_free_angles(problem: Problem, view: View) -> tuple[Problem, Guess]:
 
 
 def with_third_heading(
-    problem: Problem, state: CostState, found: Array
-) -> tuple[Problem, Guess] | None:
+    problem: LineProblem, state: CostState, found: Array
+) -> tuple[LineProblem, Guess] | None:
     """Return the problem with free angles and a third heading where segments follow one.
 
     None if no image has any. found: (B, 3) support of the vertical and the crossed headings.
@@ -417,7 +421,7 @@ class Explanation:
     """A hypothesis with the covariance of its answer and its odds."""
 
     verdict: Verdict
-    problem: Problem
+    problem: LineProblem
     state: CostState
     blocks: Array
     """(B, P, P) covariance."""
@@ -434,7 +438,7 @@ class Hypothesis:
     """What segments may show, at the answer where it is likeliest, and what they tell there."""
 
     verdict: Verdict
-    problem: Problem
+    problem: LineProblem
     state: CostState
     spread: Array
     """(B, P, P) what it adds to the covariance that it may be elsewhere."""
@@ -442,7 +446,7 @@ class Hypothesis:
 
 
 def explanations(
-    problem: Problem, state: CostState, modes: Modes, network: Prior
+    problem: LineProblem, state: CostState, modes: Modes, network: NetworkPrior
 ) -> Search[list[Explanation]]:
     """Return what segments may show, given the minimum of the hypothesis with right angles.
 
@@ -483,7 +487,7 @@ def explanations(
     return [_held_against(each, found[0], network) if square else each for each in found]
 
 
-def _held_against(each: Explanation, crossed: Explanation, network: Prior) -> Explanation:
+def _held_against(each: Explanation, crossed: Explanation, network: NetworkPrior) -> Explanation:
     """Return an explanation with odds against free angles where two headings could be at a right
     angle."""
     if each.verdict is not Verdict.TURNED:
@@ -502,7 +506,7 @@ def probabilities(found: list[Explanation]) -> Array:
 
 
 def _explanation(
-    hypothesis: Hypothesis, agreement: float, blocks: Array, network: Prior
+    hypothesis: Hypothesis, agreement: float, blocks: Array, network: NetworkPrior
 ) -> Explanation:
     """Rate a hypothesis by its agreement with the network; blocks: (B, P, P) its covariance."""
     problem, state, gains = hypothesis.problem, hypothesis.state, hypothesis.evidence.gains[0]
@@ -520,7 +524,7 @@ def _explanation(
     return Explanation(hypothesis.verdict, problem, state, covariance, gains, support, log_odds)
 
 
-def _focal_odds(problem: Problem, guess: Guess, network: Guess) -> float:
+def _focal_odds(problem: LineProblem, guess: Guess, network: Guess) -> float:
     """Return the log odds of a hypothesis for its focal lengths, given those of the network."""
     moved = guess.log_f[0] - network.log_f[0]
     vertical = bool(problem.active[:, 0].any())

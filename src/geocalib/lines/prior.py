@@ -20,7 +20,7 @@ import numpy as np
 from geocalib.arrays import diagonal, double, min_rows, tiny
 from geocalib.geometry.fields import ALONG_PITCH, CX, LOG_F, Free
 from geocalib.geometry.gravity import difference, tangent_basis
-from geocalib.lines.system import Arrow
+from geocalib.lines.system import BatchedArrow
 from geocalib.lines.unknowns import Array, Guess, Layout, powers
 from geocalib.records import dataclass, map_tensors, replace
 from geocalib.result.calibration import Calibration
@@ -46,18 +46,18 @@ FLATTEST = 1e-12
 
 
 @dataclass(frozen=True)
-class Prior:
+class NetworkPrior:
     """The network's belief about T gravities and C cameras, before the lines are seen."""
 
     mean: Guess
     """One, without headings."""
     basis: Array
     """(T, 3, a) tangent directions at the mean."""
-    stiffness: Arrow
+    stiffness: BatchedArrow
     """Inverse covariance of the deviations."""
 
     @classmethod
-    def stack(cls, priors: Sequence[Prior], rows: Sequence[int]) -> Prior:
+    def stack(cls, priors: Sequence[NetworkPrior], rows: Sequence[int]) -> NetworkPrior:
         """Stack priors for guesses of which ``rows[i]`` belong to prior i."""
 
         def repeated(*column: Array) -> Array:
@@ -93,14 +93,14 @@ class Prior:
         time = weight[:, None, None] * np.matvec(turn, forces.time)
         camera = weight[:, None] * np.matvec(slope.mT, forces.camera)
         arrow = self._stiffness(turn, slope)
-        arrow = Arrow(
+        arrow = BatchedArrow(
             weight[:, None, None, None] * arrow.A,
             weight[:, None, None, None] * arrow.B,
             weight[:, None, None] * arrow.C,
         )
         return PriorEquations(arrow, time, camera)
 
-    def stiffness_at(self, guess: Guess, layout: Layout) -> Arrow:
+    def stiffness_at(self, guess: Guess, layout: Layout) -> BatchedArrow:
         """Return the stiffness against small steps from guesses."""
         shrunk = self._shrunk(guess, layout)
         return self._stiffness(self._turn(guess, layout), self._slope(guess, layout, shrunk))
@@ -109,16 +109,16 @@ class Prior:
         """Return the cost (R,) of guesses."""
         return self.forces(guess, layout).cost
 
-    def focal_held(self, layout: Layout) -> Prior:
+    def focal_held(self, layout: Layout) -> NetworkPrior:
         """Return the same prior, as if the focal lengths were known."""
         own = np.arange(0, self.stiffness.C.shape[-1], layout.intrinsics)
         C = self.stiffness.C.copy()
         C[:, own, own] += HELD**-2
         return replace(self, stiffness=replace(self.stiffness, C=C))
 
-    def _stiffness(self, turn: Array, slope: Array) -> Arrow:
+    def _stiffness(self, turn: Array, slope: Array) -> BatchedArrow:
         stiff = self.stiffness
-        return Arrow(
+        return BatchedArrow(
             turn @ stiff.A @ turn.mT,
             turn @ stiff.B @ slope[:, None],
             slope.mT @ stiff.C @ slope,
@@ -200,7 +200,7 @@ class Forces:
 class PriorEquations:
     """The normal equations of half the prior's cost."""
 
-    arrow: Arrow
+    arrow: BatchedArrow
     time: Array
     """(R, T, a) gradient."""
     camera: Array
@@ -257,7 +257,9 @@ def _shared_error(variance: float, known: float) -> float:
     return math.sqrt((own + known) / (own / SHARED_ERROR**2 + known)) if variance > 0 else 1.0
 
 
-def network_prior(calibrations: Sequence[Calibration], coupling: Coupling) -> tuple[Prior, Layout]:
+def network_prior(
+    calibrations: Sequence[Calibration], coupling: Coupling
+) -> tuple[NetworkPrior, Layout]:
     """The prior of B images that form one component from their calibrations, whose free parameters
     must be the same."""
     (prior,), layout = network_priors([calibrations], coupling)
@@ -266,7 +268,7 @@ def network_prior(calibrations: Sequence[Calibration], coupling: Coupling) -> tu
 
 def network_priors(
     beliefs: Sequence[Sequence[Calibration]], coupling: Coupling
-) -> tuple[list[Prior], Layout]:
+) -> tuple[list[NetworkPrior], Layout]:
     """Return the priors of several beliefs in the same answers, which differ in their covariances
     alone."""
     calibrations = beliefs[0]
@@ -297,12 +299,12 @@ def network_priors(
     # From each image's tangent basis to that of its time.
     turn = (mean_basis[coupling.time].mT @ basis)[:, :a, :a]
     around = mean, mean_basis[..., :a]
-    return [Prior(*around, each) for each in _stiffness(beliefs, coupling, turn)], layout
+    return [NetworkPrior(*around, each) for each in _stiffness(beliefs, coupling, turn)], layout
 
 
 def _stiffness(
     beliefs: Sequence[Sequence[Calibration]], coupling: Coupling, turn: Array
-) -> list[Arrow]:
+) -> list[BatchedArrow]:
     """Return the stiffness of gravities and cameras by each belief.
 
     turn: (B, a, a) turns the gravity of each image to that of its time. Where an image is the only
@@ -334,7 +336,8 @@ def _stiffness(
     used = cameras * (covariance.shape[-1] - a)
     laid = (solver.Arrow.assemble(each, coupling, a) for each in matrix)
     return [
-        Arrow(each.A[None], each.B[None, ..., :used], each.C[:1, :used, :used]) for each in laid
+        BatchedArrow(each.A[None], each.B[None, ..., :used], each.C[:1, :used, :used])
+        for each in laid
     ]
 
 
@@ -367,13 +370,13 @@ def inverse_covariance(matrix: Array) -> Array:
     return scale[..., :, None] * inverse * scale[..., None, :]
 
 
-def log_f_sigma(prior: Prior) -> float:
+def log_f_sigma(prior: NetworkPrior) -> float:
     """One sigma of log f of the first camera, where it is free."""
     a = prior.basis.shape[-1]
     return float(np.sqrt(np.linalg.inv(prior.whole[0])[a, a]))
 
 
-def at_focal_lengths(prior: Prior, log_f: Array, layout: Layout) -> Guess:
+def at_focal_lengths(prior: NetworkPrior, log_f: Array, layout: Layout) -> Guess:
     """The likeliest guesses (F) at one image for focal lengths log f (F,)."""
     mean = prior.mean[[0] * len(log_f)]
     if not layout.free.focal:

@@ -24,7 +24,7 @@ from geocalib.lines.batched_search import (
     single_search,
     supported_minimum,
 )
-from geocalib.lines.descent import Problem
+from geocalib.lines.descent import LineProblem
 from geocalib.lines.distortion import (
     MODEL,
     as_pinhole,
@@ -43,7 +43,7 @@ from geocalib.lines.hypotheses import (
     probabilities,
     spread_weight,
 )
-from geocalib.lines.prior import Prior, inflate_focal_sigma, network_prior, network_priors
+from geocalib.lines.prior import NetworkPrior, inflate_focal_sigma, network_prior, network_priors
 from geocalib.lines.starts import grid_starts, sample_starts, search_grid
 from geocalib.lines.unknowns import Array, Guess, Layout, SegmentBatch
 from geocalib.records import replace
@@ -147,7 +147,10 @@ def _refined(
 
 
 def _find_explanations(
-    problem: Problem, starts: Guess, plain_prior: Prior | None = None, network: Prior | None = None
+    problem: LineProblem,
+    starts: Guess,
+    plain_prior: NetworkPrior | None = None,
+    network: NetworkPrior | None = None,
 ) -> Search[list[Explanation]]:
     """Return what the segments of a problem may show.
 
@@ -162,7 +165,7 @@ def _find_explanations(
 
 
 def _far_from_network(
-    problem: Problem, found: list[Explanation], plain_prior: Prior, network: Prior
+    problem: LineProblem, found: list[Explanation], plain_prior: NetworkPrior, network: NetworkPrior
 ) -> Search[list[Explanation]]:
     """Return what the segments of one image may show where ``found`` is not believed.
 
@@ -181,16 +184,16 @@ def _far_from_network(
     return others
 
 
-def _problem(prior: Prior, layout: Layout, segments: list[Segments]) -> Problem:
+def _problem(prior: NetworkPrior, layout: Layout, segments: list[Segments]) -> LineProblem:
     """Return the problem with the vertical and two headings at a right angle."""
     crossed = np.ones((len(segments), 3), np.bool_)
     batch = SegmentBatch.create(segments)
     # An image by itself may be looked at beside others.
     batch = batch.padded() if len(batch) == 1 else batch
-    return Problem(batch, crossed, layout, prior, REPEATS)
+    return LineProblem(batch, crossed, layout, prior, REPEATS)
 
 
-def _alone(problem: Problem, calibrations: list[Calibration]) -> list[Problem]:
+def _alone(problem: LineProblem, calibrations: list[Calibration]) -> list[LineProblem]:
     """Return the problem of every image by itself."""
     if len(calibrations) == 1 and problem.layout.rotation is None:
         return [problem]
@@ -198,7 +201,7 @@ def _alone(problem: Problem, calibrations: list[Calibration]) -> list[Problem]:
     for i, calibration in enumerate(calibrations):
         prior, layout = network_prior([calibration], single)
         own, active = problem.batch[i : i + 1], problem.active[i : i + 1]
-        parts.append(Problem(own, active, layout, prior, problem.repeats))
+        parts.append(LineProblem(own, active, layout, prior, problem.repeats))
     return parts
 
 

@@ -24,7 +24,7 @@ from geocalib.lines.batched_search import (
     row_slices,
     stack_problems,
 )
-from geocalib.lines.descent import Problem, make_level
+from geocalib.lines.descent import LineProblem, make_level
 from geocalib.lines.mixture import CLUTTER, LEAST_EXPONENT, densities, noise_model
 from geocalib.lines.prior import at_focal_lengths, log_f_sigma, student_cost, student_weight
 from geocalib.lines.residuals import Optics
@@ -78,7 +78,7 @@ class LikelihoodGrid:
         return np.asarray(compass(2 * HEADINGS)[best] @ self.level[focal])
 
 
-def search_grid(problem: Problem) -> Search[LikelihoodGrid]:
+def search_grid(problem: LineProblem) -> Search[LikelihoodGrid]:
     """Evaluate the grid of one image with its longest segments."""
     return (yield GridRequest(replace(problem, batch=problem.batch.longest(MOST))))
 
@@ -123,7 +123,7 @@ class GridRequest(Request):
         return at_focal_lengths(prior, log_f, layout), 0.5 * student_cost(squared)
 
 
-def _plumb(problem: Problem, images: Images, optics: Optics) -> Array:
+def _plumb(problem: LineProblem, images: Images, optics: Optics) -> Array:
     """Return gravity (R, 1, 3) as the vertical segments see it, which the prior holds near its
     mean."""
     batch, gravity = problem.batch, images.gravity
@@ -211,7 +211,7 @@ STARTS = 5
 """Focal lengths from which descents start: those that end elsewhere say what else might be."""
 
 
-def grid_starts(problem: Problem, grids: list[LikelihoodGrid]) -> Guess:
+def grid_starts(problem: LineProblem, grids: list[LikelihoodGrid]) -> Guess:
     """Guesses at the peaks of what the images of each camera see, one after the other."""
     layout = problem.layout
     profiles = np.stack([grid.crossed.max(1) / REPEATS for grid in grids])
@@ -224,7 +224,7 @@ def grid_starts(problem: Problem, grids: list[LikelihoodGrid]) -> Guess:
     return Guess.concatenate([_start(problem, grids, focals) for focals in every])
 
 
-def _start(problem: Problem, grids: list[LikelihoodGrid], focals: Sequence[int]) -> Guess:
+def _start(problem: LineProblem, grids: list[LikelihoodGrid], focals: Sequence[int]) -> Guess:
     """A guess where each camera has one of the focal lengths that were tried."""
     layout, mean = problem.layout, problem.prior.mean
     parts = mean.gravity, mean.log_f, mean.distortion, mean.c
@@ -257,7 +257,7 @@ SEED = 0
 """The same photo gives the same answer."""
 
 
-def sample_starts(problem: Problem, trials: int = TRIALS, least: float = 0.0) -> Guess | None:
+def sample_starts(problem: LineProblem, trials: int = TRIALS, least: float = 0.0) -> Guess | None:
     """Return guesses at the likeliest cameras and directions of one image among those that few
     segments suggest.
 

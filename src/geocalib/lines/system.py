@@ -17,7 +17,7 @@ from geocalib.records import dataclass
 
 
 @dataclass(frozen=True)
-class Arrow:
+class BatchedArrow:
     """Symmetric: A (R, T, a, a) on the gravities, C (R, Q, Q) on all cameras, B (R, T, a, Q)
     between."""
 
@@ -25,28 +25,28 @@ class Arrow:
     B: Array
     C: Array
 
-    def __add__(self, other: Arrow) -> Arrow:
-        return Arrow(self.A + other.A, self.B + other.B, self.C + other.C)
+    def __add__(self, other: BatchedArrow) -> BatchedArrow:
+        return BatchedArrow(self.A + other.A, self.B + other.B, self.C + other.C)
 
-    def damped(self, damping: Array) -> Arrow:
+    def damped(self, damping: Array) -> BatchedArrow:
         """Return the system with (1 + damping) on the diagonal, damping (R,)."""
-        return Arrow(damped(self.A, damping[:, None]), self.B, damped(self.C, damping))
+        return BatchedArrow(damped(self.A, damping[:, None]), self.B, damped(self.C, damping))
 
     def dense(self) -> Array:
         """Return it as one matrix (R, a + Q, a + Q) where there is one gravity."""
         A, B = self.A[:, 0], self.B[:, 0]
         return np.concatenate([np.concatenate([A, B], -1), np.concatenate([B.mT, self.C], -1)], -2)
 
-    def eliminate(self) -> Elimination:
+    def eliminate(self) -> BatchedElimination:
         """Eliminate the gravities from the normal equations."""
         inverse = np.asarray(np.linalg.inv(self.A), np.float64)
         AB = inverse @ self.B
         S = self.C - (self.B.mT @ AB).sum(1)
-        return Elimination(inverse, AB, S)
+        return BatchedElimination(inverse, AB, S)
 
 
 @dataclass(frozen=True)
-class Elimination:
+class BatchedElimination:
     """What is left of an arrow: A^-1, A^-1 B and the Schur complement S (R, Q, Q)."""
 
     A_inverse: Array
@@ -60,14 +60,16 @@ class Elimination:
         return np.matvec(self.A_inverse, time) - np.matvec(self.AB, camera[:, None]), camera
 
 
-def assemble(matrix: Array, vector: Array, layout: Layout) -> tuple[Arrow, tuple[Array, Array]]:
+def assemble(
+    matrix: Array, vector: Array, layout: Layout
+) -> tuple[BatchedArrow, tuple[Array, Array]]:
     """Sums of matrices (R, B, P, P) and vectors (R, B, P) of every image: an arrow, and (R, T, a)
     and (R, Q)."""
     a, own, cameras = layout.tangents, layout.intrinsics, len(layout.size)
     rows, count = len(matrix), int(layout.time.max()) + 1
     top, side, tip = matrix[..., :a, :a], matrix[..., :a, a:], matrix[..., a:, a:]
     if matrix.shape[1] == 1:
-        return Arrow(top, side, tip[:, 0]), (vector[..., :a], vector[:, 0, a:])
+        return BatchedArrow(top, side, tip[:, 0]), (vector[..., :a], vector[:, 0, a:])
     A, time = np.zeros((rows, count, a, a)), np.zeros((rows, count, a))
     B = np.zeros((rows, count, cameras, a, own))
     C, camera = np.zeros((rows, cameras, own, cameras, own)), np.zeros((rows, cameras, own))
@@ -78,7 +80,7 @@ def assemble(matrix: Array, vector: Array, layout: Layout) -> tuple[Arrow, tuple
         time[:, t] += vector[:, image, :a]
         camera[:, c] += vector[:, image, a:]
     size = cameras * own
-    arrow = Arrow(
+    arrow = BatchedArrow(
         A, B.transpose(0, 1, 3, 2, 4).reshape(rows, count, a, size), C.reshape(rows, size, size)
     )
     return arrow, (time, camera.reshape(rows, size))

@@ -51,7 +51,7 @@ def _fold_parts(module: nn.Module) -> None:
 
 def _fold_neighbours(sequence: nn.Sequential) -> None:
     for name, after in pairwise(list(sequence._modules)):
-        # Looked up afresh: what a step before has folded is an identity by now.
+        # Looked up again: what a step before has folded is an identity by now.
         first, second = getattr(sequence, name), getattr(sequence, after)
         if isinstance(first, nn.Conv2d) and _has_statistics(second):
             setattr(sequence, name, fuse_conv_bn_eval(first, second))

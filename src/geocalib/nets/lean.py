@@ -2,7 +2,7 @@
 
 Gravity and focal length are properties of the whole picture, so the coarse features attend to
 each other globally before a pyramid brings them down to stride 4, where the finer features tell
-the directions of edges. Every level is told where its cells lie relative to the principal point.
+the directions of edges. Every level knows where its cells lie relative to the principal point.
 
 The decoder normalises with batch norms, which fold into its convolutions for inference.
 """

@@ -29,7 +29,7 @@ from geocalib.errors import MissingPackageError, WeightsError
 from geocalib.files import write_bytes
 from geocalib.nets.direct import Binned
 from geocalib.nets.lean import AttentionBlock, LeanNetwork
-from geocalib.nets.onnx_names import FIELDS, IMAGE, LOGITS, MULTIPLE_KEY, STANDING, WANTED
+from geocalib.nets.onnx_names import FIELDS, IMAGE, LOGITS, MULTIPLE_KEY, QUARTER_TURN, WANTED
 from geocalib.nets.upright import find_upright
 from geocalib.nets.weights.card import CARD_KEY, WeightCard
 from geocalib.nets.weights.catalogue import PACKAGES, PUBLISHED, existing_file, weights_file
@@ -79,7 +79,7 @@ def export_onnx(weights: str | Path, output: str | Path, refer: bool = False) ->
         _refer(model.graph, path)
     _spell_out_sigmoid(model.graph)
     _tidy(model)
-    if STANDING in given.outputs:
+    if QUARTER_TURN in given.outputs:
         _decode_on_demand(model.graph)
     metadata = {CARD_KEY: given.card.to_json(), MULTIPLE_KEY: str(LeanNetwork.multiple)}
     for key, value in metadata.items():
@@ -107,7 +107,7 @@ def _given(weights: str | Path) -> _Given:
         if loaded.card.sha256 is not None and isinstance(loaded.network, LeanNetwork):
             upright = find_upright(loaded)
             if upright is not None:
-                return _Given(upright, (*FIELDS, STANDING), loaded.card)
+                return _Given(upright, (*FIELDS, QUARTER_TURN), loaded.card)
             return _Given(loaded.network, FIELDS, loaded.card)
     raise WeightsError(f"{weights} cannot be exported; give lean, or a file of a lean network")
 
@@ -309,10 +309,10 @@ def _spell_out_sigmoid(graph: GraphProto) -> None:
 
 def _decode_on_demand(graph: GraphProto) -> None:
     """All that only the fields need goes into a branch, which is not taken where
-    only how pictures stand is asked."""
+    only the quarter turns of pictures are wanted."""
     from onnx import TensorProto, helper, numpy_helper
 
-    first = _ancestors(graph, STANDING)
+    first = _ancestors(graph, QUARTER_TURN)
     early = [node for node in graph.node if node.output[0] in first]
     late = [node for node in graph.node if node.output[0] not in first]
     inner = {name: f"{name}.seen" for name in FIELDS}

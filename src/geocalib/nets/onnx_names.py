@@ -1,7 +1,7 @@
 """What a network's ONNX file calls its parts.
 
 Its card is in the metadata, where the SHA-256 is that of the weights it was made from. Nothing here
-needs torch: who runs the file reads the rest out of it.
+needs torch: a program that runs the file reads the rest out of it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ WANTED = "fields"
 """A boolean, true where it is not given: whether the fields are to be computed. Else they are
 empty, and how the images stand is known sooner. Only where that is an output."""
 
-STANDING = "standing"
+QUARTER_TURN = "standing"
 """(B, 4) log-probabilities that the images stand turned by 0 to 3 quarters. Only where a
 classifier was fitted to the weights."""
 

@@ -2,7 +2,7 @@
 
 The confidences of the network do not tell: upside down, a wall is as good a wall. What its features
 show of skies, floors and faces does, and a linear classifier on them is enough to know how a
-picture stands that is told by more than walls. It was fitted to one set of weights, after they
+picture stands which more than walls show. It was fitted to one set of weights, after they
 were trained (``geocalib_lab.training.upright``), and speaks for no other.
 """
 

@@ -341,7 +341,7 @@ class Calibrator:
         options: Options | None = None,
         **keywords: Unpack[Keywords],
     ) -> None:
-        """An error if ``fit`` cannot be asked this of so many images, said before any is read."""
+        """Raise an error if ``fit`` cannot do this with so many images, before any is read."""
         self._job(Options.create(options, camera_model, keywords), count)
 
     def _job(self, options: Options, count: int) -> Job:

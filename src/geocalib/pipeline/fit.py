@@ -26,7 +26,7 @@ from geocalib.geometry.segments import Segments
 from geocalib.imaging import ImageSource, read_photo
 from geocalib.imaging.enlarge import enlarge
 from geocalib.lines.detect import SHORT_SIDE, detect
-from geocalib.lines.drawn import follow, hold_to_drawn, told_of_focal
+from geocalib.lines.drawn import follow, gained_focal_information, hold_to_drawn
 from geocalib.lines.refine import refine_outcomes
 from geocalib.lines.vanishing import TOO_FEW, calibrate_by_lines
 from geocalib.pipeline.job import Job
@@ -46,8 +46,8 @@ from geocalib.priors.judge import (
     gravity_odds,
     held_against,
     left_out,
+    rows_with_readings,
     tells,
-    told_rows,
     unknown,
     worth_lines,
 )
@@ -82,7 +82,7 @@ def fit_outputs(job: Job, outputs: Sequence[NetworkOutput | Failure]) -> list[Ou
 
 
 def _misfit(job: Job, index: int, file: File) -> str | None:
-    """Why what is told of an image cannot be so, given its size, if it cannot."""
+    """Say why what is known of an image cannot be true, given its size, if it cannot."""
     focal = job.given.impossible_focal(index, job.model, file.size)
     return focal or (outside(job.drawn, file.size) if job.drawn else None)
 
@@ -156,14 +156,14 @@ def _judged(
 ) -> tuple[list[Outcome], dict[int, Checks]]:
     """The outcomes without their warnings, and by row how well what was read of photos agrees."""
     cameras = job.camera.tolist()
-    told = told_rows(readings, job.coupled)
-    # What is told of one photo must not change the answer for another.
-    untold = [row for row in range(len(outputs)) if row not in told]
-    outcomes = _refined(job, outputs, given, untold)
-    alone = _unrefined(job, outputs, given, told)
+    informed = rows_with_readings(readings, job.coupled)
+    # What is read from one photo must not change the answer for another.
+    uninformed = [row for row in range(len(outputs)) if row not in informed]
+    outcomes = _refined(job, outputs, given, uninformed)
+    alone = _unrefined(job, outputs, given, informed)
     checks, odds = agreement(readings, alone), gravity_odds(readings, alone)
     heeded = _heeded(outputs, readings, odds)
-    outcomes |= _refined_with(job, heeded, given, readings, told)
+    outcomes |= _refined_with(job, heeded, given, readings, informed)
     doubtful = doubtful_rows(readings, checks, outcomes, job.coupled)
     alone = _refined(job.alone, outputs, given, doubtful)
     anew = agreement(readings, alone)
@@ -244,7 +244,7 @@ def _refined(
     if not rows:
         return {}
     job, outputs, given = job[rows], [outputs[row] for row in rows], given[rows]
-    cameras, told = job.camera.tolist(), given.focal_information
+    cameras, focal_information = job.camera.tolist(), given.focal_information
     by_card, by_each = _fit_fields(job, outputs, given)
     outcomes = _outcomes(job, outputs, given, by_card if by_each is None else by_each)
     before, lines_known = outcomes, any(output.segments is not None for output in outputs)
@@ -254,15 +254,17 @@ def _refined(
         before = _with_covariances(by_card, outcomes)
     else:
         focal_estimates = [output.focal_estimate for output in outputs]
-        before = job.enabled.expected(outcomes, cameras, told, focal_estimates)
+        before = job.enabled.expected(outcomes, cameras, focal_information, focal_estimates)
     if job.drawn:
         bare = outcomes if own_sigmas else before
         outcomes = before = follow(bare, job.drawn)
-        gained = told_of_focal(bare, before)
-        told = gained if told is None else [sum(each) for each in zip(told, gained, strict=True)]
+        gained = gained_focal_information(bare, before)
+        if focal_information is not None:
+            gained = [sum(each) for each in zip(focal_information, gained, strict=True)]
+        focal_information = gained
     # Here they are needed, and waited for.
     segments = [output.lines for output in outputs]
-    refined = refine_outcomes(before, segments, cameras, job.rig, told)
+    refined = refine_outcomes(before, segments, cameras, job.rig, focal_information)
     known = given.gravity
     if isinstance(known, Prior) and known.sigma.shape[1] == 1 and not job.coupled:
         pairs = zip(refined, known.sigma[:, 0].tolist(), strict=True)

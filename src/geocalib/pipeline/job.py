@@ -222,8 +222,8 @@ def models_of(options: Options, count: int) -> list[CameraModel]:
 def unnamed_of(options: Options, count: int) -> tuple[bool, ...]:
     """Of each image, whether it tells its kind of lens itself: where nobody names a camera model,
     and nothing that is known stands for one."""
-    told = options.distortion is not None or options.vfov_deg is not None
-    return tuple(name == AUTO and not told for name in _names_of(options.camera_model, count))
+    named = options.distortion is not None or options.vfov_deg is not None
+    return tuple(name == AUTO and not named for name in _names_of(options.camera_model, count))
 
 
 def _names_of(camera_model: CameraModels, count: int) -> Sequence[str | CameraModel]:

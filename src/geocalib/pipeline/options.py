@@ -77,7 +77,7 @@ class CameraModelName(StrEnum):
         return self in (self.KANNALA_BRANDT, self.UCM, self.EUCM, self.DOUBLE_SPHERE)
 
 
-class Lines(StrEnum):
+class LinesChoice(StrEnum):
     """What straight lines are used for."""
 
     AUTO = "auto"
@@ -116,7 +116,7 @@ class Format(StrEnum):
     REALITYSCAN = "realityscan"
 
 
-class Frame(StrEnum):
+class FrameName(StrEnum):
     """The names of frames in ``geocalib.result.frame``."""
 
     UPRIGHT = "upright"
@@ -125,7 +125,7 @@ class Frame(StrEnum):
     @property
     def literal(self) -> Literal["upright", "stored"]:
         """The value as functions of Python take it."""
-        return "stored" if self is Frame.STORED else "upright"
+        return "stored" if self is FrameName.STORED else "upright"
 
 
 class Rotation(StrEnum):
@@ -330,7 +330,7 @@ class Options:
         return any(value is not None for value in (*known, self.distortion))
 
     def check_many(self) -> None:
-        """An error if more than one photograph cannot be asked this."""
+        """Raise an error if these options are for one photograph alone."""
         if self.drawn:
             raise ConfigError("lines are drawn on one photograph; calibrate each by itself")
 
@@ -341,7 +341,7 @@ class Options:
         return self.lines
 
     def check_set(self) -> None:
-        """An error if a set of photographs, which are fitted together, cannot be asked this."""
+        """Raise an error if these options are not for a set of photographs, fitted together."""
         self.check_many()
         if self.free_principal_point is not None:
             raise ConfigError("the principal point of a set is fixed; drop free_principal_point")

@@ -109,13 +109,13 @@ class EnabledPriors:
         self,
         outcomes: list[Outcome],
         cameras: Sequence[int],
-        told: Sequence[float] | None,
+        focal_information: Sequence[float] | None,
         focal_estimates: Sequence[FocalEstimate | None],
     ) -> list[Outcome]:
         """The network's answers with what is usual of photographs, where that is expected."""
         if not self.expects_photos:
             return outcomes
-        return as_people_take_them(outcomes, cameras, told, focal_estimates)
+        return as_people_take_them(outcomes, cameras, focal_information, focal_estimates)
 
     def as_sure(self, outcomes: list[Outcome], given: Given) -> list[Outcome]:
         """The answers after lines, with the sigmas that gravity has on photographs, where these are
@@ -136,22 +136,22 @@ class EnabledPriors:
         ]
 
     def _reading(self, given: Given, file: File, crop: Crop | None, model: CameraModel) -> Readings:
-        told, tags = Readings(), file.metadata.tags
+        readings, tags = Readings(), file.metadata.tags
         size = crop.full_size if crop else file.size
         if self.sensors and given.gravity is None:
-            told = read_gravity(file.path, file.metadata, size)
+            readings = read_gravity(file.path, file.metadata, size)
         if not tags:
-            return told
+            return readings
         hint, notes = focal_reading(tags, size)
         if self.exif and hint is not None and given.distortion is None:
             lens, _ = find_lens(tags, size, hint.focal_px, model)
-            told = replace(told, lens=lens)
+            readings = replace(readings, lens=lens)
             hint = hint if lens is None else hint.stretched(lens.stretch)
         if self.exif and given.focal is None:
             if hint is not None and crop is not None:
                 hint = crop.focal(hint, file.size)
-            told = replace(told, focal=hint)
-        return replace(told, notes=(*notes, *told.notes))
+            readings = replace(readings, focal=hint)
+        return replace(readings, notes=(*notes, *readings.notes))
 
 
 def _untold(given: Given, row: int) -> tuple[str, ...]:

@@ -87,11 +87,11 @@ def focal_reading(
     """The focal length that EXIF tags tell of an image of upright (width, height), and notes: the
     surest of ``focal_readings``; where they contradict each other, the first, which rests on a
     single tag."""
-    told, notes = focal_readings(tags, size)
-    if len(told) == 2 and _apart(*told) > CONTRADICTION:
-        return told[0], notes
+    found, notes = focal_readings(tags, size)
+    if len(found) == 2 and _apart(*found) > CONTRADICTION:
+        return found[0], notes
     # They share the lens, so that their errors are no two opinions: the surer one counts.
-    return min(told, key=lambda hint: hint.relative, default=None), notes
+    return min(found, key=lambda hint: hint.relative, default=None), notes
 
 
 def focal_readings(
@@ -121,12 +121,12 @@ def focal_readings(
     engraved = checked(
         _focal_plane(tags, size, written) or _on_known_sensor(tags, size), "FocalLength"
     )
-    told = [hint for hint in (equivalent, engraved) if hint is not None]
-    if told and written is not None and _was_cropped(written, size):
+    found = [hint for hint in (equivalent, engraved) if hint is not None]
+    if found and written is not None and _was_cropped(written, size):
         return [], (*notes, CROPPED_NOTE)
-    if told and max(size) > STITCHED * min(size):
+    if found and max(size) > STITCHED * min(size):
         return [], (*notes, STITCHED_NOTE)
-    return told, tuple(notes)
+    return found, tuple(notes)
 
 
 def _apart(one: FocalReading, other: FocalReading) -> float:
@@ -254,12 +254,12 @@ def focal_prior(
 
     cameras: equal integers for images of one camera; what one of them tells holds for all.
     """
-    told = {camera: hint for camera, hint in zip(cameras, hints, strict=True) if hint}
-    if not told:
+    found = {camera: hint for camera, hint in zip(cameras, hints, strict=True) if hint}
+    if not found:
         return None
     values, sigmas = [], []
     for hint, size, camera in zip(hints, sizes, cameras, strict=True):
-        own = hint or told.get(camera)
+        own = hint or found.get(camera)
         usual = TRIVIAL_FOCAL * max(size)
         values.append([own.focal_px if own else usual])
         sigmas.append([own.sigma_px if own else VAGUE * usual])

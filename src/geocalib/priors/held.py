@@ -33,12 +33,12 @@ MOTION_DEG_PER_G = 50.0
 """More of it for each g by which the length of the acceleration is off: as much again across
 gravity as along it."""
 MOST_MOTION_G = 0.2
-"""Beyond it, nothing is told."""
+"""Beyond it, nothing is concluded."""
 GAUGE_SIGMA_DEG = 1.5
 """Of the level gauges of cameras, which nobody has measured here: they show half degrees to whole
 ones."""
 STEEP = 0.35
-"""Of gravity across the view, in g, below which a picture's quarter turns cannot be told by it."""
+"""Gravity across the view, in g, below which a picture's quarter turns do not follow from it."""
 LYING_SIDES = (2592, 3264, 4032, 5712, 8064)
 SQUARE_SIDES = (1936, 2448, 3024, 4284)
 """Pixels on the longer side of an Apple camera's pictures, and of its square ones."""

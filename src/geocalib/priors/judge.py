@@ -62,15 +62,15 @@ LEAST_CHANCE = 1e-300
 Checks = tuple[PriorCheck, ...]
 
 
-def told_rows(readings: Sequence[Readings], together: bool) -> list[int]:
+def rows_with_readings(readings: Sequence[Readings], together: bool) -> list[int]:
     """The photos of which files or sensors tell something. together: whether the photos share
-    unknowns, so that what is told of one concerns all."""
-    told = [
+    unknowns, so that what is known of one concerns all."""
+    informed = [
         row
         for row, reading in enumerate(readings)
         if reading.focal or reading.gravity or reading.angle or reading.lens
     ]
-    return list(range(len(readings))) if together and told else told
+    return list(range(len(readings))) if together and informed else informed
 
 
 def agreement(readings: Sequence[Readings], alone: Mapping[int, Outcome]) -> dict[int, Checks]:
@@ -90,9 +90,9 @@ def doubtful_rows(
 ) -> list[int]:
     """The photos, of those that were checked, whose network or lines may contradict what was read:
     all of them where they share unknowns and one is doubtful."""
-    told = list(checks)
-    doubtful = [row for row in told if _is_doubtful(readings[row], checks[row], outcomes[row])]
-    return told if together and doubtful else doubtful
+    checked = list(checks)
+    doubtful = [row for row in checked if _is_doubtful(readings[row], checks[row], outcomes[row])]
+    return checked if together and doubtful else doubtful
 
 
 def _is_doubtful(reading: Readings, checks: Checks, outcome: Outcome) -> bool:
@@ -108,8 +108,9 @@ def _is_doubtful(reading: Readings, checks: Checks, outcome: Outcome) -> bool:
 
 
 def gravity_odds(readings: Sequence[Readings], alone: Mapping[int, Outcome]) -> dict[int, Odds]:
-    """Who is right about gravity, by the rows of those photos whose sensors tell of it. alone: as
-    for ``agreement``."""
+    """Compare sensor and picture on gravity, by the rows of photos whose sensors measured it.
+
+    alone: as for ``agreement``."""
     return {
         row: Odds.create(said, seen)
         for row, seen in alone.items()
@@ -229,7 +230,7 @@ def tells(given: Given) -> bool:
 
 
 def unknown(given: Given) -> Given:
-    """Nothing known of focal length, gravity and distortion: what the picture is to be asked
+    """Nothing known of focal length, gravity and distortion: what the picture is to be fitted
     without."""
     return replace(given, focal=None, gravity=None, distortion=None)
 
@@ -272,7 +273,7 @@ def held_against(given: Given, alone: Mapping[int, Outcome]) -> dict[int, Checks
 
 
 def worth_lines(checks: Checks, outcome: Outcome) -> bool:
-    """Whether the answer without what the caller gave is to be asked with lines, too: where the
+    """Whether the answer without what the caller gave is to be fitted with lines, too: where the
     network's is some way off, or lines were not believed beside what was given."""
     lines = outcome.lines if isinstance(outcome, Calibration) else None
     unlikely = lines is not None and lines.verdict is Verdict.UNLIKELY
@@ -339,12 +340,12 @@ def _angles_check(
     alone: Calibration,
 ) -> PriorCheck:
     """Roll and pitch with a sigma each. An angle of which nothing is known is the picture's."""
-    told = np.array(to_roll_pitch(np.array(known)))
+    stated = np.array(to_roll_pitch(np.array(known)))
     seen = np.array(to_roll_pitch(alone.gravity))
     free = np.array(sigma_deg) > NOTHING_DEG
-    told = np.where(free, seen, told)
-    gravity = np.asarray(from_roll_pitch(told[0], told[1]))
-    apart = np.rad2deg(np.arctan2(np.sin(told - seen), np.cos(told - seen)))[~free]
+    stated = np.where(free, seen, stated)
+    gravity = np.asarray(from_roll_pitch(stated[0], stated[1]))
+    apart = np.rad2deg(np.arctan2(np.sin(stated - seen), np.cos(stated - seen)))[~free]
     own = np.array([alone.sigma.roll_deg, alone.sigma.pitch_deg])[~free]
     least = np.array(sigma_deg)[~free]
     return PriorCheck(
@@ -393,9 +394,9 @@ def believed(focal: PriorCheck) -> bool:
     """Whether EXIF is likelier right than wrong, given what the picture alone shows."""
     if not math.isfinite(focal.tension):
         return True
-    (told,), (seen,) = focal.prior, focal.estimate
-    sigma = math.hypot(focal.prior_sigma / told, focal.estimate_sigma / seen)
-    wrong = (1 - CROPPED) / ANYWHERE + (CROPPED / LARGEST_CROP if seen > told else 0.0)
+    (stated,), (seen,) = focal.prior, focal.estimate
+    sigma = math.hypot(focal.prior_sigma / stated, focal.estimate_sigma / seen)
+    wrong = (1 - CROPPED) / ANYWHERE + (CROPPED / LARGEST_CROP if seen > stated else 0.0)
     return (1 - WRONG) * _student(focal.tension) / sigma > WRONG * wrong
 
 

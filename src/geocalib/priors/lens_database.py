@@ -1,7 +1,7 @@
 """Lensfun's database of cameras and lenses, where lensfunpy is installed (``geocalib[lensfun]``).
 
 It knows how large the sensors of cameras are, as crop factors, and how lenses bend at each of their
-focal lengths, as people measured it in raw pictures. What Lensfun makes of its polynomials is asked
+focal lengths, as people measured it in raw pictures. What Lensfun makes of its polynomials is taken
 of Lensfun itself, so that every model, sensor and unit of its database is read as it is meant.
 """
 
@@ -37,7 +37,7 @@ SAMPLES = 48
 
 @dataclass(frozen=True)
 class Body:
-    """A camera."""
+    """A camera body in the database."""
 
     crop: float
     """How many times smaller than 36 x 24 mm its sensor is, by diagonals."""

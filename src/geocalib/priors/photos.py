@@ -1,6 +1,6 @@
 """How people take photographs: a prior of focal lengths, for photos of which nobody tells one.
 
-A second network that has looked at the photo (``nets.focal_head``) is asked as well, where there is
+A second network that has looked at the photo (``nets.focal_head``) is used as well, where there is
 one.
 
 35 mm equivalents of 1,519 photographs of 108 people, each of whom counts alike; a wide third part
@@ -44,11 +44,11 @@ networks learnt it from panoramas, in which nobody looks down at a table. By pho
 accelerometer (``lab/benchmarks/trust.py report``)."""
 
 SILENT = 1.0
-"""Inverse variance of log f below which nobody has told anything."""
+"""Inverse variance of log f below which the focal length counts as unknown."""
 
 
 @dataclass(frozen=True)
-class Part:
+class FocalComponent:
     """A normal distribution of the logarithm of the 35 mm equivalent."""
 
     share: float
@@ -65,29 +65,29 @@ class FocalEstimate:
     sigma: float
 
 
-WIDE_TAIL = Part(0.1, 35.0, 0.8)
+WIDE_TAIL = FocalComponent(0.1, 35.0, 0.8)
 
 
 @dataclass(frozen=True)
 class ShapePrior:
     """How people take photographs of one shape."""
 
-    lying: tuple[Part, ...]
-    upright: tuple[Part, ...]
+    lying: tuple[FocalComponent, ...]
+    upright: tuple[FocalComponent, ...]
 
 
 ANY_SHAPE = ShapePrior(
-    lying=(Part(0.596, 28.2, 0.168), Part(0.304, 64.0, 0.342), WIDE_TAIL),
-    upright=(Part(0.659, 27.2, 0.109), Part(0.241, 62.4, 0.360), WIDE_TAIL),
+    lying=(FocalComponent(0.596, 28.2, 0.168), FocalComponent(0.304, 64.0, 0.342), WIDE_TAIL),
+    upright=(FocalComponent(0.659, 27.2, 0.109), FocalComponent(0.241, 62.4, 0.360), WIDE_TAIL),
 )
 BY_SHAPE = {
     4 / 3: ShapePrior(
-        lying=(Part(0.688, 28.1, 0.164), Part(0.212, 40.7, 0.675), WIDE_TAIL),
-        upright=(Part(0.842, 27.3, 0.107), Part(0.058, 52.9, 0.100), WIDE_TAIL),
+        lying=(FocalComponent(0.688, 28.1, 0.164), FocalComponent(0.212, 40.7, 0.675), WIDE_TAIL),
+        upright=(FocalComponent(0.842, 27.3, 0.107), FocalComponent(0.058, 52.9, 0.100), WIDE_TAIL),
     ),
     3 / 2: ShapePrior(
-        lying=(Part(0.279, 26.4, 0.100), Part(0.621, 55.5, 0.382), WIDE_TAIL),
-        upright=(Part(0.394, 31.4, 0.231), Part(0.506, 75.2, 0.167), WIDE_TAIL),
+        lying=(FocalComponent(0.279, 26.4, 0.100), FocalComponent(0.621, 55.5, 0.382), WIDE_TAIL),
+        upright=(FocalComponent(0.394, 31.4, 0.231), FocalComponent(0.506, 75.2, 0.167), WIDE_TAIL),
     ),
 }
 """By the ratio of the longer to the shorter side."""
@@ -103,13 +103,13 @@ def shape_prior(width: int, height: int) -> ShapePrior:
     return near[0] if near else ANY_SHAPE
 
 
-def usual(width: int, height: int) -> tuple[Part, ...]:
+def usual(width: int, height: int) -> tuple[FocalComponent, ...]:
     """The focal lengths of photographs of this size."""
     known = shape_prior(width, height)
     return known.upright if height > width else known.lying
 
 
-def combined(mean: float, sigma: float, parts: Sequence[Part]) -> tuple[float, float]:
+def combined(mean: float, sigma: float, parts: Sequence[FocalComponent]) -> tuple[float, float]:
     """Mean and sigma of the log of an equivalent, in millimetres, that a picture tells with these,
     once the parts are known as well."""
     weights, means, variances = [], [], []
@@ -130,22 +130,22 @@ def combined(mean: float, sigma: float, parts: Sequence[Part]) -> tuple[float, f
 def as_people_take_them(
     outcomes: Sequence[Outcome],
     cameras: Sequence[int],
-    told: Sequence[float] | None,
+    focal_information: Sequence[float] | None,
     focal_estimates: Sequence[FocalEstimate | None] | None = None,
 ) -> list[Outcome]:
-    """The network's answers with what is known of photographs, where nobody else told the focal
-    length.
+    """The network's answers with what is known of photographs, where nothing else is known of the
+    focal length.
 
     cameras: equal integers for images of one camera; their shape, and whether it was held upright,
-    are asked of the first of them. told: inverse variances of log f by others, as
+    are those of the first of them. focal_information: inverse variances of log f by others, as
     ``Given.focal_information``. focal_estimates: of a second network, of each; those of a camera of
-    several pictures are not asked.
+    several pictures are not used.
     """
     count = Counter(cameras)
     first: dict[int, Calibration] = {}
     answers: list[Outcome] = []
     for row, (outcome, camera) in enumerate(zip(outcomes, cameras, strict=True)):
-        silent = told is None or told[row] < SILENT
+        silent = focal_information is None or focal_information[row] < SILENT
         if isinstance(outcome, Calibration) and silent and _applies(outcome):
             held = first.setdefault(camera, outcome)
             parts = usual(held.width, held.height)
@@ -175,7 +175,7 @@ def _applies(calibration: Calibration) -> bool:
 
 
 def _weighed(
-    calibration: Calibration, focal_estimate: FocalEstimate | None, parts: Sequence[Part]
+    calibration: Calibration, focal_estimate: FocalEstimate | None, parts: Sequence[FocalComponent]
 ) -> Calibration:
     """With log f by the fit, by a second network, if any, and by how photographs are taken."""
     at = calibration.parameters.index(LOG_F)
@@ -187,8 +187,8 @@ def _weighed(
     if focal_estimate is not None:
         diagonal = math.hypot(calibration.width, calibration.height)
         millimetres = math.exp(focal_estimate.log_f - TOO_LONG) / diagonal * FULL_FRAME_DIAGONAL
-        told = Part(1.0, millimetres, focal_estimate.sigma)
-        calibration = _pulled(_stretched(calibration, doubt), [told])
+        estimated = FocalComponent(1.0, millimetres, focal_estimate.sigma)
+        calibration = _pulled(_stretched(calibration, doubt), [estimated])
     return _stretched(_pulled(calibration, parts), min(doubt, WIDER))
 
 
@@ -202,7 +202,7 @@ def _stretched(
     return calibration.moved(calibration.camera, calibration.gravity, covariance, calibration.lines)
 
 
-def _pulled(calibration: Calibration, parts: Sequence[Part]) -> Calibration:
+def _pulled(calibration: Calibration, parts: Sequence[FocalComponent]) -> Calibration:
     """With log f as it is by both, and all that depends on it moved along."""
     names, camera, covariance = calibration.parameters, calibration.camera, calibration.covariance
     at = names.index(LOG_F)

@@ -1,6 +1,6 @@
 """Gravity out of a JSON file beside a photo, ``IMG.json`` for ``IMG.jpg``.
 
-Four layouts, told apart by their keys (``docs/priors.md``):
+Four layouts, distinguished by their keys (``docs/priors.md``):
 
 - ``gravity``: three numbers by an accelerometer, pointing down, of any length, with ``frame``:
   "camera" (of the upright picture) or "device" (of the phone).

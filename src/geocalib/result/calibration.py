@@ -69,7 +69,7 @@ class Calibration:
     lines: Lines | None = field(default=None, repr=False)
     """What became of straight lines, where they were looked for."""
     priors: tuple[PriorCheck, ...] = ()
-    """What sensors said, against the picture alone, where they were asked."""
+    """What sensors said, against the picture alone, where there were any."""
     drawn: tuple[DrawnCheck, ...] = ()
     """Lines that a person drew, and how well they agree."""
     lens: Lens | None = None
@@ -314,7 +314,7 @@ class Calibration:
     @property
     def trusted_lens(self) -> bool:
         """Whether the distortion is to be believed, and the kind of lens where it was not named.
-        Of a pinhole that was, nothing was asked."""
+        Of a model that was named, none were compared."""
         return self.status == Status.CONVERGED and self.trust.lens
 
     def in_frame(self, frame: Frame) -> Calibration:

@@ -1,4 +1,4 @@
-"""What the lines of one photo told, and why if they told nothing."""
+"""What the lines of one photo showed, and why if they showed nothing."""
 
 from __future__ import annotations
 

@@ -44,8 +44,9 @@ def upgraded(record: Mapping[str, Any]) -> dict[str, Any]:
 def _second(record: Mapping[str, Any]) -> dict[str, Any]:
     """A record of ``geocalib/1`` in the layout of ``geocalib/2``.
 
-    How sure the aspect is was not told: it is known only where the aspect was held fixed. What was
-    asked of which file was told in other words; nothing is added to such files, so it is left out.
+    How sure the aspect is was not recorded: it is known only where the aspect was held fixed. The
+    options and the file were recorded in another form; nothing is added to such files, so they are
+    left out.
     """
     new = {**_NOT_ALWAYS, **record, "request": None, "photo": None}
     if new.get("error") is not None:

@@ -41,7 +41,7 @@ class RigDescription:
 
     cameras: tuple[RigCamera, ...]
     source: str
-    """The file, or what else told of them, for messages."""
+    """The file, or whatever else described them, for messages."""
 
     def __post_init__(self) -> None:
         if not self.cameras:

@@ -6,8 +6,8 @@ Our own layout, as JSON or YAML, is a mapping ``cameras`` of names to what is kn
       left: {yaw_deg: -30, pitch_deg: 5}
       right: {camera_from_rig: [0.966, 0, -0.259, 0], images: right_*.png, intrinsics: left}
 
-How a camera is turned is told by ``yaw_deg``, ``pitch_deg`` and ``roll_deg`` (0 where not given) or
-by ``camera_from_rig``: a quaternion w, x, y, z, or the rows of a matrix.
+A camera's turn is given by ``yaw_deg``, ``pitch_deg`` and ``roll_deg`` (0 where not given) or by
+``camera_from_rig``: a quaternion w, x, y, z, or the rows of a matrix.
 """
 
 from __future__ import annotations

@@ -162,7 +162,7 @@ def create_app(
 
     @app.get("/v1/models")
     async def models() -> dict[str, Any]:
-        """What this server offers."""
+        """Return what this server offers: camera models, formats and limits."""
         return {
             "schema": SCHEMA,
             "weights": calibrator.card.name,

@@ -19,7 +19,7 @@ from pydantic import (
 
 from geocalib.cameras.exchange import LONGEST_SIDE
 from geocalib.geometry.drawn import MOST, SIGMA_DEG, DrawnLine, LineKind
-from geocalib.pipeline.options import CameraModelName, Format, Lines, Options, Usual
+from geocalib.pipeline.options import CameraModelName, Format, LinesChoice, Options, Usual
 from geocalib.server.limits import RefusedError
 from geocalib.solver.known import Prior
 
@@ -111,7 +111,7 @@ class OptionsBody(Strict):
         Usual.AUTO, description="which focal lengths are expected; none for crops and renderings"
     )
     shared: bool = Field(False, description="whether one camera took all images")
-    lines: Lines = Lines.AUTO
+    lines: LinesChoice = LinesChoice.AUTO
     drawn: tuple[DrawnBody, ...] = Field(
         (), max_length=MOST, description="lines that a person drew on the one photo"
     )

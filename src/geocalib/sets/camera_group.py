@@ -226,12 +226,12 @@ class CameraGroup:
             distortion = None
             if usual is not None:
                 distortion = evidence.known.distortion if bent else prior_of(usual)
-            asked = replace(
+            observed = replace(
                 evidence,
                 model=self.method.errors.model_to_fit(model),
                 known=replace(evidence.known, distortion=distortion),
             )
-            result = fit_together(asked, rows)
+            result = fit_together(observed, rows)
             return [(result, row) for row in rows]
 
         one = [0] * len(evidence)
@@ -252,7 +252,7 @@ class CameraGroup:
         """The outcome of each picture, given what is known of them in their pixels.
 
         silent_ones: indices of those that are silent among the pictures of all cameras. lines:
-        whether straight lines are asked as well, where they were looked for. lens: what the
+        whether straight lines are used as well, where they were looked for. lens: what the
         pictures chose.
         """
         plane = Plane.concatenate(self._planes)
@@ -305,7 +305,7 @@ class CameraGroup:
         self, said: SingleFits, opinion: Array, covariance: Array, known: Given, plane: Plane
     ) -> tuple[Array, Array]:
         """What the pictures say of log f by themselves, (B, 1) and (B, 1, 1), once straight lines
-        are asked as well: of few pictures, whose focal length is all that is unknown."""
+        are used as well: of few pictures, whose focal length is all that is unknown."""
         if said.parameters != (LOG_F,) or not FEWEST <= len(self.members) <= FEW:
             return opinion, covariance
         fits = self.method.errors.corrected(said.fits)
@@ -351,9 +351,11 @@ class CameraGroup:
         wider = max(1.0, verdict.spread)
         return result.with_sigmas_scaled(focal=wider, distortion=wider)
 
-    def _sharpened(self, answers: list[Outcome], told: list[float] | None) -> list[Outcome]:
+    def _sharpened(
+        self, answers: list[Outcome], focal_information: list[float] | None
+    ) -> list[Outcome]:
         """With what straight lines say, where segments were wanted and the pictures are few
-        and not resized. told: ``log_f_information`` of ``geocalib.lines.refine``."""
+        and not resized. focal_information: ``log_f_information`` of ``geocalib.lines.refine``."""
         calibrated = [
             member.file.size
             for member, answer in zip(self.members, answers, strict=True)
@@ -363,7 +365,9 @@ class CameraGroup:
         if not one_size or len(calibrated) > MOST_WITH_LINES:
             return answers
         segments = [member.segments for member in self.members]
-        return refine_outcomes(answers, segments, [0] * len(answers), log_f_information=told)
+        return refine_outcomes(
+            answers, segments, [0] * len(answers), log_f_information=focal_information
+        )
 
 
 def _misshapen(sizes: Sequence[tuple[int, int]]) -> tuple[Array, tuple[int, int]]:

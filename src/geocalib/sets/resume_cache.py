@@ -2,7 +2,7 @@
 
 The network takes hours for thousands of pictures, and their fit needs them all: so a run that was
 interrupted finds here what it has seen already. A record belongs to a file as it is (path, size,
-time of change) and to the way it was asked about.
+time of change) and to the options it was calibrated with.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class ResumeCache:
             raise self._useless(str(error)) from error
 
     def _useless(self, why: str) -> FormatError:
-        return FormatError(f"{why}; delete {self.folder} to start afresh")
+        return FormatError(f"{why}; delete {self.folder} to start again")
 
     def keep(self, record: ImageRecord) -> None:
         """Put a record there; one of a picture that is no file is not kept."""

@@ -1,5 +1,5 @@
 """Which kind of lens took a video, where nobody names it: frames from all over the video decide
-together, and every frame is then asked as if that model had been named."""
+together, and every frame is then calibrated as if that model had been named."""
 
 from __future__ import annotations
 

@@ -252,14 +252,16 @@ class MotionState:
         ahead = sphere.difference(self.gravity, there, self.basis)
         return ahead - _apply(L, self.rest[:, 4:]), H, R
 
-    def pose(self, lasting: Array) -> Pose:
+    def pose(self, lasting: Array) -> GravityEstimate:
         """Of the first filter; lasting: (2, 2) covariance of b, in ``gravity.tangent_basis``."""
         turn = sphere.tangent_basis(self.gravity[0]).T @ self.basis[0]
-        return Pose(self.gravity[0], turn @ self.covariance[0, :2, :2] @ turn.T + lasting)
+        return GravityEstimate(
+            self.gravity[0], turn @ self.covariance[0, :2, :2] @ turn.T + lasting
+        )
 
 
 @dataclass(frozen=True)
-class Pose:
+class GravityEstimate:
     """Gravity at a time, as many frames together have it."""
 
     gravity: Array
@@ -300,7 +302,7 @@ class MotionFilter:
         """The number of the likeliest filter."""
         return int(self.likelihood.argmax())
 
-    def pose_at(self, moment: Moment) -> Pose:
+    def pose_at(self, moment: Moment) -> GravityEstimate:
         """Of the likeliest filter, at the last frame or later."""
         noise, state = self.noise[self.best], self.state[self.best]
         if moment.time > self.moment.time:
@@ -344,7 +346,7 @@ def first_state(sight: FrameGravity, noise: MotionNoise) -> MotionState:
     return MotionState(gravity, sphere.tangent_basis(gravity), rest, covariance)
 
 
-def smooth(sights: Sequence[FrameGravity], moments: Sequence[Moment]) -> list[Pose]:
+def smooth(sights: Sequence[FrameGravity], moments: Sequence[Moment]) -> list[GravityEstimate]:
     """Gravity at any moments, from all of the frames, which are in order of their times.
 
     Forward filter and backward pass (Rauch, Tung and Striebel) with the likeliest noise. Before

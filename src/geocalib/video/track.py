@@ -17,7 +17,7 @@ from geocalib.result.uncertainty import Uncertainty
 from geocalib.video.change_detector import ChangeDetector
 from geocalib.video.heading import Heading, Turn
 from geocalib.video.intrinsics import LensFilter, LensState, Stretch
-from geocalib.video.motion import FrameGravity, Moment, MotionFilter, Pose, smooth
+from geocalib.video.motion import FrameGravity, GravityEstimate, Moment, MotionFilter, smooth
 from geocalib.video.turns import Flow, turn_of
 
 Status = Literal["ok", "outlier", "failed"]
@@ -123,9 +123,9 @@ class Tracker:
             filters[segment] = LensFilter.start(lens) if before is None else before.updated(lens)
         return {number: self._improved(filter.lens, number) for number, filter in filters.items()}
 
-    def _poses(self, lenses: Sequence[LensState | None]) -> list[Pose]:
+    def _poses(self, lenses: Sequence[LensState | None]) -> list[GravityEstimate]:
         """Gravity at each frame, with the lens that it was taken with."""
-        poses: list[Pose] = []
+        poses: list[GravityEstimate] = []
         heading, moments = Heading.start(), []
         for (_, time, _), turn, lens in zip(self._frames, self._turns, lenses, strict=True):
             heading = heading.after(self._seen_by(lens, turn))
@@ -186,7 +186,7 @@ def camera_of(like: Calibration, lens: LensState | None) -> Camera:
 
 
 def combined(
-    like: Calibration, lens: LensState | None, pose: Pose, image: str | None
+    like: Calibration, lens: LensState | None, pose: GravityEstimate, image: str | None
 ) -> Calibration:
     """The calibration of a frame with another lens and gravity; like: one of the same camera."""
     camera = camera_of(like, lens)

@@ -47,7 +47,7 @@ STEP = 1e-3
 """Of log f, for the derivative."""
 STILL = 1.3
 """By how much more points may scatter along their lines of travel than across while the camera
-stands: of one that travels, the focal length is not told."""
+stands: of one that travels, the focal length does not show."""
 UNKNOWNS = 5
 """The turn, log f, and the mean shift by travel."""
 SHIFTS = (0.0, 0.0, 3.0)

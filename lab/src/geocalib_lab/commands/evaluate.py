@@ -13,7 +13,7 @@ import typer
 from geocalib.cli.options import Device, Overwrite, Weights
 from geocalib.errors import ConfigError
 from geocalib.pipeline.engines.load import EngineSpec
-from geocalib.pipeline.options import CameraModelName, Lines
+from geocalib.pipeline.options import CameraModelName, LinesChoice
 
 # The words of ``geocalib_lab.evaluation``, here again as importing that takes seconds.
 KNOWN = Literal["gravity", "focal", "both", "exif"]
@@ -99,8 +99,9 @@ def command(
         typer.Option(metavar="PX", help="Also with so many pixels of detail across the photos."),
     ] = None,
     lines: Annotated[
-        Lines, typer.Option(help="Use straight lines, or measure the network alone, or them alone.")
-    ] = Lines.OFF,
+        LinesChoice,
+        typer.Option(help="Use straight lines, or measure the network alone, or them alone."),
+    ] = LinesChoice.OFF,
     out: Annotated[
         Path, typer.Option(metavar="DIR", help="Report, tables, plots. Run it again to resume.")
     ] = Path("evaluation"),

@@ -23,7 +23,7 @@ from geocalib.nets.onnx_names import (
     IMAGE,
     LOGITS,
     MULTIPLE_KEY,
-    STANDING,
+    QUARTER_TURN,
     SUFFIX,
     WANTED,
 )
@@ -72,7 +72,7 @@ class OnnxEngine:
     @property
     def has_orientation(self) -> bool:
         """Whether it can tell how pictures stand."""
-        return STANDING in outputs(self._session)
+        return QUARTER_TURN in outputs(self._session)
 
     @property
     def has_focal_head(self) -> bool:
@@ -85,13 +85,13 @@ class OnnxEngine:
 
     def predict_oriented(self, images: Floats) -> tuple[Fields, Floats]:
         """The fields of (B, 3, H, W) images, and how they stand, as ``orientation`` tells it."""
-        *values, stands = self._run((*FIELDS, STANDING), {IMAGE: _single(images)})
+        *values, stands = self._run((*FIELDS, QUARTER_TURN), {IMAGE: _single(images)})
         return _fields(values), stands
 
     def orientation(self, images: Floats) -> Floats:
         """(B, 4) log-probabilities that (B, 3, H, W) images stand turned by 0 to 3 quarters."""
         given = {IMAGE: _single(images), WANTED: np.array(False)}
-        return self._run((STANDING,), given)[0]
+        return self._run((QUARTER_TURN,), given)[0]
 
     def focal_estimate(self, images: Floats) -> npt.NDArray[np.float64]:
         """(B, 2) the logarithm of the focal length by the diagonal, and its sigma."""
@@ -127,7 +127,7 @@ class Opened(NamedTuple):
     session: onnxruntime.InferenceSession
     card: WeightCard
     multiple: int
-    """Of what the sides of its inputs are multiples."""
+    """The sides of its inputs are multiples of this."""
 
     @property
     def kind(self) -> str:

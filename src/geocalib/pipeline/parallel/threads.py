@@ -28,7 +28,7 @@ POOLS = (
 (``geocalib.pipeline.engines.onnx``) and by torch as well."""
 
 KEPT = {"MALLOC_MMAP_THRESHOLD_": "33554432", "MALLOC_TRIM_THRESHOLD_": "268435456"}
-"""Bytes, told to GNU's C library: up to the first as one piece, and up to the second in all, freed
+"""Bytes, set in GNU's C library: up to the first as one piece, and up to the second in all, freed
 memory is kept for the next photo. Else it goes back to the system and is requested again, page by
 page: a tenth of the time of the line detector."""
 

@@ -130,7 +130,7 @@ class OutputFile:
     guard: Guard
     journal: Journal
     frame: Frame | None
-    """Of what is written; None: as the readers of the format take pixels."""
+    """The frame of what is written; None: as the readers of the format take pixels."""
 
     @classmethod
     def create(
