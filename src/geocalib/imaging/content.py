@@ -1,6 +1,6 @@
 """What kind of picture pixels show where it is no photograph that fills its frame.
 
-Four kinds are recognised: an equirectangular panorama (2:1, its seam closes, its poles are smeared), a
+Four kinds are known: an equirectangular panorama (2:1, its seam closes, its poles are smeared), a
 circular picture with black around it, as fisheyes make them, a drawing or screenshot (few colours,
 flat areas), and a scan or a sheet of paper that fills the picture. All is judged on some ten
 thousand pixels, without any network.

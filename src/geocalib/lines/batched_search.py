@@ -273,7 +273,7 @@ def supported_minimum(
 def restart(problem: LineProblem, guesses: Guess) -> Search[tuple[CostState, Modes]]:
     """Return the minimum and the modes of a problem that has fewer directions than its guesses had.
 
-    The directions that showed the focal length may be gone: so a descent starts where the prior is, as well.
+    The directions that showed the focal length may be gone: a descent starts at the prior, too.
     """
     mean = problem.prior.mean
     headings = make_level(guesses.headings[:1], problem.layout.gravity(mean))

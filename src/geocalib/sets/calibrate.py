@@ -19,8 +19,8 @@ from geocalib.priors.judge import (
     gravity_odds,
     held_against,
     left_out,
+    rows_with_readings,
     tells,
-    told_rows,
     unknown,
     worth_lines,
 )
@@ -127,7 +127,7 @@ def _fitted(
         lens = choices[0]
         readings, outcomes = fitted_as_read()
     checks: dict[int, Checks] = {}
-    if told_rows(readings, together=True):
+    if rows_with_readings(readings, together=True):
         checks = agreement(readings, fitted(given, lines=False))
         if doubtful_rows(readings, checks, outcomes, together=True):
             alone = fitted(given)

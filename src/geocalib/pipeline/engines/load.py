@@ -133,7 +133,7 @@ def _elsewhere(device: str) -> bool:
 
 
 def _accelerated() -> bool:
-    """Whether torch is there and has an accelerator. As it takes seconds to import, this is looked up
+    """Whether torch is there and has an accelerator. Importing it takes seconds, so this is done
     only where there may be one."""
     if find_spec("torch") is None or not (sys.platform == "darwin" or any(map(_loads, DRIVERS))):
         return False
