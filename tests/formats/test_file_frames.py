@@ -29,7 +29,8 @@ def test_there_and_back(tmp_path: Path, format: str, frame: Frame, orientation: 
     photo = tmp_path / "photo.jpg"
     exif = Image.Exif()
     exif[Base.Orientation] = orientation
-    Image.new("RGB", SIZE[:: -1 if orientation > 4 else 1]).save(photo, exif=exif)
+    stored = (SIZE[1], SIZE[0]) if orientation > 4 else SIZE
+    Image.new("RGB", stored).save(photo, exif=exif)
     before = one(
         "pinhole",
         size=SIZE,
