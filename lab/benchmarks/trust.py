@@ -344,10 +344,10 @@ def by_kind(photos: Sequence[Photo]) -> None:
     for kind in dict.fromkeys(photo.kind for photo in photos):
         some = [photo for photo in photos if photo.kind == kind]
         cells = [kind, str(len(some))]
-        for name, gate in (("gravity", "gravity"), ("fov", "fov")):
+        for name in EVERYTHING[:2]:
             known = [p for p in some if math.isfinite(p.off[name])]
             off = np.array([p.off[name] for p in known])
-            far = [getattr(p.answer.trust, gate) for p in known if p.off[name] > FAR_DEG]
+            far = [getattr(p.answer.trust, name) for p in known if p.off[name] > FAR_DEG]
             cells += [f"{np.median(off):.2f}", f"{len(far) / len(off):.0%}"] if known else ["", ""]
             cells.append(f"{np.mean(far):.0%}" if far else "")
         print(f"| {' | '.join(cells)} |")
