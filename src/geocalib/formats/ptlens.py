@@ -114,10 +114,13 @@ def _fitted(name: str, theta: Array, radii: Array, half: float) -> Ptlens | None
     unit = float(ideal.max())
     powers = np.stack([(ideal / unit) ** k for k in (1, 2, 3, 4)], -1)
     weights, *_ = np.linalg.lstsq(powers, radii, rcond=None)
-    roots = np.roots([*weights[::-1], -half])
-    at = min((x.real for x in roots if abs(x.imag) < 1e-9 and x.real > 0), default=None)
+    whole = np.array([*weights[::-1], -half])
+    at = min((x.real for x in np.roots(whole) if abs(x.imag) < 1e-9 and x.real > 0), default=None)
     if at is None:
         return None
+    # Roots are coarse where the highest weights are nothing but rounding.
+    for _ in range(2):
+        at -= np.polyval(whole, at) / np.polyval(np.polyder(whole), at)
     # What is left of the rounding of a straight lens is no bend.
     _, c, b, a = (round(float(w * at**k / half), 12) + 0.0 for k, w in enumerate(weights, 1))
     error = float(np.abs(powers @ weights - radii).max())
