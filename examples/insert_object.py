@@ -38,8 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return 2
 
-    rays, _ = c.camera.unproject(np.array([[options.at]]) * [c.width, c.height])
-    ray = world_from_camera(c.gravity) @ rays[0, 0]
+    ray, _ = c.camera.unproject(np.array(options.at) * [c.width, c.height])
+    ray = world_from_camera(c.gravity) @ ray
     if ray[1] < 0.01:
         print("that pixel is not below the horizon; give another --at", file=sys.stderr)
         return 2
@@ -84,8 +84,8 @@ def with_ball(
 def _pixels(c: Calibration, points: NDArray[np.float64]) -> NDArray[np.float64]:
     """(I, J, 2) pixels of the canvas of points (I, J, 3) in the level frame."""
     seen = points @ world_from_camera(c.gravity)
-    pixels, _ = c.camera.project(seen.reshape(1, -1, 3))
-    return SMOOTH * np.asarray(pixels).reshape(*points.shape[:2], 2)
+    pixels, _ = c.camera.project(seen)
+    return SMOOTH * np.asarray(pixels)
 
 
 def _quads(grid: NDArray[np.float64]) -> list[list[tuple[float, float]]]:

@@ -25,7 +25,7 @@ def calibrations(draw: st.DrawFn) -> Calibration:
     covariance = draw(st.lists(sigma | number, min_size=len(names) ** 2, max_size=len(names) ** 2))
     return Calibration(
         image=draw(st.none() | st.text(min_size=1, max_size=12)),
-        camera=Camera.create(
+        cameras=Camera.create(
             model,
             f=np.array(draw(st.floats(1, 1e5)), np.float64),
             size=draw(st.tuples(st.integers(1, 20000), st.integers(1, 20000))),

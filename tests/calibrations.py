@@ -40,7 +40,7 @@ def one(
     root = root.reshape(len(free), len(free))
     return Calibration(
         image=image,
-        camera=Camera.create(model, **given | {"f": np.array(given["f"], np.float64)}),
+        cameras=Camera.create(model, **given | {"f": np.array(given["f"], np.float64)}),
         gravity=gravity(math.radians(roll_deg), math.radians(pitch_deg)),
         sigma=Uncertainty(
             0.3, 0.4, 0.45, 1.2, 1.5, 12.5, 0.0, (0.01,) * len(MODELS[model].parameters), (0.0, 0.0)

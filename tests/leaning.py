@@ -41,7 +41,7 @@ def photos(
                 calibration,
                 gravity=seen / np.linalg.norm(seen),
                 covariance=covariance,
-                sigma=Uncertainty.of(calibration.camera, seen, covariance, calibration.parameters),
+                sigma=Uncertainty.of(calibration.cameras, seen, covariance, calibration.parameters),
             )
         )
     return rotations, calibrations

@@ -41,7 +41,7 @@ def photo(folder: Path, size: tuple[int, int] = (640, 480)) -> str:
 def seen(calibration: Calibration, points: np.ndarray) -> np.ndarray:
     """(N, 2) pixels of points in the world with z up, by our own camera, the lens included."""
     level = (points - [0, 0, EYE_HEIGHT]) @ np.array([[1.0, 0, 0], [0, 0, 1], [0, -1, 0]])
-    pixels, _ = calibration.camera.project((level @ world_from_camera(calibration.gravity))[None])
+    pixels, _ = calibration.cameras.project((level @ world_from_camera(calibration.gravity))[None])
     return pixels[0]
 
 

@@ -202,7 +202,7 @@ class Photo:
                 in_sigmas[name] = error / math.hypot(own, by_phone * label)
         fov = math.nan
         if truth.vfov_deg is not None:
-            fov = abs(border_angle_deg(answer.camera) - truth.vfov_deg)
+            fov = abs(border_angle_deg(answer.cameras) - truth.vfov_deg)
             in_sigmas["vFoV"] = fov / sigma.vfov_deg
         log_f, bends_little = math.nan, (truth.model, answer.camera_model)
         if truth.f is not None and set(bends_little) <= {"pinhole", "simple_radial"}:
@@ -239,7 +239,7 @@ def _rays_off(answer: Calibration, truth: Truth) -> float:
     across = (np.arange(GRID) + 0.5) / GRID
     grid = np.stack(np.meshgrid(across * size[0], across * size[1]), -1).reshape(1, -1, 2)
     known, valid = (np.asarray(each)[0] for each in true.unproject(grid))
-    found, also = (np.asarray(each)[0] for each in answer.camera.unproject(grid))
+    found, also = (np.asarray(each)[0] for each in answer.cameras.unproject(grid))
     both = valid & also
     cosines = (known * found).sum(1)[both]
     return float(np.degrees(np.median(np.arccos(np.clip(cosines, -1, 1))))) if both.any() else 180.0

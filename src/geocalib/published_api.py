@@ -294,7 +294,7 @@ def _results(answers: Sequence[Calibration], device: str | None) -> dict[str, An
     def stacked(values: Sequence[Any]) -> Array:
         return tensor(np.stack(values))
 
-    cameras = [answer.camera for answer in answers]
+    cameras = [answer.cameras for answer in answers]
     camera = Camera(
         model=cameras[0].model,
         f=stacked([one.f[0] for one in cameras]),

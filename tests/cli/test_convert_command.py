@@ -87,7 +87,7 @@ def test_every_pair(photo: Path, lens: str, a: str, b: str) -> None:
     source, target = FORMATS[a]([given], ".")[0], Path("new")
     read = readers.read(source).outcomes[0]
     assert isinstance(read, Calibration)
-    assert apart(given.camera, read.camera) < 1e-6
+    assert apart(given.cameras, read.cameras) < 1e-6
     result = run(source, target, "--format", b)
     if FORMATS[b].shows_gravity and read.status == NO_GRAVITY:
         assert "does not say which way is down" in result.output
@@ -99,7 +99,7 @@ def test_every_pair(photo: Path, lens: str, a: str, b: str) -> None:
         if b in EXACT:
             (back,) = readers.read(written).outcomes
             assert isinstance(back, Calibration)
-            assert apart(given.camera, back.camera) < 1e-6
+            assert apart(given.cameras, back.cameras) < 1e-6
             assert os.path.basename(str(back.image)) == "photo.jpg"
             if NO_GRAVITY not in (read.status, back.status):
                 np.testing.assert_allclose(back.gravity, given.gravity, atol=1e-9)
@@ -209,7 +209,7 @@ def test_a_photo_tells_how_it_is_turned(photo: Path) -> None:
     assert result.exit_code == 0, result.output
     (back,) = readers.read("photo.yaml").outcomes
     assert isinstance(back, Calibration)
-    np.testing.assert_allclose(back.camera.K, upright.camera.K)
+    np.testing.assert_allclose(back.cameras.K, upright.cameras.K)
     photo.unlink()
     assert "1 photo not found" in run(source, "again.yaml", "--format", "opencv").output
 
@@ -233,7 +233,7 @@ def test_folders(photo: Path) -> None:
     FORMATS["opencv"](images, "cameras")
     assert run("cameras", "out.csv").exit_code == 0
     found = readers.read("out.csv").outcomes
-    assert [c.camera.f.item() for c in found if isinstance(c, Calibration)] == [300.0, 400.0]
+    assert [c.cameras.f.item() for c in found if isinstance(c, Calibration)] == [300.0, 400.0]
     FORMATS["hugin"](images[:1], "cameras")
     assert "cameras holds files of hugin and opencv; give one" in run("cameras", "o.db").output
     (Path("empty")).mkdir()
@@ -249,4 +249,4 @@ def test_foreign_transforms_tell_no_gravity(photo: Path) -> None:
     (read,) = readers.read(source).outcomes
     assert isinstance(read, Calibration)
     assert read.status == NO_GRAVITY
-    assert (read.frame, read.camera.f.item()) == ("stored", 500.0)
+    assert (read.frame, read.cameras.f.item()) == ("stored", 500.0)

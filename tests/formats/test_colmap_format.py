@@ -46,7 +46,7 @@ def test_round_trip(tmp_path: Path, model: str, aspect: float) -> None:
         ((number, camera),) = colmap.read(path).items()
         assert number == 1
         ((name, parameters),) = to_colmap(camera)
-        ((expected_name, expected),) = to_colmap(written.camera)
+        ((expected_name, expected),) = to_colmap(written.cameras)
         assert name == expected_name
         assert parameters == pytest.approx(expected, rel=1e-15)
         assert camera.size.tolist() == [[640, 480]]
@@ -72,7 +72,7 @@ def test_colmap_itself_reads_it(tmp_path: Path, record_property: Note) -> None:
     cameras = sorted(line.split() for line in lines if not line.startswith("#"))
     assert len(cameras) == len(written)
     for number, (camera, calibration) in enumerate(zip(cameras, written, strict=True), 1):
-        ((name, parameters),) = to_colmap(calibration.camera)
+        ((name, parameters),) = to_colmap(calibration.cameras)
         assert camera[:4] == [str(number), name, "640", "480"]
         assert tuple(map(float, camera[4:])) == parameters
     note(record_property, "colmap", "COLMAP", 0)

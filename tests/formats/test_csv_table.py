@@ -79,7 +79,7 @@ def test_text_is_no_formula(tmp_path: Path, name: str, cell: str) -> None:
 def test_rows_are_the_records(tmp_path: Path) -> None:
     """Exactly, with what a journal adds to them."""
     photo = {"bytes": 6, "modified_ns": -1, "sha256": None, "set": None}
-    lost = replace(one("radial"), sigma=Uncertainty.unknown(one("radial").camera))
+    lost = replace(one("radial"), sigma=Uncertainty.unknown(one("radial").cameras))
     records = [
         one("radial").to_dict() | {"request": '{"fov": 60}', "photo": photo},
         lost.to_dict(),

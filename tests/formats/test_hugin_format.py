@@ -44,7 +44,7 @@ def panorama(text: str) -> dict[str, float]:
 
 def by_us(calibration: Calibration, text: str, pixels: np.ndarray) -> np.ndarray:
     """(N, 2) where pixels of the photo lie in the panorama; NaN near its ends."""
-    rays, _ = calibration.camera.unproject(pixels[None])
+    rays, _ = calibration.cameras.unproject(pixels[None])
     x, y, z = world_from_camera(calibration.gravity) @ rays[0].T
     told = panorama(text)
     middle = 0.5 * np.array([told["w"], told["h"]])

@@ -68,11 +68,11 @@ def test_lensfun_bends_as_the_camera_does(
     # Lensfun keeps the scale of the ideal lens.
     height, width = found.shape[:2]
     rows, columns = np.mgrid[:height:20, :width:20] + 0.5
-    (lens,) = lensfun.to_ptlens(calibration.camera)
-    middle = calibration.camera.c[0]
+    (lens,) = lensfun.to_ptlens(calibration.cameras)
+    middle = calibration.cameras.c[0]
     plane = np.stack([columns, rows], -1).reshape(-1, 2) - middle
     rays = np.concatenate([plane / lens.focal, np.ones_like(plane[:, :1])], -1)
-    expected, valid = calibration.camera.project(rays[None])
+    expected, valid = calibration.cameras.project(rays[None])
     apart = np.abs(found[::20, ::20].reshape(-1, 2) - expected[0])[valid[0]].max()
     assert apart < at_most
     note(record_property, "lensfun", "lensfunpy", apart)
@@ -89,7 +89,7 @@ def test_one_entry_for_each_focal_length_and_the_surest_counts(tmp_path: Path) -
     rows = [line for line in file.read_text().splitlines() if "<distortion" in line]
     # The sigmas of all are 12.5 pixels: the second says most.
     assert [line.split('"')[3] for line in rows] == ["4.5", "9"]
-    (lens,) = lensfun.to_ptlens(images[1].camera)
+    (lens,) = lensfun.to_ptlens(images[1].cameras)
     assert f'k1="{lens.abc[1]!r}"' in rows[0]
 
 

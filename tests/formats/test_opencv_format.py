@@ -34,7 +34,7 @@ def test_opencv_undistorts_alike(tmp_path: Path, model: str, record_property: No
     assert fisheye == (model == "kannala_brandt")
 
     pixels = pixel_grid(64, 48, ours.gravity).reshape(1, -1, 2) * 10
-    rays, valid = ours.camera.unproject(pixels)
+    rays, valid = ours.cameras.unproject(pixels)
     seen = valid & (rays[..., 2] > 0.2)
     assert seen.sum() > 1000
     pixels, rays = pixels[seen], rays[seen]
@@ -56,12 +56,12 @@ def test_round_trip(tmp_path: Path, model: str) -> None:
     written = one(model, f=300 + 1 / 3)
     (path,) = opencv.write([written], tmp_path / "camera.yaml")
     camera = opencv.read(path, model)
-    assert camera.model is written.camera.model
+    assert camera.model is written.cameras.model
     assert camera.f.dtype == np.float64
     for name in ("size", "distortion", "aspect"):
-        assert np.array_equal(getattr(camera, name), getattr(written.camera, name))
-    np.testing.assert_allclose(camera.c, written.camera.c, rtol=0, atol=1e-12)
-    np.testing.assert_allclose(camera.f, written.camera.f, rtol=0, atol=0)
+        assert np.array_equal(getattr(camera, name), getattr(written.cameras, name))
+    np.testing.assert_allclose(camera.c, written.cameras.c, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(camera.f, written.cameras.f, rtol=0, atol=0)
 
 
 def test_what_others_write_is_read(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def test_by_hand(model: str, name: str, distortion: list[float]) -> None:
     P = matrix(info["projection_matrix"])
     assert P[:, :3].tolist() == K.tolist()
     assert P[:, 3].tolist() == [0, 0, 0]
-    assert np.array_equal(K, to_opencv(calibration.camera)[0].K)
+    assert np.array_equal(K, to_opencv(calibration.cameras)[0].K)
 
 
 def _count(model: str) -> int:

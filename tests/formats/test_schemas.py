@@ -42,7 +42,7 @@ EVERY: list[Outcome] = [
     Failure("c.jpg", 640, 480, "c.jpg shows another camera", OUTLIER),
     *(one(model) for model in ALL_MODELS),
     replace(one(), lines=LINES, priors=PRIORS, warnings=("so so",)),
-    replace(one(image=None), sigma=Uncertainty.unknown(one().camera)),
+    replace(one(image=None), sigma=Uncertainty.unknown(one().cameras)),
     replace(one(), parameters=(), covariance=one().covariance[:0, :0]),
 ]
 """Of every camera model and of every kind."""

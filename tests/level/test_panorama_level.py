@@ -72,7 +72,7 @@ def test_upright_views_are_those_of_the_level_world(world: Array) -> None:
         np.testing.assert_allclose(found.gravity, LEVEL)
         assert found.sigma.gravity_deg == pytest.approx(0.5)
         turn = Rotation.from_euler("y", heading + view.heading_deg, degrees=True).as_matrix()
-        straight = cut(world, found.camera, turn)
+        straight = cut(world, found.cameras, turn)
         apart = np.abs(view.pixels.astype(int) - straight).mean()
         assert apart < 0.5 * np.abs(np.roll(straight, 4, 0).astype(int) - straight).mean()
 

@@ -145,7 +145,7 @@ def prior_of(
     )
     sigmas = [math.radians(sigma_deg)] * 2 + [sigma_log_f] + [sigma_distortion] * len(names)
     covariance = np.diag(np.array(sigmas, np.float64) ** 2)
-    return start.moved(start.camera, sphere.move(gravity, off), covariance)
+    return start.moved(start.cameras, sphere.move(gravity, off), covariance)
 
 
 def errors_of(answer: Calibration, camera: Camera, gravity: Array) -> tuple[float, float]:

@@ -139,7 +139,7 @@ def test_more_photos_than_go_abreast_get_the_answers_that_each_gets_alone() -> N
     for i, answer in enumerate(refine(priors, segments)):
         (single,) = refine([priors[i]], [segments[i]])
         assert np.array_equal(answer.gravity, single.gravity)
-        assert np.array_equal(answer.camera.f, single.camera.f)
+        assert np.array_equal(answer.cameras.f, single.cameras.f)
         assert np.array_equal(answer.covariance, single.covariance)
 
 
@@ -155,7 +155,7 @@ def test_photos_whose_lines_are_looked_at_once_more_get_the_answers_that_each_ge
     for i, answer in enumerate(refine(priors, segments)):
         (single,) = refine([priors[i]], [segments[i]])
         assert np.array_equal(answer.gravity, single.gravity)
-        assert np.array_equal(answer.camera.f, single.camera.f)
+        assert np.array_equal(answer.cameras.f, single.cameras.f)
         assert np.array_equal(answer.covariance, single.covariance)
 
 

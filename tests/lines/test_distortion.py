@@ -168,11 +168,11 @@ def test_distortion_is_found_among_curved_edges(model: str) -> None:
     curves = curves_of(camera, 90, curved=30, noise=0.05)
     prior = prior_of(camera, GRAVITY, sigma_distortion=0.03)
     off = np.full_like(camera.distortion, 0.03)
-    prior = replace(prior, camera=replace(prior.camera, distortion=camera.distortion + off))
+    prior = replace(prior, cameras=replace(prior.cameras, distortion=camera.distortion + off))
     (answer,) = fit_distortion([prior], [curves], ALONE)
     truth = measure_sagittas(camera, curves).sagitta
     before, after = (
-        measure_sagittas(one.camera, curves).sagitta - truth for one in (prior, answer)
+        measure_sagittas(one.cameras, curves).sagitta - truth for one in (prior, answer)
     )
     assert np.median(np.abs(after)) < 0.25 * np.median(np.abs(before))
     assert np.array_equal(answer.gravity, prior.gravity)
@@ -186,7 +186,7 @@ def test_one_parameter_is_as_sure_as_it_is_right() -> None:
     for seed in range(40):
         curves = curves_of(camera, 30, curved=8, noise=0.2, seed=seed)
         prior = prior_of(camera, GRAVITY, sigma_log_f=1e-6, sigma_distortion=0.05)
-        prior = replace(prior, camera=replace(prior.camera, distortion=camera.distortion + 0.03))
+        prior = replace(prior, cameras=replace(prior.cameras, distortion=camera.distortion + 0.03))
         (answer,) = fit_distortion([prior], [curves], ALONE)
         sigma = math.sqrt(answer.covariance[-1, -1])
         assert sigma < 0.8 * prior.sigma.distortion[0]
@@ -232,7 +232,7 @@ def test_nothing_changes_without_edges_or_without_distortion_to_find() -> None:
 def test_images_of_one_camera_tell_together() -> None:
     camera = camera_of("simple_radial")
     prior = prior_of(camera, GRAVITY)
-    prior = replace(prior, camera=replace(prior.camera, distortion=camera.distortion + 0.03))
+    prior = replace(prior, cameras=replace(prior.cameras, distortion=camera.distortion + 0.03))
     both = couple(2, [0, 0], None)
     first, second = fit_distortion([prior, prior], [curves_of(camera), Curves.none()], both)
     assert first.distortion == second.distortion
@@ -242,7 +242,7 @@ def test_images_of_one_camera_tell_together() -> None:
 def test_edges_tell_where_no_direction_is_supported() -> None:
     camera = camera_of("simple_radial")
     prior = prior_of(camera, GRAVITY)
-    prior = replace(prior, camera=replace(prior.camera, distortion=camera.distortion + 0.03))
+    prior = replace(prior, cameras=replace(prior.cameras, distortion=camera.distortion + 0.03))
     few = Segments(np.zeros((0, 2, 2)), 0.3, curves_of(camera))
     (answer,) = refine([prior], [few])
     assert answer.distortion[0] == pytest.approx(-0.12, abs=2e-3)
@@ -273,7 +273,7 @@ def test_few_nodes_tell_of_a_supposed_pinhole_what_many_tell(
     monkeypatch.setattr(distortion, "FEW_NODES", 33)
     (many,) = fit_distortion([prior], [curves], ALONE)
     sigma = math.sqrt(many.covariance[-1, -1])
-    assert abs(few.camera.distortion.item() - many.camera.distortion.item()) < 1e-3 * sigma
+    assert abs(few.cameras.distortion.item() - many.cameras.distortion.item()) < 1e-3 * sigma
     assert np.allclose(few.covariance, many.covariance, rtol=1e-3)
 
 

@@ -34,11 +34,11 @@ def network(truth: Calibration, rng: np.random.Generator | None = None) -> Calib
     """What a network that is as sure as ``SIGMAS`` says of a camera."""
     names = tuple(SIGMAS)
     off = np.zeros(3) if rng is None else rng.normal(size=3) * list(SIGMAS.values())
-    camera = replace(truth.camera, f=truth.camera.f * np.exp(off[2]))
+    camera = replace(truth.cameras, f=truth.cameras.f * np.exp(off[2]))
     gravity = sphere.move(truth.gravity, off[:2])
     covariance = np.diag(np.square(list(SIGMAS.values())))
     return replace(
-        truth, camera=camera, gravity=gravity, covariance=covariance, parameters=names
+        truth, cameras=camera, gravity=gravity, covariance=covariance, parameters=names
     ).moved(camera, gravity, covariance)
 
 
@@ -56,10 +56,10 @@ def edge(
     to: int | None = None,
 ) -> DrawnLine:
     """An edge along a direction of the world that begins at a place of the picture."""
-    ray, _ = truth.camera.unproject(np.array([start], np.float64))
+    ray, _ = truth.cameras.unproject(np.array([start], np.float64))
     for length in (0.8, -0.8, 0.5, -0.5, 0.25, -0.25, 0.1, -0.1):
-        end, valid = truth.camera.project(ray + length * direction)
-        if valid.all() and ((end >= 0) & (end <= truth.camera.size)).all():
+        end, valid = truth.cameras.project(ray + length * direction)
+        if valid.all() and ((end >= 0) & (end <= truth.cameras.size)).all():
             return DrawnLine(*start, *end[0].tolist(), kind, to)
     raise AssertionError(f"no edge from {start} stays in the picture")
 

@@ -50,7 +50,7 @@ def test_what_bends_the_picture_as_much_is_as_likely(model: str) -> None:
     """At another focal length, k1 / f^2 and k2 / f^4 are what edges tell."""
     answer = prior_of(camera_of(model), GRAVITY, sigma_log_f=0.3)
     # As edges tell it: sure of the bend in the picture, so that distortion goes with f.
-    grown = powers(answer.camera.model) * answer.camera.distortion[0]
+    grown = powers(answer.cameras.model) * answer.cameras.distortion[0]
     slope = np.concatenate([np.array([0.0, 0.0, 1.0], np.float64), grown])
     sigmas = np.array([0.03, 0.03, 0.0, *[1e-3] * len(grown)], np.float64)
     covariance = np.diag(sigmas**2) + 0.3**2 * slope[:, None] * slope

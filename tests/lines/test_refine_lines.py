@@ -232,7 +232,7 @@ def test_a_rig_shares_gravity() -> None:
     # Both say the same of the rig: gravity is off in the frame of the rig.
     off = sphere.move(GRAVITY, np.array([0.02, -0.02], np.float64))
     priors = [
-        p.moved(p.camera, rotation @ off, p.covariance)
+        p.moved(p.cameras, rotation @ off, p.covariance)
         for p, rotation in zip(priors, rotations, strict=True)
     ]
     answers = refine(priors, segments, rig=Rig(rotations, [0, 1], [0, 0]))
@@ -296,8 +296,8 @@ def test_two_parameters_of_distortion_are_recovered() -> None:
     segments = segments_along(camera, CROSSED, each=120, clutter=60, noise=0.2)
     segments = replace(segments, curves=curves_of(camera, 60, noise=0.1))
     prior = prior_of(camera, GRAVITY, log_f_off=0.08, sigma_log_f=0.2, sigma_distortion=0.05)
-    moved = prior.camera.distortion + np.array([[0.04, -0.03]], np.float64)
-    (answer,) = refine([replace(prior, camera=replace(prior.camera, distortion=moved))], [segments])
+    moved = prior.cameras.distortion + np.array([[0.04, -0.03]], np.float64)
+    (answer,) = refine([replace(prior, cameras=replace(prior.cameras, distortion=moved))], [segments])
     assert used(answer)
     angle, focal = errors_of(answer, camera, GRAVITY)
     assert angle < 0.2
@@ -375,7 +375,7 @@ def test_one_focal_length_for_both() -> None:
         start = one("pinhole", f=1.15 * F, size=size, c=centre)
         off = np.deg2rad(np.array([1.0, -1.5], np.float64))
         covariance = np.diag(np.array([0.03, 0.03, 0.3], np.float64) ** 2)
-        priors.append(start.moved(start.camera, sphere.move(gravity, off), covariance))
+        priors.append(start.moved(start.cameras, sphere.move(gravity, off), covariance))
         truths.append(gravity)
         segments.append(street(camera, gravity, i))
     found = refine_turned(priors, segments, [0, 0])

@@ -62,7 +62,7 @@ def touched(picture: Image.Image, value: int = GREY) -> Mask:
 
 def with_fields(calibration: Calibration, size: tuple[int, int] = (96, 64)) -> Calibration:
     up, latitude, valid = perspective_field(
-        calibration.camera.resize(*size), calibration.gravity[None]
+        calibration.cameras.resize(*size), calibration.gravity[None]
     )
     ramp = np.tile(np.linspace(0, 1, size[0]), (1, size[1], 1))
     return replace(calibration, fields=Fields(up, latitude, ramp * valid, (1 - ramp) * valid))
@@ -91,7 +91,7 @@ def test_the_horizon_of_a_camera_without_roll_is_one_row(pitch: float, brightnes
 def test_the_horizon_follows_latitude_zero(model: str, f: float, distortion: Any) -> None:
     calibration = view(25, 8, model, f=f, distortion=distortion)
     painted = like(overlay(blank(calibration), calibration), HORIZON)
-    _, latitude, valid = perspective_field(calibration.camera, calibration.gravity[None])
+    _, latitude, valid = perspective_field(calibration.cameras, calibration.gravity[None])
     away = np.where(valid[0], np.abs(latitude[0, 0]), np.pi)
     # The label is at the right.
     painted, away = painted[:, :500], away[:, :500]
@@ -118,7 +118,7 @@ def test_latitudes_lie_where_they_should() -> None:
 @pytest.mark.parametrize(("f", "expected"), [(500.0, {-20, -10, 10, 20}), (3000.0, {-4, -2, 2, 4})])
 def test_lines_are_dense_enough_for_the_view(f: float, expected: set[int]) -> None:
     calibration = view(f=f)
-    assert set(level_curves(calibration.camera, calibration.gravity)) == expected
+    assert set(level_curves(calibration.cameras, calibration.gravity)) == expected
 
 
 @pytest.mark.parametrize("roll", [0, 90, -90, 180])
@@ -178,7 +178,7 @@ def test_a_horizon_out_of_view_is_pointed_at(roll: float, pitch: float, side: st
     assert distance.min() < 8
     # The words take more room along a row than across.
     assert distance.max() < (200 if side in ("left", "right") else 50)
-    mark = horizon_mark(calibration.camera, calibration.gravity)
+    mark = horizon_mark(calibration.cameras, calibration.gravity)
     half = 320 if side in ("left", "right") else 240
     assert mark.angle_deg == pytest.approx(60 - math.degrees(math.atan(half / 500)))
 
@@ -190,7 +190,7 @@ def test_straight_up_and_down_have_a_horizon_somewhere(pitch: float) -> None:
 
 
 def boxed(calibration: Calibration) -> Box:
-    box = place_box(calibration.camera, calibration.gravity)
+    box = place_box(calibration.cameras, calibration.gravity)
     assert box is not None
     return box
 
@@ -208,7 +208,7 @@ BOXED = [
 @pytest.mark.parametrize("calibration", BOXED)
 def test_the_box_is_a_cube_that_stands_on_the_ground(calibration: Calibration) -> None:
     """The picture of its corners gives it back: on the ground square, and as high as wide."""
-    camera, box = calibration.camera, boxed(calibration)
+    camera, box = calibration.cameras, boxed(calibration)
     rays, valid = camera.unproject(box.corners[None])
     assert valid.all()
     rays = rays[0] @ world_from_camera(calibration.gravity).T
@@ -250,7 +250,7 @@ def test_the_edges_of_the_box_are_drawn_where_the_lens_bends_them_to() -> None:
 
 def test_without_ground_in_view_there_is_no_box() -> None:
     calibration = view(pitch=60)
-    assert place_box(calibration.camera, calibration.gravity) is None
+    assert place_box(calibration.cameras, calibration.gravity) is None
     assert not like(show(blank(calibration), calibration), BOX).any()
 
 
@@ -408,7 +408,7 @@ def test_no_camera_is_too_odd(
     calibration = view(*angles, name, f=f, c=c, aspect=aspect, size=(96, 64), distortion=distortion)
     picture = overlay(blank(calibration), calibration)
     assert picture.size == (96, 64)
-    box = place_box(calibration.camera, calibration.gravity)
+    box = place_box(calibration.cameras, calibration.gravity)
     assert box is None or bool(np.isfinite(box.corners).all())
 
 

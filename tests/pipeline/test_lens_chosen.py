@@ -61,7 +61,7 @@ def test_a_bend_within_its_sigma_is_none(sigmas: float, model: str) -> None:
     answer = replace(answer, sigma=replace(answer.sigma, distortion=(abs(bend) / sigmas,)))
     usual = BENT.prior(answer.fy, SIZE)
     candidates = [
-        Candidate(family, answer.camera, answer.gravity, prior, 0.0, 1.0)
+        Candidate(family, answer.cameras, answer.gravity, prior, 0.0, 1.0)
         for family, prior in ((BENT, usual), (RECTILINEAR, None), (WIDE, None))
     ]
     choice = Choice(tuple(candidates), (0.7, 0.2, 0.1), (BENT.odds, RECTILINEAR.odds, WIDE.odds))
@@ -91,8 +91,8 @@ def test_rivals_add_to_the_sigma_as_far_as_they_are_probable() -> None:
     found = asked(BARREL)
     assert found.lens is not None
     best, *rivals = found.lens
-    named = asked(BARREL, "simple_radial").camera
-    assert found.camera.f.item() == pytest.approx(named.f.item(), rel=1e-3)
+    named = asked(BARREL, "simple_radial").camerass
+    assert found.cameras.f.item() == pytest.approx(named.f.item(), rel=1e-3)
     apart = sum(each.probability * (each.vfov_deg - best.vfov_deg) ** 2 for each in rivals)
     assert found.sigma.vfov_deg**2 >= 0.9 * apart
 
@@ -225,6 +225,6 @@ def test_rendered_towns_tell_lens_and_view(calibrator: Calibrator, name: str) ->
 )
 def test_long_edges_hint_at_a_bend(bend: tuple[float, float], verdict: Verdict, model: str) -> None:
     answer = replace(asked(PINHOLE, "pinhole"), lines=Lines(verdict, bend=bend))
-    straight = Candidate(RECTILINEAR, answer.camera, answer.gravity, None, 0.0, 1.0)
+    straight = Candidate(RECTILINEAR, answer.cameras, answer.gravity, None, 0.0, 1.0)
     choice = Choice((straight,), (1.0,), (RECTILINEAR.odds,)).tried_bent(answer)
     assert choice.model.name == model

@@ -85,7 +85,7 @@ class TestStream:
         for one, here in zip(shared, alone, strict=True):
             if isinstance(here, Calibration):
                 assert isinstance(one, Calibration)
-                assert one.camera.model is here.camera.model
+                assert one.cameras.model is here.cameras.model
 
     def test_photos_of_other_sizes_change_no_bit(self, calibrator: Calibrator) -> None:
         photos = [np.asarray(picture(128 + i % 2 * 16, 96, seed=i)) for i in range(12)]

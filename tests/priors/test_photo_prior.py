@@ -88,8 +88,8 @@ def test_of_two_photos_alike_that_of_a_reflex_camera_is_narrower() -> None:
     answers = []
     for size in ((400, 300), (400, 267)):
         before = unsure(0.4)
-        camera = replace(before.camera, size=np.array([size], float), f=np.array([350.0]))
-        (after,) = as_people_take_them([replace(before, camera=camera)], [0], None)
+        camera = replace(before.cameras, size=np.array([size], float), f=np.array([350.0]))
+        (after,) = as_people_take_them([replace(before, cameras=camera)], [0], None)
         assert isinstance(after, Calibration)
         answers.append(after.fy / math.hypot(*size))
     assert answers[1] > 1.1 * answers[0]

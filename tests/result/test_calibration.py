@@ -177,11 +177,11 @@ def test_json_round_trip_is_exact(written: Calibration) -> None:
     assert read == written
     assert read.to_json() == text
     for name in ("f", "c", "distortion", "size", "focal", "K"):
-        assert np.array_equal(getattr(read.camera, name), getattr(written.camera, name))
+        assert np.array_equal(getattr(read.cameras, name), getattr(written.cameras, name))
     assert np.array_equal(read.gravity, written.gravity)
     np.testing.assert_array_equal(read.covariance, written.covariance)
     np.testing.assert_equal(read.sigma, written.sigma)
-    assert read.camera.model is written.camera.model
+    assert read.cameras.model is written.cameras.model
 
 
 def test_record_by_hand() -> None:

@@ -64,7 +64,7 @@ def test_every_pixel_keeps_its_angle_to_gravity(orientation: int) -> None:
     seen = places[rows, columns].reshape(-1, 2).astype(np.float64)
     rays = [
         camera.unproject(pixels[None])[0][0]
-        for camera, pixels in ((before.camera, seen), (after.camera, stored))
+        for camera, pixels in ((before.cameras, seen), (after.cameras, stored))
     ]
     np.testing.assert_allclose(rays[1] @ after.gravity, rays[0] @ before.gravity, atol=1e-9)
     np.testing.assert_allclose(rays[1][:, 2], rays[0][:, 2], atol=1e-9)
@@ -91,11 +91,11 @@ def test_covariances_turn_along(orientation: int) -> None:
     moved = replace(
         before,
         gravity=move(before.gravity, step[:2]),
-        camera=replace(
-            before.camera,
-            f=before.camera.f * np.exp(step[2]),
-            c=before.camera.c + step[3:5],
-            aspect=before.camera.aspect * np.exp(step[5]),
+        cameras=replace(
+            before.cameras,
+            f=before.cameras.f * np.exp(step[2]),
+            c=before.cameras.c + step[3:5],
+            aspect=before.cameras.aspect * np.exp(step[5]),
         ),
     ).in_frame("stored")
     basis = tangent_basis(there.gravity)

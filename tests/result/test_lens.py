@@ -36,7 +36,7 @@ def calibration(k1: float) -> Calibration:
 def test_the_field_of_view_is_between_border_rays() -> None:
     named = calibration(-0.2)
     unnamed = named.with_lens(LENS, named.covariance)
-    rays, _ = named.camera.unproject(np.array([[[320.0, 0.0], [320.0, 480.0]]]))
+    rays, _ = named.cameras.unproject(np.array([[[320.0, 0.0], [320.0, 480.0]]]))
     between = math.degrees(math.acos(rays[0, 0] @ rays[0, 1]))
     assert unnamed.vfov_deg == pytest.approx(between)
     assert named.vfov_deg == pytest.approx(2 * math.degrees(math.atan(0.48)))
@@ -47,7 +47,7 @@ def test_its_sigma_follows_from_the_slopes_of_the_angle() -> None:
     unnamed = calibration(-0.2).with_lens(LENS, calibration(-0.2).covariance)
 
     def view(log_f: float, k1: float) -> float:
-        camera = unnamed.camera
+        camera = unnamed.cameras
         moved = replace(camera, f=camera.f * math.exp(log_f), distortion=camera.distortion + k1)
         return math.degrees(moved.border_vfov.item())
 

@@ -89,7 +89,7 @@ def test_a_lens_that_is_known_stays() -> None:
     known = replace(known, parameters=known.parameters[:2], covariance=known.covariance[:2, :2])
     frames = tracked(*[known] * 5).smoothed()
     assert {frame.status for frame in frames} == {"ok"}
-    assert answer(frames[0]).camera.f == known.camera.f
+    assert answer(frames[0]).cameras.f == known.cameras.f
     assert answer(frames[0]).sigma.vfov_deg == 0
 
 
@@ -101,7 +101,7 @@ def test_sigma_of_the_field_of_view(model: str) -> None:
     assert lens is not None
     pose = GravityEstimate(frame.gravity, 1e-4 * np.eye(2))
     found = combined(frame, lens, pose, "x")
-    assert np.allclose(found.camera.f, frame.camera.f)
+    assert np.allclose(found.cameras.f, frame.cameras.f)
     assert found.sigma.pitch_deg == pytest.approx(math.degrees(0.01))
     generator = np.random.default_rng(0)
     draws = generator.standard_normal((4000, len(lens.mean)))

@@ -28,7 +28,8 @@ from geocalib.errors import CameraError
 
 @dataclass(frozen=True)
 class Camera:
-    """B cameras of one model. Axes, pixel centres and units: ``geocalib.geometry.conventions``."""
+    """B cameras of one model, or one camera: then no array has the first axis, here and in every
+    shape below. Axes, pixel centres and units: ``geocalib.geometry.conventions``."""
 
     model: CameraModel
     f: Array
@@ -108,6 +109,16 @@ class Camera:
             index = slice(index, index + 1)
         return self.map(lambda value: value[index])
 
+    def single(self) -> Camera:
+        """The one camera of a batch of 1, without the batch axis."""
+        if self.f.shape != (1,):
+            raise CameraError(f"one camera is needed here, got a batch of shape {self.f.shape}")
+        return self.map(lambda value: value[0])
+
+    def batch(self) -> Camera:
+        """The cameras themselves, or the one camera as a batch of 1."""
+        return self if self.f.ndim else self.map(lambda value: value[None])
+
     def to(self, *args: Any, **kwargs: Any) -> Camera:
         """As the method of tensors."""
         return self.map(lambda value: value.to(*args, **kwargs))
@@ -135,10 +146,10 @@ class Camera:
     @property
     def K(self) -> Array:
         """(B, 3, 3) calibration matrix."""
-        K = zeros((len(self), 3, 3), self.f)
-        K[:, 0, 0], K[:, 1, 1] = unstack(self.focal)
-        K[:, :2, 2] = self.c
-        K[:, 2, 2] = 1
+        K = zeros((*self.f.shape, 3, 3), self.f)
+        K[..., 0, 0], K[..., 1, 1] = unstack(self.focal)
+        K[..., :2, 2] = self.c
+        K[..., 2, 2] = 1
         return K
 
     @property
@@ -153,7 +164,7 @@ class Camera:
         """(B, 2, 2) pixels in the middle of the left and right (0) or top and bottom (1) border."""
         across = as_array([1.0, 0.0] if axis else [0.0, 1.0], self.size)
         first = 0.5 * across * self.size
-        return namespace(first).stack([first, self.size - first], axis=1)
+        return namespace(first).stack([first, self.size - first], axis=-2)
 
     @property
     def vfov(self) -> Array:
@@ -180,20 +191,20 @@ class Camera:
         if self.model.wide:
             return self._between_borders(axis)
         f = self.f if axis else self.f * self.aspect
-        return 2 * namespace(self.f).atan(0.5 * self.size[:, axis] / f)
+        return 2 * namespace(self.f).atan(0.5 * self.size[..., axis] / f)
 
     @quiet
     def _between_borders(self, axis: int) -> Array:
         xp = namespace(self.f)
         rays, valid = self.unproject(self.border_middles(axis))
-        first, last = unstack(rays, 1)
+        first, last = unstack(rays, -2)
         angle = xp.atan2(
             xp.linalg.vector_norm(xp.linalg.cross(first, last), axis=-1), (first * last).sum(-1)
         )
         # The angle between two rays never exceeds 180 degrees; the view through the axis may.
-        beyond = xp.acos(clip(rays[..., 2], -1, 1)).sum(1) > math.pi
+        beyond = xp.acos(clip(rays[..., 2], -1, 1)).sum(-1) > math.pi
         angle = xp.where(beyond, 2 * math.pi - angle, angle)
-        return xp.where(valid.all(1), angle, math.nan)
+        return xp.where(valid.all(-1), angle, math.nan)
 
     def normalise(self, pixels: Array) -> Array:
         """(B, ..., 2) pixels to normalised coordinates m."""
@@ -236,8 +247,8 @@ class Camera:
         scale = as_array([width, height], self.size) / self.size
         return replace(
             self,
-            f=self.f * scale[:, 1],
-            aspect=self.aspect * scale[:, 0] / scale[:, 1],
+            f=self.f * scale[..., 1],
+            aspect=self.aspect * scale[..., 0] / scale[..., 1],
             c=self.c * scale,
             size=self._all_of(width, height),
         )
@@ -255,12 +266,12 @@ class Camera:
         xp = namespace(self.f)
         camera = self
         for _ in range(turns % 4):
-            width = camera.size[:, 0]
+            width = camera.size[..., 0]
             camera = replace(
                 camera,
                 f=camera.f * camera.aspect,
                 aspect=1 / camera.aspect,
-                c=xp.stack([camera.c[:, 1], width - camera.c[:, 0]], axis=-1),
+                c=xp.stack([camera.c[..., 1], width - camera.c[..., 0]], axis=-1),
                 size=xp.flip(camera.size, axis=-1),
             )
         return camera
@@ -272,13 +283,13 @@ class Camera:
 
     def _parameters(self, like: Array) -> tuple[Array, ...]:
         """The distortion parameters, each shaped to broadcast with (B, ...) values."""
-        shape = (len(self),) + (1,) * (like.ndim - 1)
+        shape = self.f.shape + (1,) * (like.ndim - self.f.ndim)
         return tuple(k.reshape(shape) for k in unstack(self.distortion))
 
 
 def _column(value: Array, like: Array) -> Array:
     """(B, 2) shaped to broadcast with (B, ..., 2)."""
-    return value.reshape(len(value), *(1,) * (like.ndim - 2), value.shape[-1])
+    return value.reshape(*value.shape[:-1], *(1,) * (like.ndim - value.ndim), value.shape[-1])
 
 
 @dataclass(frozen=True)

@@ -267,6 +267,7 @@ def _counterpart(system: str, table: Mapping[str, Entry], camera: Camera) -> Ent
 
 def _named_values(camera: Camera) -> list[dict[str, float]]:
     """Each camera's parameters by name; with square pixels also as f."""
+    camera = camera.batch()
     parts = [camera.focal, camera.c, camera.distortion]
     rows = namespace(camera.f).concat(parts, axis=-1).tolist()
     names = (*PLACES, *camera.model.parameters)

@@ -239,7 +239,7 @@ def _along_walls(
     ballots = []
     for R, (name, calibration) in zip(rotations, found.items(), strict=True):
         segments = detect(read_photo(Path(folder) / name))
-        ballots.append(votes(segments, calibration.camera, turned_upright @ turn @ R.T))
+        ballots.append(votes(segments, calibration.cameras, turned_upright @ turn @ R.T))
     angle = dominant_heading(ballots)
     if angle is None:
         console.warn("no walls stand out: the heading stays as it is")

@@ -152,7 +152,7 @@ def _camera(given: Camera | None, calibration: Calibration | None) -> Camera:
         return given
     if calibration is None:
         raise ConfigError("has no camera; give MODEL WIDTH HEIGHT PARAMS[] or a --calibration")
-    return calibration.camera
+    return calibration.cameras
 
 
 def _write(

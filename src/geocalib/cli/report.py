@@ -43,7 +43,7 @@ def row(outcome: Outcome) -> Row:
     if isinstance(outcome, Failure):
         return (name, *[Text()] * 5, Text(outcome.status or "failed", "red"))
     sigma = outcome.sigma
-    names = outcome.camera.model.parameters
+    names = outcome.cameras.model.parameters
     distortion = zip(names, outcome.distortion, sigma.distortion, strict=True)
     return (
         name,

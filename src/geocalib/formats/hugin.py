@@ -68,7 +68,7 @@ def _project(calibration: Calibration, photo: str, frame: Frame) -> str:
         )
     lens = convert(to_ptlens, calibration, STRAIGHTEN)
     roll, pitch = (math.degrees(angle) for angle in to_roll_pitch(calibration.gravity))
-    camera, width, height = calibration.camera, calibration.width, calibration.height
+    camera, width, height = calibration.cameras, calibration.width, calibration.height
     (a, b, c), (d, e) = lens.abc, (camera.c[0] - 0.5 * camera.size[0]).tolist()
     turned = {"r": roll, "p": pitch, "y": 0.0}
     bent = {"a": a, "b": b, "c": c, "d": d, "e": e, "g": 0.0, "t": 0.0}
@@ -87,7 +87,7 @@ def _project(calibration: Calibration, photo: str, frame: Frame) -> str:
 def _panorama(calibration: Calibration, focal: float) -> str:
     """The picture to make, around the level direction in which the camera looks."""
     try:
-        level = warp.rectified(calibration.camera, calibration.gravity)
+        level = warp.rectified(calibration.cameras, calibration.gravity)
     except ImageError:
         around = min(round(2 * math.pi * focal), LARGEST_SPHERE) // 2 * 2
         return f"f{SPHERE} w{around} h{around // 2} v360"

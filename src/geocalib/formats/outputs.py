@@ -59,9 +59,9 @@ def convert(
 ) -> Converted:
     """The camera in the words of another system; mend: what to do where it has none for it."""
     try:
-        return to(calibration.camera)[0]
+        return to(calibration.cameras)[0]
     except CameraError as error:
-        model = "kannala_brandt" if calibration.camera.model.wide else "radial"
+        model = "kannala_brandt" if calibration.cameras.model.wide else "radial"
         mend = mend or f"calibrate with camera_model={model!r}"
         raise FormatError(f"{calibration.image}: {error}; {mend}") from None
 

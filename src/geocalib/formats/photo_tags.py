@@ -45,7 +45,7 @@ def photo_tags(calibration: Calibration) -> PhotoTags:
     known: Mapping[int, Any] = {}
     if calibration.image is not None and os.path.exists(calibration.image):
         _, known = read_header(calibration.image)
-    return tags_of(known, calibration.camera, calibration.pitch_deg, calibration.roll_deg)
+    return tags_of(known, calibration.cameras, calibration.pitch_deg, calibration.roll_deg)
 
 
 def tags_of(

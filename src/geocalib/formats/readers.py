@@ -118,7 +118,7 @@ def _known(camera: Camera, gravity: Array | None, image: str | None, frame: Fram
     said = [] if gravity is not None else ["the file does not say which way is down"]
     return Calibration(
         image=image,
-        camera=camera,
+        cameras=camera,
         gravity=LEVEL if gravity is None else gravity / np.linalg.norm(gravity),
         sigma=Uncertainty.unknown(camera),
         covariance=np.full((len(free), len(free)), np.nan),

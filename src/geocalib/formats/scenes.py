@@ -217,7 +217,7 @@ def each(
 
 def needs_picture(calibration: Calibration) -> bool:
     """Whether a program shows the photo otherwise than a pinhole camera takes it."""
-    return bends(calibration.camera) or calibration.orientation != 1
+    return bends(calibration.cameras) or calibration.orientation != 1
 
 
 def bends(camera: Camera) -> bool:
@@ -227,7 +227,7 @@ def bends(camera: Camera) -> bool:
 
 def scene_of(calibration: Calibration) -> SceneCamera:
     """The pinhole camera that takes the picture without distortion."""
-    camera, name = calibration.camera, Path(calibration.image or "image").name
+    camera, name = calibration.cameras, Path(calibration.image or "image").name
     picture = name
     if bends(camera):
         camera = warp.undistorted(camera)
@@ -248,7 +248,7 @@ def picture_bytes(calibration: Calibration) -> bytes:
         raise FormatError(f"{photo}: pictures are straightened upright; leave out --frame stored")
     if not needs_picture(calibration) and photo.lower().endswith(READABLE):
         return Path(photo).read_bytes()
-    if bends(calibration.camera):
+    if bends(calibration.cameras):
         picture = calibration.undistort(photo).image
     else:
         picture = Image.fromarray(read_photo(photo, None).pixels)

@@ -358,7 +358,8 @@ def _circle() -> Array:
 
 
 def _exact(camera: Camera) -> Camera:
-    """A single camera in float64."""
+    """A single camera in float64, as a batch of 1."""
+    camera = camera.batch()
     if len(camera) != 1:
         raise CameraError(f"one image takes one camera, got {len(camera)}; index them")
     return camera.map(lambda value: np.asarray(to_numpy(value), np.float64))

@@ -97,7 +97,7 @@ class PanoramaLevel:
         gravity = np.array([0.0, 1.0, 0.0])
         found = Calibration(
             image=None,
-            camera=camera,
+            cameras=camera,
             gravity=gravity,
             sigma=Uncertainty.of(camera, gravity, covariance, free),
             covariance=covariance,

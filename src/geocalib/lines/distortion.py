@@ -52,7 +52,7 @@ def with_free_distortion(calibration: Calibration) -> Calibration:
 
     The calibration of another camera stays as it is.
     """
-    camera, names = calibration.camera, calibration.parameters
+    camera, names = calibration.cameras, calibration.parameters
     if camera.model.parameters:
         return calibration
     sigma = DISTORTION * (camera.f / camera.size[:, 1]).item() ** 2
@@ -63,13 +63,13 @@ def with_free_distortion(calibration: Calibration) -> Calibration:
     covariance[np.ix_(kept, kept)] = calibration.covariance
     covariance[place, place] = sigma**2
     parameters = (*names[:place], *MODEL.parameters, *names[place:])
-    return replace(calibration, camera=camera, parameters=parameters, covariance=covariance)
+    return replace(calibration, cameras=camera, parameters=parameters, covariance=covariance)
 
 
 def as_pinhole(pinhole: Calibration, bent: Calibration) -> Calibration:
     """Return the pinhole's calibration, moved as the one moved that may bend."""
     kept = [i for i, name in enumerate(bent.parameters) if name in pinhole.parameters]
-    camera = replace(bent.camera, model=pinhole.camera.model, distortion=pinhole.camera.distortion)
+    camera = replace(bent.cameras, model=pinhole.cameras.model, distortion=pinhole.cameras.distortion)
     return pinhole.moved(camera, bent.gravity, bent.covariance[np.ix_(kept, kept)], bent.lines)
 
 
@@ -252,7 +252,7 @@ def loosen_distortion(calibration: Calibration) -> Calibration:
 
 def _places(calibration: Calibration) -> tuple[Places, Places]:
     """Return the indices of the distortion, and of everything else, among the free parameters."""
-    own = [name in calibration.camera.model.parameters for name in calibration.parameters]
+    own = [name in calibration.cameras.model.parameters for name in calibration.parameters]
     mine = np.array(own, np.bool_)
     return np.flatnonzero(mine), np.flatnonzero(~mine)
 
@@ -263,7 +263,7 @@ def _fit_distortion_of_image(calibration: Calibration, curves: Curves, free: Fre
     own, rest = _places(calibration)
     place = own[:, None], own
     prior = covariance[place]
-    camera, left = _posterior(calibration.camera, prior, curves, free)
+    camera, left = _posterior(calibration.cameras, prior, curves, free)
     # How distortion makes up for what else moves, so that straight edges stay straight: as far as
     # edges tell it.
     explained = np.eye(len(own)) - _least_squares(prior, left).T
@@ -280,7 +280,7 @@ def _fit_distortion_of_image(calibration: Calibration, curves: Curves, free: Fre
     covariance[place] = left + follow @ among @ follow.T
     covariance[own[:, None], rest] = follow @ among
     covariance[rest[:, None], own] = (follow @ among).T
-    return replace(calibration, camera=camera, covariance=covariance)
+    return replace(calibration, cameras=camera, covariance=covariance)
 
 
 def _posterior(camera: Camera, prior: Array, curves: Curves, free: Free) -> tuple[Camera, Array]:

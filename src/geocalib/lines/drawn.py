@@ -413,7 +413,7 @@ def _used(answer: Calibration) -> bool:
 
 def _at(sketch: Sketch, answer: Calibration) -> tuple[Array, Array]:
     """Residuals (M,) and angles (M,) of an answer."""
-    residual, off = sketch.residuals(answer.camera, answer.gravity[None])
+    residual, off = sketch.residuals(answer.cameras, answer.gravity[None])
     return residual[0], off[0]
 
 

@@ -219,7 +219,7 @@ def student_weight(squared: Array) -> Array:
 
 def free_parameters(calibration: Calibration) -> Free:
     """Return which parameters the network's fit left free."""
-    names, model = calibration.parameters, calibration.camera.model
+    names, model = calibration.parameters, calibration.cameras.model
     return Free(
         gravity=ALONG_PITCH in names,
         focal=LOG_F in names,
@@ -235,7 +235,7 @@ def inflate_focal_sigma(calibration: Calibration, known: float = 0.0) -> Calibra
     network.
     """
     names = calibration.parameters
-    if LOG_F not in names or calibration.camera.model.wide:
+    if LOG_F not in names or calibration.cameras.model.wide:
         return calibration
     at = names.index(LOG_F)
     # Edges are as straight as before wherever the focal length is.
@@ -282,7 +282,7 @@ def network_priors(
         gravity, basis = np.matvec(back, gravity), back @ basis
     mean_gravity = gravity[first_of_time]
     mean_basis = tangent_basis(mean_gravity)
-    own = [calibrations[i].camera for i in first_of_camera.tolist()]
+    own = [calibrations[i].cameras for i in first_of_camera.tolist()]
     values = (
         mean_gravity,
         np.log(np.concatenate([camera.f for camera in own])),
@@ -344,7 +344,7 @@ def _stiffness(
 def _bend(calibration: Calibration) -> Array:
     """(P, P) what small steps of the parameters are multiplied by to give those of distortion as it
     bends the picture."""
-    names, camera = calibration.parameters, calibration.camera
+    names, camera = calibration.parameters, calibration.cameras
     change = np.eye(len(names))
     if LOG_F in names:
         for i, power in enumerate(powers(camera.model)):

@@ -215,8 +215,8 @@ def _without_lines(
     answers = []
     for before, after, part in zip(calibrations, straight, segments, strict=True):
         answer = before
-        if before.camera.model.parameters and after is not before:
-            answer = before.moved(after.camera, after.gravity, after.covariance)
+        if before.cameras.model.parameters and after is not before:
+            answer = before.moved(after.cameras, after.gravity, after.covariance)
         answers.append(
             _with_lines(before, answer, _verdict_of(part, verdict), Traces.astray(part), 1.0)
         )
@@ -249,8 +249,8 @@ def _combine(
             active = any(each.problem.active[i].any() for each in found)
             why = Verdict.UNLIKELY if active else Verdict.NO_DIRECTION
             verdict = _verdict_of(part, why)
-        if before.camera.model.parameters:
-            answer = before.moved(answer.camera, answer.gravity, answer.covariance)
+        if before.cameras.model.parameters:
+            answer = before.moved(answer.cameras, answer.gravity, answer.covariance)
         else:
             answer = as_pinhole(before, answer)
         answers.append(_with_lines(before, answer, verdict, trace, float(shares[best])))
@@ -275,7 +275,7 @@ def _doubting_upright(before: Calibration, answer: Calibration) -> Calibration:
     for at, spread in ((roll, NOT_UPRIGHT_ROLL), (pitch, NOT_UPRIGHT_PITCH)):
         covariance[at, at] += weight * chance * spread**2
     doubted = replace(lines, probability=lines.probability * (1 - chance))
-    return answer.moved(answer.camera, answer.gravity, covariance, doubted)
+    return answer.moved(answer.cameras, answer.gravity, covariance, doubted)
 
 
 def _verdict_shown(verdict: Verdict, trace: Traces) -> Verdict:
@@ -306,7 +306,7 @@ def _with_lines(
 
 def _with_bend(answer: Calibration, straight: Calibration) -> Calibration:
     """Return the answer with what long edges say of the bend of a pinhole; others as they are."""
-    if answer.camera.model.parameters or answer.lines is None:
+    if answer.cameras.model.parameters or answer.lines is None:
         return answer
     at = straight.parameters.index(MODEL.parameters[0])
     bend = straight.distortion[0], float(np.sqrt(straight.covariance[at, at]))
@@ -320,7 +320,7 @@ def _moved(explanation: Explanation, straight: list[Calibration]) -> list[Calibr
     return [
         replace(
             calibration,
-            camera=problem.layout.camera_of(view.guess, i),
+            cameras=problem.layout.camera_of(view.guess, i),
             gravity=gravity[i],
             covariance=blocks[i],
         )
@@ -344,12 +344,12 @@ def _difference(one: Calibration, other: Calibration) -> Array:
     """(P,) by how much the free parameters of two answers to one image differ."""
     turn = sphere.difference(one.gravity, other.gravity, sphere.tangent_basis(one.gravity))
     values = {ALONG_ROLL: turn[0], ALONG_PITCH: turn[1]}
-    values[LOG_F] = np.log(other.camera.f / one.camera.f)[0]
+    values[LOG_F] = np.log(other.cameras.f / one.cameras.f)[0]
     values |= dict(
         zip(
-            (*one.camera.model.parameters, CX, CY),
-            np.concatenate([other.camera.distortion[0], other.camera.c[0]])
-            - np.concatenate([one.camera.distortion[0], one.camera.c[0]]),
+            (*one.cameras.model.parameters, CX, CY),
+            np.concatenate([other.cameras.distortion[0], other.cameras.c[0]])
+            - np.concatenate([one.cameras.distortion[0], one.cameras.c[0]]),
             strict=True,
         )
     )
@@ -407,8 +407,8 @@ def _turned(calibration: Calibration, turns: int) -> Calibration:
     """Return a calibration of the image turned by so many quarters."""
     if turns == 0:
         return calibration
-    camera = calibration.camera.rotate90(turns)
-    return replace(calibration, camera=camera, gravity=sphere.rotate90(calibration.gravity, turns))
+    camera = calibration.cameras.rotate90(turns)
+    return replace(calibration, cameras=camera, gravity=sphere.rotate90(calibration.gravity, turns))
 
 
 def _turned_segments(segments: Segments, calibration: Calibration, turns: int) -> Segments:
@@ -426,7 +426,7 @@ def _turned_back(
     if lines is not None and lines.traces is not None:
         directions = sphere.rotate90(lines.traces.directions, -turns)
         lines = lines.turned_back(segments, directions)
-    camera, gravity = answer.camera.rotate90(-turns), sphere.rotate90(answer.gravity, -turns)
+    camera, gravity = answer.cameras.rotate90(-turns), sphere.rotate90(answer.gravity, -turns)
     return before.moved(camera, gravity, answer.covariance, lines)
 
 

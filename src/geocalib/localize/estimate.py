@@ -166,7 +166,7 @@ def localize(
     gravity_prior: GravityPrior | None = None,
     options: LocalizeOptions | None = None,
 ) -> Pose:
-    """The pose of a camera (a batch of 1) from pixels (N, 2) and world points (N, 3).
+    """The pose of a camera from pixels (N, 2) and world points (N, 3).
 
     Most matches may be wrong. Without enough right ones the pose has a status that says so, and
     numbers that are NaN.

@@ -90,6 +90,7 @@ def prepare(
             f"{bad.sum()} of {len(pixels)} matches are not finite, the first is number "
             f"{np.argmax(bad)}; leave them out"
         )
+    camera = camera.batch()
     if len(camera) != 1:
         raise MatchError(f"matches are those of one camera, got {len(camera)}")
     camera = camera.map(lambda value: np.asarray(to_numpy(value), np.float64))

@@ -103,7 +103,7 @@ def numbers(calibration: Calibration) -> list[tuple[str, str, str]]:
         ("hFoV", calibration.hfov_deg, sigma.hfov_deg, "°"),
         ("focal, px", calibration.fy, sigma.focal, ""),
     ]
-    names = calibration.camera.model.parameters
+    names = calibration.cameras.model.parameters
     for name, value, error in zip(names, calibration.distortion, sigma.distortion, strict=True):
         rows.append((name, value, error, ""))
     centre = (calibration.cx, calibration.cy)

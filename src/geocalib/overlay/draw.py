@@ -204,6 +204,7 @@ def draw_confidence(axes: Axes, confidence: AnyArray) -> AxesImage:
 
 def draw_horizon(axes: Axes, camera: Camera, gravity: AnyArray) -> None:
     """Draw the horizon of one camera under gravity (1, 3), if the image shows it."""
+    camera, gravity = camera.batch(), gravity.reshape(-1, 3)
     if len(camera) != 1 or gravity.shape != (1, 3):
         raise FieldError(
             f"draw_horizon takes one camera and a (1, 3) gravity, got {len(camera)} cameras "

@@ -73,7 +73,7 @@ def load(photo: ImageSource, calibration: Calibration, size: tuple[int, int]) ->
 
 def drawn_camera(calibration: Calibration, size: tuple[int, int]) -> Camera:
     """The calibration's camera, of the photo resampled to size (width, height)."""
-    return calibration.camera.resize(*size)
+    return calibration.cameras.resize(*size)
 
 
 def annotate(

@@ -177,7 +177,7 @@ def as_sure_as_sensors(outcome: Outcome, sigma_rad: float) -> Outcome:
     factors = np.minimum(1.0, sigma_rad / np.sqrt(np.maximum(values, sigma_rad**2)))
     shrink[:2, :2] = (vectors * factors) @ vectors.T
     covariance = shrink @ outcome.covariance @ shrink.T
-    return outcome.moved(outcome.camera, outcome.gravity, covariance, outcome.lines)
+    return outcome.moved(outcome.cameras, outcome.gravity, covariance, outcome.lines)
 
 
 def annotated(
@@ -361,8 +361,8 @@ def _angles_check(
 
 def _distortion_check(source: str, value: Array, sigma: Array, alone: Calibration) -> PriorCheck:
     """Of all parameters of the lens at once."""
-    seen = np.asarray(alone.camera.distortion, float).reshape(-1)
-    at = [alone.parameters.index(name) for name in alone.camera.model.parameters]
+    seen = np.asarray(alone.cameras.distortion, float).reshape(-1)
+    at = [alone.parameters.index(name) for name in alone.cameras.model.parameters]
     covariance = np.asarray(alone.covariance)[np.ix_(at, at)] + np.diag(sigma**2)
     return PriorCheck(
         "distortion",

@@ -255,7 +255,7 @@ def _difference(best: Candidate, rival: Candidate, answer: Calibration) -> Array
     length by as much as makes up for the field of view. 0 where either has no answer."""
     turn = sphere.difference(best.gravity, rival.gravity, sphere.tangent_basis(best.gravity))
     wider = rival.camera.border_vfov - best.camera.border_vfov
-    slope = border_slopes(answer.camera, 1, answer.camera.border_vfov)[LOG_F]
+    slope = border_slopes(answer.cameras, 1, answer.cameras.border_vfov)[LOG_F]
     values = {ALONG_ROLL: turn[0], ALONG_PITCH: turn[1], LOG_F: (wider / slope).item()}
     off = np.array([values.get(name, 0.0) for name in answer.parameters])
     return np.nan_to_num(off, nan=0.0, posinf=0.0, neginf=0.0)

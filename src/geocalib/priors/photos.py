@@ -171,7 +171,7 @@ def as_sure_as_photographs(outcome: Outcome, angles: tuple[str, ...]) -> Outcome
 
 def _applies(calibration: Calibration) -> bool:
     """Focal lengths of wide models are something else."""
-    return LOG_F in calibration.parameters and not calibration.camera.model.wide
+    return LOG_F in calibration.parameters and not calibration.cameras.model.wide
 
 
 def _weighed(
@@ -199,12 +199,12 @@ def _stretched(
     stretch = np.ones(len(calibration.parameters))
     stretch[[calibration.parameters.index(name) for name in parameters]] = factor
     covariance = stretch[:, None] * calibration.covariance * stretch
-    return calibration.moved(calibration.camera, calibration.gravity, covariance, calibration.lines)
+    return calibration.moved(calibration.cameras, calibration.gravity, covariance, calibration.lines)
 
 
 def _pulled(calibration: Calibration, parts: Sequence[FocalComponent]) -> Calibration:
     """With log f as it is by both, and all that depends on it moved along."""
-    names, camera, covariance = calibration.parameters, calibration.camera, calibration.covariance
+    names, camera, covariance = calibration.parameters, calibration.cameras, calibration.covariance
     at = names.index(LOG_F)
     variance = float(covariance[at, at])
     pixels = math.hypot(calibration.width, calibration.height) / FULL_FRAME_DIAGONAL

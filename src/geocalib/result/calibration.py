@@ -48,8 +48,9 @@ class Calibration:
     """Whether there is an answer; ``trusted`` tells whether it is a good one."""
     image: str | None
     """The path as it was given, if there was one."""
-    camera: Camera
-    """Of the original image: a batch of 1. All arrays are NumPy's, in float64."""
+    cameras: Camera
+    """Of the original image: a batch of 1, as functions on many images take it. All arrays are
+    NumPy's, in float64."""
     gravity: Array
     """(3,) unit vector in the camera frame, pointing down."""
     sigma: Uncertainty
@@ -80,7 +81,7 @@ class Calibration:
     """By EXIF, 1 to 8: how the stored pixels are turned to be upright; None if it is not known."""
 
     def __post_init__(self) -> None:
-        camera, free = self.camera, len(self.parameters)
+        camera, free = self.cameras, len(self.parameters)
         arrays = (camera.f, camera.c, camera.distortion, self.gravity, self.covariance)
         if {(type(array), array.dtype) for array in arrays} != DOUBLES:
             raise CameraError("a calibration holds arrays of NumPy in float64")
@@ -125,7 +126,7 @@ class Calibration:
         gravity = _unit(_own(fit.gravity[index]))
         return cls(
             image=image,
-            camera=camera,
+            cameras=camera,
             gravity=gravity,
             sigma=Uncertainty.of(camera, gravity, covariance, fit.parameters),
             covariance=covariance,
@@ -149,13 +150,13 @@ class Calibration:
         if ALONG_PITCH not in names:
             gravity = self.gravity
         if LOG_F not in names:
-            camera = replace(camera, f=self.camera.f)
+            camera = replace(camera, f=self.cameras.f)
         if CX not in names:
-            camera = replace(camera, c=self.camera.c)
+            camera = replace(camera, c=self.cameras.c)
         gravity = _unit(gravity)
         return replace(
             self,
-            camera=camera,
+            cameras=camera,
             gravity=gravity,
             sigma=Uncertainty.of(camera, gravity, covariance, names, self.lens is not None),
             covariance=covariance,
@@ -168,7 +169,7 @@ class Calibration:
         From here on, fields of view are angles between border rays.
         """
         names = self.parameters
-        sigma = Uncertainty.of(self.camera, self.gravity, covariance, names, between_borders=True)
+        sigma = Uncertainty.of(self.cameras, self.gravity, covariance, names, between_borders=True)
         return replace(self, lens=lens, covariance=covariance, sigma=sigma)
 
     def at(self, width: int, height: int) -> Calibration:
@@ -177,14 +178,14 @@ class Calibration:
         Sigmas and covariance go along. What was measured on the image itself (``fields``, and
         ``priors`` and ``drawn`` in its pixels) does not.
         """
-        camera = self.camera.resize(width, height)
-        scale = dict(zip((CX, CY), (camera.size / self.camera.size)[0].tolist(), strict=True))
+        camera = self.cameras.resize(width, height)
+        scale = dict(zip((CX, CY), (camera.size / self.cameras.size)[0].tolist(), strict=True))
         units = np.array([scale.get(name, 1.0) for name in self.parameters])
         down, right = scale[CY], scale[CX]
         sigma = self.sigma
         return replace(
             self,
-            camera=camera,
+            cameras=camera,
             covariance=units[:, None] * self.covariance * units,
             sigma=replace(
                 sigma,
@@ -201,50 +202,56 @@ class Calibration:
         )
 
     @property
+    def camera(self) -> Camera:
+        """The camera of the original image, whose arrays have no batch axis: ``f`` (),
+        ``size`` (2,), ``K`` (3, 3)."""
+        return self.cameras.single()
+
+    @property
     def width(self) -> int:
         """The width of the photo in pixels."""
-        return round(self.camera.size[0, 0].item())
+        return round(self.cameras.size[0, 0].item())
 
     @property
     def height(self) -> int:
         """The height of the photo in pixels."""
-        return round(self.camera.size[0, 1].item())
+        return round(self.cameras.size[0, 1].item())
 
     @property
     def camera_model(self) -> str:
-        return self.camera.model.name
+        return self.cameras.model.name
 
     @property
     def fx(self) -> float:
         """The horizontal focal length in pixels."""
-        return self.camera.focal[0, 0].item()
+        return self.cameras.focal[0, 0].item()
 
     @property
     def fy(self) -> float:
         """The vertical focal length in pixels."""
-        return self.camera.f.item()
+        return self.cameras.f.item()
 
     @property
     def cx(self) -> float:
         """Pixels; the centre of the first pixel is at 0.5."""
-        return self.camera.c[0, 0].item()
+        return self.cameras.c[0, 0].item()
 
     @property
     def cy(self) -> float:
         """Pixels; the centre of the first pixel is at 0.5."""
-        return self.camera.c[0, 1].item()
+        return self.cameras.c[0, 1].item()
 
     @property
     def K(self) -> Array:
         """The calibration matrix, (3, 3), in pixels."""
-        return self.camera.K[0]
+        return self.cameras.K[0]
 
     def K_at(self, width: float, height: float) -> Array:
         """(3, 3) calibration matrix of the image resampled to width x height, pixels.
 
         ``K_at(1, 1)`` is the normalised one, which knows no pixels: both sides of the image are 1.
         """
-        return self.camera.resize(width, height).K[0]
+        return self.cameras.resize(width, height).K[0]
 
     @property
     def fov_x(self) -> float:
@@ -272,7 +279,7 @@ class Calibration:
     @property
     def distortion(self) -> tuple[float, ...]:
         """In the order of the camera model."""
-        return tuple(self.camera.distortion[0].tolist())
+        return tuple(self.cameras.distortion[0].tolist())
 
     @property
     def roll_deg(self) -> float:
@@ -286,13 +293,13 @@ class Calibration:
     def vfov_deg(self) -> float:
         """Between the rays of the top and bottom middle, where the camera model was not named; else
         as ``Camera.vfov``. NaN where the image of a wide lens reaches beyond what it shows."""
-        camera = self.camera
+        camera = self.cameras
         return math.degrees((camera.vfov if self.lens is None else camera.border_vfov).item())
 
     @property
     def hfov_deg(self) -> float:
         """Between the rays of the left and right middle; likewise."""
-        camera = self.camera
+        camera = self.cameras
         return math.degrees((camera.hfov if self.lens is None else camera.border_hfov).item())
 
     @property
@@ -338,7 +345,7 @@ class Calibration:
         new = turned(self, self.orientation if frame == "upright" else undone)
         return replace(
             self,
-            camera=new.camera,
+            cameras=new.camera,
             gravity=new.gravity,
             sigma=Uncertainty.of(
                 new.camera, new.gravity, new.covariance, new.parameters, self.lens is not None
@@ -355,26 +362,26 @@ class Calibration:
 
     def horizon(self, samples: int = 256) -> Array:
         """(N, 2) pixels of the horizon from left to right, N <= samples; none if out of view."""
-        pixels, valid = horizon_points(self.camera, self.gravity[None], samples)
+        pixels, valid = horizon_points(self.cameras, self.gravity[None], samples)
         return pixels[valid]
 
     def undistort(self, image: ImageSource, border: str = "keep") -> Warped:
         """The image as a pinhole camera takes it (``geocalib.imaging.warp``)."""
         from geocalib.imaging import warp
 
-        return warp.undistort(image, self.camera, border)
+        return warp.undistort(image, self.cameras, border)
 
     def upright(self, image: ImageSource, border: str = "keep") -> Warped:
         """The image turned in its plane until its roll is 0 (``geocalib.imaging.warp``)."""
         from geocalib.imaging import warp
 
-        return warp.upright(image, self.camera, self.gravity, border)
+        return warp.upright(image, self.cameras, self.gravity, border)
 
     def rectify(self, image: ImageSource, border: str = "keep") -> Warped:
         """The image as a level pinhole camera takes it (``geocalib.imaging.warp``)."""
         from geocalib.imaging import warp
 
-        return warp.rectify(image, self.camera, self.gravity, border)
+        return warp.rectify(image, self.cameras, self.gravity, border)
 
     def to_dict(self) -> dict[str, Any]:
         """The record; what is not known is None."""
@@ -388,7 +395,7 @@ class Calibration:
             raise FormatError(f"{source}: holds no calibration: {values['error']}")
         return cls(
             image=values["image"],
-            camera=values.camera(),
+            cameras=values.camera(),
             gravity=values.gravity(),
             sigma=values.sigma(),
             covariance=values.covariance(),
@@ -430,12 +437,12 @@ class Calibration:
     def _gates(self) -> dict[str, bool]:
         """What was requested, in words, and whether it is to be believed."""
         gates = {"gravity": self.trusted_gravity, "field of view": self.trusted_fov}
-        lens_free = self.lens is not None or bool(self.camera.model.parameters)
+        lens_free = self.lens is not None or bool(self.cameras.model.parameters)
         return {**gates, "lens": self.trusted_lens} if lens_free else gates
 
     def __str__(self) -> str:
         """The row of it in the table of ``geocalib calibrate``, on one line."""
-        sigma, names = self.sigma, self.camera.model.parameters
+        sigma, names = self.sigma, self.cameras.model.parameters
         distortion = zip(names, self.distortion, sigma.distortion, strict=True)
         parts = [
             f"roll {with_sigma(self.roll_deg, sigma.roll_deg, '+z.2f', '°')}",

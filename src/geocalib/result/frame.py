@@ -44,7 +44,7 @@ class TurnableAnswer(Angles, Protocol):
     """A calibration, as far as turning its picture changes it."""
 
     @property
-    def camera(self) -> Camera: ...
+    def cameras(self) -> Camera: ...
     @property
     def gravity(self) -> Array: ...
     @property
@@ -64,7 +64,7 @@ class TurnableAnswer(Angles, Protocol):
 def turned(old: TurnableAnswer, turn: int) -> Turned:
     """That of the picture as EXIF orientation 1 to 8 turns it. Segments of lines stay behind."""
     axes = np.array([upright(axis, turn) for axis in ((1.0, 0, 0), (0, 1.0, 0), (0, 0, 1.0))]).T
-    camera, gravity = _camera(old.camera, turn), axes @ old.gravity
+    camera, gravity = _camera(old.cameras, turn), axes @ old.gravity
     bases = sphere.tangent_basis(old.gravity), sphere.tangent_basis(gravity)
     names, jacobian = _jacobian(old.parameters, bases[1].T @ axes @ bases[0], axes)
     return Turned(
@@ -74,8 +74,8 @@ def turned(old: TurnableAnswer, turn: int) -> Turned:
         names,
         None if old.lines is None else _lines(old.lines, old, camera, gravity, axes),
         None if old.lens is None else Lens(tuple(_family(each, axes) for each in old.lens)),
-        tuple(_prior(prior, turn, old.camera.aspect.item()) for prior in old.priors),
-        tuple(_drawn(line, old.camera, turn) for line in old.drawn),
+        tuple(_prior(prior, turn, old.cameras.aspect.item()) for prior in old.priors),
+        tuple(_drawn(line, old.cameras, turn) for line in old.drawn),
     )
 
 

@@ -157,7 +157,7 @@ def lens_of(calibration: Calibration) -> LensState | None:
     if not names:
         return None
     values = {LOG_F: math.log(calibration.fy)}
-    values |= zip(calibration.camera.model.parameters, calibration.distortion, strict=True)
+    values |= zip(calibration.cameras.model.parameters, calibration.distortion, strict=True)
     mean = np.array([values[name] for name in names])
     return LensState(mean, calibration.covariance[2:, 2:])
 
@@ -174,12 +174,12 @@ def sight_of(calibration: Calibration, moment: Moment) -> FrameGravity:
 def camera_of(like: Calibration, lens: LensState | None) -> Camera:
     """The camera of a frame with another lens; like: a calibration of the same camera."""
     if lens is None:
-        return like.camera
+        return like.cameras
     values = dict(zip(like.parameters[2:], lens.mean.tolist(), strict=True))
-    pairs = zip(like.camera.model.parameters, like.distortion, strict=True)
+    pairs = zip(like.cameras.model.parameters, like.distortion, strict=True)
     distortion = [values.get(name, k) for name, k in pairs]
     return replace(
-        like.camera,
+        like.cameras,
         f=np.exp([values.get(LOG_F, math.log(like.fy))]),
         distortion=np.array([distortion]).reshape(1, -1),
     )

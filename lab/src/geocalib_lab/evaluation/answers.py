@@ -16,7 +16,7 @@ def without_sigmas(image: str | None, camera: Camera, gravity: Array) -> Calibra
     """The calibration of a camera (a batch of 1) and gravity (3,), whose sigmas nobody knows."""
     return Calibration(
         image=image,
-        camera=camera.map(_double),
+        cameras=camera.map(_double),
         gravity=_double(gravity),
         sigma=Uncertainty.unknown(camera),
         covariance=np.zeros((0, 0)),

@@ -185,7 +185,7 @@ def measure(sample: Sample, outcome: Outcome, camera_model: str) -> dict[str, fl
     truth = sample.camera
     if truth is None:
         return errors
-    errors["vfov"] = np.inf if answer is None else vfov_error(answer.camera, truth).item()
+    errors["vfov"] = np.inf if answer is None else vfov_error(answer.cameras, truth).item()
     if camera_model in K1_MODELS and sample.k1 is not None:
         # All grow in proportion to what k1 is off by, so one look at the pixels will do.
         off_by_one = np.array([sample.k1 + 1.0])

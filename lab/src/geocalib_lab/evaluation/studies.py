@@ -139,12 +139,12 @@ def averaged(alone: Report, count: int) -> Report:
         answers = [outcome for outcome in part if isinstance(outcome, Calibration)]
         if answers:
             f = math.exp(sum(math.log(answer.fy) for answer in answers) / len(answers))
-            distortion = np.stack([answer.camera.distortion for answer in answers]).mean(0)
+            distortion = np.stack([answer.cameras.distortion for answer in answers]).mean(0)
         for outcome in part:
             if isinstance(outcome, Calibration):
                 camera = replace(
-                    outcome.camera, f=np.full_like(outcome.camera.f, f), distortion=distortion
+                    outcome.cameras, f=np.full_like(outcome.cameras.f, f), distortion=distortion
                 )
-                outcome = replace(outcome, camera=camera)
+                outcome = replace(outcome, cameras=camera)
             outcomes.append(outcome)
     return Report.create(alone.name, alone.card, alone.camera_model, alone.samples, outcomes)

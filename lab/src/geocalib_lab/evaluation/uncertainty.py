@@ -70,7 +70,7 @@ def deviations(samples: Sequence[Sample], outcomes: Sequence[Outcome]) -> dict[s
 
 def _deviations(sample: Sample, answer: Calibration) -> Iterable[tuple[str, float, float]]:
     """The name of a quantity, its signed error and its sigma, of all that is known."""
-    sigma, model = answer.sigma, answer.camera.model
+    sigma, model = answer.sigma, answer.cameras.model
     if sample.roll_deg is not None:
         turn = (answer.roll_deg - sample.roll_deg + 180) % 360 - 180
         yield "gravity", turn, math.hypot(sigma.roll_deg, sample.roll_sigma_deg)

@@ -178,7 +178,7 @@ def _asked(engine: AnyEngine, samples: Sequence[Sample]) -> Iterator[Record]:
 def _numbers(found: Calibration, sample: Sample) -> Record:
     """The traits of a fit, and its errors in their sigmas; None where the truth is not known."""
     gravity, sigma = found.gravity[None], np.sqrt(np.diag(found.covariance))
-    values = traits(found.camera, gravity, found.covariance[None])[0]
+    values = traits(found.cameras, gravity, found.covariance[None])[0]
     off: list[float | None] = [None, None, None]
     if sample.gravity is not None:
         away = sphere.difference(gravity, sample.gravity[None], sphere.tangent_basis(gravity))[0]
