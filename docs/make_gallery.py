@@ -165,7 +165,9 @@ def _entry(photo: Photo, found: Calibration, file: str) -> tuple[str, str]:
     """The heading that a photo belongs to, and its part of the page."""
     errors = gravity_errors(torch.as_tensor(found.gravity)[None], photo.gravity.double())
     gravity = errors["gravity"].item()
-    vfov = float(vfov_error(found.cameras, photo.camera.map(lambda v: np.asarray(v, np.float64)))[0])
+    vfov = float(
+        vfov_error(found.cameras, photo.camera.map(lambda v: np.asarray(v, np.float64)))[0]
+    )
     good = gravity < GOOD_DEG and vfov < 3 * GOOD_DEG
     rest = "Wrong, and sure of it" if found.trusted else "Wrong, and it says so"
     true_vfov = math.degrees(float(photo.camera.vfov[0]))

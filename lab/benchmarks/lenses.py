@@ -249,7 +249,7 @@ def score(truth: Truth, outcome: Outcome) -> Score:
     """An answer against the truth."""
     if not isinstance(outcome, Calibration):
         return Score(truth, math.inf, math.inf, False, "failed")
-    vfov = abs(border_angle_deg(outcome.camera) - truth.vfov_deg)
+    vfov = abs(border_angle_deg(outcome.cameras) - truth.vfov_deg)
     gravity = math.nan
     if truth.roll_deg is not None and truth.pitch_deg is not None:
         down = from_roll_pitch(*np.deg2rad([truth.roll_deg, truth.pitch_deg]))

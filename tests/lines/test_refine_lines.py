@@ -297,7 +297,9 @@ def test_two_parameters_of_distortion_are_recovered() -> None:
     segments = replace(segments, curves=curves_of(camera, 60, noise=0.1))
     prior = prior_of(camera, GRAVITY, log_f_off=0.08, sigma_log_f=0.2, sigma_distortion=0.05)
     moved = prior.cameras.distortion + np.array([[0.04, -0.03]], np.float64)
-    (answer,) = refine([replace(prior, cameras=replace(prior.cameras, distortion=moved))], [segments])
+    (answer,) = refine(
+        [replace(prior, cameras=replace(prior.cameras, distortion=moved))], [segments]
+    )
     assert used(answer)
     angle, focal = errors_of(answer, camera, GRAVITY)
     assert angle < 0.2

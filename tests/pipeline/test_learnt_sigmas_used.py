@@ -82,6 +82,8 @@ def test_where_lines_are_not_used_and_by_as_much_as_was_learnt(
     assert found is not None
     monkeypatch.setattr(job, "find_sigmas", lambda sha256: None)
     before = calibrator.calibrate(noise, prior="none")
-    (factors,) = found.factors(traits(before.cameras, before.gravity[None], before.covariance[None]))
+    (factors,) = found.factors(
+        traits(before.cameras, before.gravity[None], before.covariance[None])
+    )
     larger = np.sqrt(np.diag(answer.covariance) / np.diag(before.covariance))
     np.testing.assert_allclose(larger, factors, rtol=0.05)

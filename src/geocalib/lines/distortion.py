@@ -69,7 +69,9 @@ def with_free_distortion(calibration: Calibration) -> Calibration:
 def as_pinhole(pinhole: Calibration, bent: Calibration) -> Calibration:
     """Return the pinhole's calibration, moved as the one moved that may bend."""
     kept = [i for i, name in enumerate(bent.parameters) if name in pinhole.parameters]
-    camera = replace(bent.cameras, model=pinhole.cameras.model, distortion=pinhole.cameras.distortion)
+    camera = replace(
+        bent.cameras, model=pinhole.cameras.model, distortion=pinhole.cameras.distortion
+    )
     return pinhole.moved(camera, bent.gravity, bent.covariance[np.ix_(kept, kept)], bent.lines)
 
 

@@ -216,7 +216,7 @@ def followed(prior: PriorCheck, answer: Calibration) -> bool:
             math.degrees(sphere.angle_between(answer.gravity, each)) for each in (known, seen)
         )
     else:
-        lens = np.asarray(answer.camera.distortion, float).reshape(-1)
+        lens = np.asarray(answer.cameras.distortion, float).reshape(-1)
         found = np.array([answer.fy]) if prior.quantity == "focal" else lens
         if found.shape != known.shape:  # The answer has another model.
             return False

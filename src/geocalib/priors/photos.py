@@ -199,7 +199,9 @@ def _stretched(
     stretch = np.ones(len(calibration.parameters))
     stretch[[calibration.parameters.index(name) for name in parameters]] = factor
     covariance = stretch[:, None] * calibration.covariance * stretch
-    return calibration.moved(calibration.cameras, calibration.gravity, covariance, calibration.lines)
+    return calibration.moved(
+        calibration.cameras, calibration.gravity, covariance, calibration.lines
+    )
 
 
 def _pulled(calibration: Calibration, parts: Sequence[FocalComponent]) -> Calibration:
