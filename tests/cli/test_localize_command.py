@@ -147,7 +147,7 @@ def test_camera_and_gravity_of_a_calibration(run: Run, view: View) -> None:
     camera = Camera.create("pinhole", f=800.0, size=(1000, 800), dtype=np.float64)
     query = replace(
         calibrations.one("pinhole", image="photos/a.jpg"),
-        camera=camera,
+        cameras=camera,
         gravity=view.rotation @ down,
     )
     mapped = replace(query, image="photos/db/1.jpg", gravity=down)

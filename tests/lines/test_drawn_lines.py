@@ -45,7 +45,7 @@ def network(truth: Calibration, rng: np.random.Generator | None = None) -> Calib
 def truth_of(model: str = "pinhole", roll: float = 4.0, pitch: float = -12.0) -> Calibration:
     camera = camera_of(model)
     gravity = gravity_of(roll, pitch)
-    return replace(one(model), camera=camera, gravity=gravity)
+    return replace(one(model), cameras=camera, gravity=gravity)
 
 
 def edge(

@@ -55,15 +55,15 @@ def test_the_calibration_of_a_resampled_image(model: str) -> None:
     assert whole.K_at(320, 120) == pytest.approx(small.K)
     assert np.diag([640, 480, 1]) @ whole.K_at(1, 1) == pytest.approx(whole.K)
     pixels = np.array([[[200.0, 150.0], [320.0, 240.0], [400.0, 100.0]]])
-    rays, _ = whole.camera.unproject(pixels)
-    again, _ = small.camera.unproject(pixels * [1 / 2, 1 / 4])
+    rays, _ = whole.cameras.unproject(pixels)
+    again, _ = small.cameras.unproject(pixels * [1 / 2, 1 / 4])
     np.testing.assert_allclose(again, rays, atol=1e-12)
     assert small.gravity.tolist() == whole.gravity.tolist()
 
 
 def test_the_sigmas_of_a_resampled_image() -> None:
     free = ("roll direction", "pitch direction", "log f", "cx", "cy", "log aspect")
-    camera, down = one("pinhole", aspect=1.2).camera, one().gravity
+    camera, down = one("pinhole", aspect=1.2).cameras, one().gravity
     root = np.diag([0.01, 0.02, 0.03, 5.0, 6.0, 0.01]) + 0.001
     covariance = root @ root.T
     whole = replace(
@@ -73,7 +73,7 @@ def test_the_sigmas_of_a_resampled_image() -> None:
         sigma=Uncertainty.of(camera, down, covariance, free),
     )
     small = whole.at(320, 120)
-    expected = Uncertainty.of(small.camera, down, small.covariance, free)
+    expected = Uncertainty.of(small.cameras, down, small.covariance, free)
     assert astuple(small.sigma)[:7] == pytest.approx(astuple(expected)[:7])
     assert small.sigma.principal_point == pytest.approx(expected.principal_point)
     assert small.sigma.principal_point[0] == pytest.approx(whole.sigma.principal_point[0] / 2)
@@ -103,8 +103,8 @@ def test_horizon_is_horizontal_and_in_the_image(model: str) -> None:
     c = one(model)
     points = c.horizon()
     assert len(points) > 100
-    assert bool(((points >= 0) & (points <= c.camera.size)).all())
-    rays, valid = c.camera.unproject(points[None])
+    assert bool(((points >= 0) & (points <= c.cameras.size)).all())
+    rays, valid = c.cameras.unproject(points[None])
     assert bool(valid.all())
     np.testing.assert_allclose(rays[0] @ c.gravity, 0, atol=1e-9)
 
@@ -134,7 +134,7 @@ def test_warps_are_those_of_imaging(name: str, border: str) -> None:
     c = one(size=(64, 48), c=(32, 24), f=50.0)
     photo = Image.fromarray(np.arange(64 * 48 * 3, dtype=np.uint8).reshape(48, 64, 3))
     placed = () if name == "undistort" else (c.gravity,)
-    expected = getattr(warp, name)(photo, c.camera, *placed, border)
+    expected = getattr(warp, name)(photo, c.cameras, *placed, border)
     found = getattr(c, name)(photo, border)
     assert np.array_equal(np.asarray(found.image), np.asarray(expected.image))
     assert np.array_equal(found.camera.K, expected.camera.K)
@@ -143,11 +143,11 @@ def test_warps_are_those_of_imaging(name: str, border: str) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"camera": Camera.create("pinhole", 500, SIZE, dtype=np.float32)}, "NumPy in float64"),
+        ({"cameras": Camera.create("pinhole", 500, SIZE, dtype=np.float32)}, "NumPy in float64"),
         ({"gravity": torch.tensor([0.0, 1.0, 0.0])}, "NumPy in float64"),
         ({"gravity": np.ones((1, 3))}, r"gravity \(3,\), got 1 cameras and \(1, 3\)"),
         (
-            {"camera": Camera.create("pinhole", np.ones(2), size=(640, 480))},
+            {"cameras": Camera.create("pinhole", np.ones(2), size=(640, 480))},
             "one camera .* got 2 cameras",
         ),
         ({"parameters": ("log f",)}, r"covariance must be \(1, 1\) .* \(log f\), got \(4, 4\)"),
@@ -301,7 +301,7 @@ def test_text_that_is_not_json(text: str) -> None:
 
 def fitted(model: str, **known: Any) -> tuple[Any, Camera]:
     """A fit to two noisy images of 64 x 48 pixels, and the second camera at 640 x 480."""
-    true = one(model, roll_deg=10, pitch_deg=15).camera.resize(64, 48)
+    true = one(model, roll_deg=10, pitch_deg=15).cameras.resize(64, 48)
     gravity = torch.from_numpy(np.stack([one().gravity, one(roll_deg=10, pitch_deg=15).gravity]))
     two = true[[0, 0]].map(torch.from_numpy)
     result = fit(with_noise(see(two, gravity), 1.0, seed=0), model, **known)
@@ -391,7 +391,7 @@ def test_views_beyond_the_lens_are_not_known() -> None:
 
 
 def test_from_a_single_precision_fit_in_inference_mode() -> None:
-    true = one("pinhole").camera.resize(64, 48).map(torch.tensor)
+    true = one("pinhole").cameras.resize(64, 48).map(torch.tensor)
     fields = see(true, torch.from_numpy(one().gravity)[None], torch.float32)
     with torch.inference_mode():
         result = fit(fields, "pinhole")

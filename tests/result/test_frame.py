@@ -31,7 +31,7 @@ def full(orientation: int) -> Calibration:
     root = np.random.default_rng(0).normal(size=(6, 6)) * 0.01
     plain = one("radial", aspect=1.25, distortion=[-0.1, 0.02])
     covariance = root @ root.T
-    sigma = Uncertainty.of(plain.camera, plain.gravity, covariance, FREE)
+    sigma = Uncertainty.of(plain.cameras, plain.gravity, covariance, FREE)
     return replace(
         plain, covariance=covariance, parameters=FREE, sigma=sigma, orientation=orientation
     )

@@ -23,7 +23,7 @@ def test_spread_of_draws() -> None:
     mix = generator.standard_normal((7, 7))
     scale = np.array([2e-3, 3e-3, 4e-3, 2e-3, 2.0, 3.0, 5e-3], np.float64)
     root = scale[:, None] * mix / np.linalg.norm(mix, axis=1, keepdims=True)
-    camera = one("simple_radial", distortion=[-0.1], aspect=1.2).camera
+    camera = one("simple_radial", distortion=[-0.1], aspect=1.2).cameras
     angles = np.array([0.3, 0.7], np.float64)
     gravity = from_roll_pitch(angles[0], angles[1])
     sigma = Uncertainty.of(camera, gravity, root @ root.T, NAMES)
@@ -59,12 +59,12 @@ def test_spread_of_draws() -> None:
 
 def test_what_is_held_fixed_is_certain() -> None:
     known = one("radial", distortion=[-0.1, 0.01])
-    sigma = Uncertainty.of(known.camera, known.gravity, np.zeros((0, 0)), ())
+    sigma = Uncertainty.of(known.cameras, known.gravity, np.zeros((0, 0)), ())
     assert sigma == Uncertainty(0, 0, 0, 0, 0, 0, 0, (0, 0), (0, 0))
 
 
 def test_nobody_knows() -> None:
-    sigma = Uncertainty.unknown(one("radial", distortion=[-0.1, 0.01]).camera)
+    sigma = Uncertainty.unknown(one("radial", distortion=[-0.1, 0.01]).cameras)
     assert len(sigma.distortion) == 2
     numbers = (sigma.roll_deg, sigma.hfov_deg, sigma.focal, sigma.aspect, *sigma.distortion)
     assert all(math.isnan(number) for number in (*numbers, *sigma.principal_point))

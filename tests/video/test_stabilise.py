@@ -22,7 +22,7 @@ def test_as_the_upright_of_photos() -> None:
     frame = seen(roll_deg=12.0)
     large = frame.upright(pixels)
     whole = np.asarray(large.image).astype(int)
-    left, top = (round(v) for v in (large.camera.c[0] - frame.camera.c[0]).tolist())
+    left, top = (round(v) for v in (large.camera.c[0] - frame.camera.c).tolist())
     wanted = whole[top : top + HEIGHT, left : left + WIDTH]
     found = upright(pixels, frame).astype(int)
     inner = (slice(12, -12), slice(12, -12))

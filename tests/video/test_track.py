@@ -107,12 +107,12 @@ def test_sigma_of_the_field_of_view(model: str) -> None:
     draws = generator.standard_normal((4000, len(lens.mean)))
     values = lens.mean + 0.002 * draws
     camera = replace(
-        frame.camera,
+        frame.cameras,
         f=np.exp(values[:, 0]),
         distortion=values[:, 1:],
-        c=np.broadcast_to(frame.camera.c, (4000, 2)),
-        size=np.broadcast_to(frame.camera.size, (4000, 2)),
-        aspect=np.broadcast_to(frame.camera.aspect, (4000,)),
+        c=np.broadcast_to(frame.cameras.c, (4000, 2)),
+        size=np.broadcast_to(frame.cameras.size, (4000, 2)),
+        aspect=np.broadcast_to(frame.cameras.aspect, (4000,)),
     )
     assert found.sigma.vfov_deg == pytest.approx(float(np.rad2deg(camera.vfov).std()), rel=0.06)
 

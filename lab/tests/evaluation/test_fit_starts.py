@@ -46,14 +46,14 @@ class Exact:
         assert answer is not None
         given = prepare(read_photo(truth.image), InputSpec(SIDE))
         assert given.size == (64, 64)
-        camera = given.view.to_input(answer.camera, given.size)
+        camera = given.view.to_input(answer.cameras, given.size)
         up, latitude, _ = perspective_field(camera, answer.gravity[None])
         ones = np.ones((1, *given.size))
         camera = replace(
-            answer.camera, model=get_model("pinhole"), distortion=answer.camera.distortion[:, :0]
+            answer.cameras, model=get_model("pinhole"), distortion=answer.cameras.distortion[:, :0]
         )
         sigma = replace(answer.sigma, distortion=())
-        return replace(answer, camera=camera, sigma=sigma, fields=Fields(up, latitude, ones, ones))
+        return replace(answer, cameras=camera, sigma=sigma, fields=Fields(up, latitude, ones, ones))
 
 
 def two_and_one_that_is_gone(folder: Path) -> list[Sample]:

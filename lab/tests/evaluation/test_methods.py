@@ -58,13 +58,13 @@ class SeesFields:
         truth = truth_of(known, SIZE)
         assert truth is not None
         given = prepare(read_photo(known.image), InputSpec(64))
-        camera = given.view.to_input(truth.camera, given.size)
+        camera = given.view.to_input(truth.cameras, given.size)
         up, latitude, _ = perspective_field(camera, truth.gravity[None])
         ones = np.ones((1, *given.size[::-1]))
         guess = Camera.create(camera_model, f=100.0, size=SIZE)
         sigma = replace(truth.sigma, distortion=(0.0,) * len(guess.model.parameters))
         fields = Fields(up, latitude, ones, ones)
-        return replace(truth, camera=guess, sigma=sigma, fields=fields)
+        return replace(truth, cameras=guess, sigma=sigma, fields=fields)
 
 
 @pytest.mark.parametrize("k1", [None, -0.15])
