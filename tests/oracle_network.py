@@ -154,7 +154,7 @@ def check(found: Outcome, known: Truth) -> None:
     assert (found.cx, found.cy) == tuple(known.camera.c[0].tolist())
     assert found.fx == found.fy
     assert gravity_error_deg(found.gravity[None], known.gravity).item() < GRAVITY_DEG
-    coarse = [camera.resize(64, 48) for camera in (found.cameras, known.cameras)]
+    coarse = [camera.resize(64, 48) for camera in (found.cameras, known.camera)]
     assert ray_error_deg(*coarse).item() < 0.02
     if not found.distortion:
         assert found.fy == pytest.approx(known.camera.f.item(), rel=FOCAL)

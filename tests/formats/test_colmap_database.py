@@ -151,7 +151,7 @@ def test_a_camera_that_is_two(tmp_path: Path) -> None:
     with sqlite3.connect(path) as database:
         database.execute("DELETE FROM images WHERE image_id = 3")
     first, second, _ = several()
-    other = replace(second, camera=one(f=600.0).camera)
+    other = replace(second, cameras=one(f=600.0).cameras)
     colmap_database.write([first, other], path)
     cameras = rows(path, "SELECT camera_id, params FROM cameras")
     focal = {number: np.frombuffer(blob)[0] for number, blob in cameras}  # type: ignore[call-overload]

@@ -79,7 +79,7 @@ def test_upright_views_are_those_of_the_level_world(world: Array) -> None:
 
 @pytest.mark.parametrize(("count", "fov"), [(0, 75.0), (4, 0.0), (4, 170.0)])
 def test_views_that_cannot_be(world: Array, count: int, fov: float) -> None:
-    with pytest.raises(PanoramaError, match=r"ask for at least 1|5 to 150 degrees wide"):
+    with pytest.raises(PanoramaError, match=r"request at least 1|5 to 150 degrees wide"):
         next(PanoramaLevel(LEVEL, 0.5, 24, 0).upright_views(world, count, fov))
 
 

@@ -134,7 +134,7 @@ def test_its_card_travels_along(folder: Path) -> None:
     assert (engine.spec.short_side, engine.spec.multiple, engine.spec.largest_aspect) == (64, 32, 2)
     assert engine.confidence_scale == 3e-4
     # The classifier in the package was fitted to other weights.
-    assert not engine.knows_upright
+    assert not engine.has_orientation
 
 
 def test_numbers_are_kept_as_they_are_in_the_weights(folder: Path) -> None:

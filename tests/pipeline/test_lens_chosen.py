@@ -91,7 +91,7 @@ def test_rivals_add_to_the_sigma_as_far_as_they_are_probable() -> None:
     found = asked(BARREL)
     assert found.lens is not None
     best, *rivals = found.lens
-    named = asked(BARREL, "simple_radial").camerass
+    named = asked(BARREL, "simple_radial").cameras
     assert found.cameras.f.item() == pytest.approx(named.f.item(), rel=1e-3)
     apart = sum(each.probability * (each.vfov_deg - best.vfov_deg) ** 2 for each in rivals)
     assert found.sigma.vfov_deg**2 >= 0.9 * apart

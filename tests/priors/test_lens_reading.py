@@ -227,7 +227,7 @@ class TestCalibration:
         answer = calibrator.calibrate(photo(tmp_path), model)
         expected = found(tags(), answer.camera.model.name, SMALL)
         assert answer.camera.model.name == ("simple_radial" if model == "auto" else model)
-        bend = answer.camera.distortion[0].tolist()
+        bend = answer.camera.distortion.tolist()
         for value, mean, sigma in zip(bend, expected.distortion, expected.sigma, strict=True):
             assert value == pytest.approx(mean, abs=2 * sigma)
         check = next(each for each in answer.priors if each.quantity == "distortion")
@@ -240,7 +240,7 @@ class TestCalibration:
             found(tags(), "simple_radial", SMALL)
         )
         for answer in answers:
-            assert answer.camera.distortion.tolist() == [[pytest.approx(mean, abs=2 * sigma)]]
+            assert answer.camera.distortion.tolist() == [pytest.approx(mean, abs=2 * sigma)]
 
     def test_a_straightened_file_leaves_the_lens_out(self, tmp_path: Path) -> None:
         answer = knowing(truth(SMALL, 53.0), confidence_scale=1e-3).calibrate(

@@ -103,8 +103,9 @@ def test_studies(tmp_path: Path, no_pictures: None) -> None:
     text = commands.run(calibrator, plan, tmp_path / "out").markdown
     assert "town: partial calibration" in text
     assert "| fields and lines, averaged | 4 " in text
-    assert all(options["exif"] is False for options in calibrator.options)
-    told = [sorted(options.keys() - {"lines", "exif"}) for options in calibrator.options]
+    assert all(options["exif"] is options["sensors"] is False for options in calibrator.options)
+    usual = {"lines", "exif", "prior", "sensors"}
+    told = [sorted(options.keys() - usual) for options in calibrator.options]
     # What was answered before is not asked again, but for the four that fits of 4 are made of.
     fits = [[], ["shared_intrinsics"], ["shared_intrinsics"]]
     assert told == [[], ["gravity"], ["focal"], *fits, *fits]

@@ -36,7 +36,8 @@ class Exact:
     def calibrate(
         self, images: Sequence[ImageSource], camera_model: str, **options: Any
     ) -> list[Outcome]:
-        assert options == {"keep_fields": True, "exif": False}
+        unheard = {"exif": False, "prior": "none", "sensors": False}
+        assert options == {"keep_fields": True, **unheard}
         return [self._one(self.samples[Path(str(image))]) for image in images]
 
     def _one(self, truth: Sample) -> Outcome:

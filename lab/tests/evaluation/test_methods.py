@@ -207,7 +207,7 @@ def test_the_table_of_the_paper(
         ]
     # Noise has no straight lines: all photographs fail, which is said, and the others are done.
     assert "| vanishing points at right angles | 2, 2 failed" in text
-    assert "inf (0 / 0 / 0)" in text
+    assert "inf (0/0/0)" in text
     asked = {options["lines"] for options in calibrator.options}
     assert asked == {"off", "only", "auto"}
     assert "openpano-test: methods" in text

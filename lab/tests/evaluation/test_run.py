@@ -213,8 +213,9 @@ def test_fits_of_several_stay_together() -> None:
     evaluate(calibrator, [sample()] * 24, setting=Setting(images_per_fit=3))
     assert [count for count, _ in calibrator.calls] == [15, 9]
     groups = [0, 0, 0, 1, 1, 1, 2, 2, 2]
-    # EXIF data would tell what is to be found out.
-    expected = {"shared_intrinsics": groups, "lines": "off", "exif": False}
+    # Files, and what photographs are like, would tell what is to be found out.
+    unheard = {"exif": False, "prior": "none", "sensors": False}
+    expected = {"shared_intrinsics": groups, "lines": "off", **unheard}
     assert calibrator.options[1] == expected
 
 

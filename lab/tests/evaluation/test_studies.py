@@ -47,9 +47,9 @@ def test_joint_beside_averaged() -> None:
     for way in ways:
         assert rows[f"1: {way}"].errors["vfov"].tolist() == pytest.approx([10] * 4)
     table = study_table(study)
-    assert table.header == ["vFoV ° by", "photos", "1 image", "2 images", "4 images"]
+    assert table.header == ["vFoV by", "photos", "1 image", "2 images", "4 images"]
     assert [row[0] for row in table.rows] == ["level, 28 mm", *ways]
-    assert table.rows[1][1:4] == ["4", "10.00 (0 / 0 / 11)", "0.00 (100 / 100 / 100)"]
+    assert table.rows[1][1:4] == ["4", "10.00", "0.00"]
 
 
 def test_averages_leave_out_failures() -> None:
