@@ -16,7 +16,7 @@ from geocalib.errors import FormatError
 from geocalib.geometry.gravity import move, tangent_basis
 from geocalib.priors.exif import FocalReading
 from geocalib.priors.gravity_reading import GravityReading
-from geocalib.priors.judge import check
+from geocalib.priors.judge import annotated, check
 from geocalib.priors.readings import Readings
 from geocalib.result.calibration import Calibration
 from geocalib.result.prior_check import PriorCheck
@@ -126,3 +126,21 @@ class TestRecord:
             record["priors"][0] |= change
         with pytest.raises(FormatError, match=says):
             Calibration.from_dict(record)
+
+
+@pytest.mark.parametrize(("off_deg", "warned"), [(1.0, False), (12.0, True)])
+def test_an_answer_that_lines_drew_away_from_its_sensor_says_so(
+    off_deg: float, warned: bool
+) -> None:
+    """Though the picture without lines agrees with the sensor."""
+    unsure, reading = alone(), gravity_hint((0.0, 0.5), 1.0)
+    checks = check(Readings(gravity=reading), unsure)
+    assert not checks[0].contradicts
+    basis = tangent_basis(unsure.gravity)
+    drawn_away = move(unsure.gravity, np.deg2rad((0.0, 0.5 + off_deg)), basis)
+    answer = replace(unsure, gravity=drawn_away)
+    found = annotated(answer, checks, Readings(gravity=reading), (), 1)
+    assert isinstance(found, Calibration)
+    said = "gravity: gimbal in XMP, contradicts the picture by 12.0 sigma and was outweighed"
+    assert (said in found.warnings) == warned
+    assert found.trusted != warned

@@ -193,18 +193,32 @@ def annotated(
     """
     if not isinstance(outcome, Calibration):
         return outcome
+    held = tuple(_held_to(prior, readings.gravity, outcome) for prior in checks)
     every = (*notes, *readings.notes)
     said = [note if isinstance(note, Doubt) else Doubt(note) for note in every]
-    wrong = (_contradiction(prior, outcome) for prior in checks if prior.contradicts)
-    answer = replace(outcome, priors=checks, orientation=orientation)
+    wrong = (
+        _contradiction(prior, prior is before and followed(prior, outcome))
+        for before, prior in zip(checks, held, strict=True)
+        if prior.contradicts
+    )
+    answer = replace(outcome, priors=held, orientation=orientation)
     return judged(answer, (*said, *wrong, *disagreements(outcome.drawn), *doubts(outcome)))
 
 
-def _contradiction(prior: PriorCheck, answer: Calibration) -> Doubt:
+def _held_to(prior: PriorCheck, reading: GravityReading | None, answer: Calibration) -> PriorCheck:
+    """The check of a sensor, whose tension is also that of the answer: straight lines can draw it
+    away from a gravity with which the picture is too unsure to disagree."""
+    if reading is None or prior.source != reading.source or not prior.used:
+        return prior
+    off = math.degrees(sphere.angle_between(answer.gravity, np.array(prior.prior)))
+    strayed = off / prior.prior_sigma
+    return replace(prior, tension=strayed) if strayed > max(CONTRADICTION, prior.tension) else prior
+
+
+def _contradiction(prior: PriorCheck, kept: bool) -> Doubt:
     """What is known moves all that the picture tells; a focal length that was left out does not
     turn gravity."""
-    text = prior.report(followed(prior, answer))
-    return Doubt(text, EVERYTHING if prior.used else ("fov", "lens"))
+    return Doubt(prior.report(kept), EVERYTHING if prior.used else ("fov", "lens"))
 
 
 def followed(prior: PriorCheck, answer: Calibration) -> bool:

@@ -25,7 +25,8 @@ class PriorCheck:
     estimate_sigma: float
     """Pixels, or degrees along the most uncertain direction; NaN if not known."""
     tension: float
-    """How far apart they are, in sigmas of one normal variable; NaN if not known."""
+    """How far apart they are, in sigmas of one normal variable; NaN if not known. Of a sensor from
+    which lines drew the answer away: how far the answer is off, in sigmas of the sensor."""
     used: bool = True
     """Whether the answer makes use of the prior."""
 
