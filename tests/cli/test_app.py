@@ -310,6 +310,9 @@ def test_a_reader_that_stops_reading(photos: list[str], tmp_path: Path) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         cwd=tmp_path,
+        bufsize=0,
+        # No more fits into the pipe, so that there is something to write when it is closed.
+        pipesize=4096,
     )
     assert process.stdout is not None
     assert process.stderr is not None
