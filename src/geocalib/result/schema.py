@@ -1,4 +1,4 @@
-"""The layout of a record: every key, its kind, its unit, and where it is null. Said once, here.
+"""The layout of a record: every key, its kind, its unit, and where it is null.
 
 Writers, readers, the columns of tables, Arrow's schema and the page ``docs/formats.md`` follow it.
 """
@@ -8,10 +8,10 @@ from __future__ import annotations
 from geocalib.result.layout import Field, Many, Null, Scalar, Struct
 
 SCHEMA = "geocalib/4"
-"""The version of the layout. Any change of it takes another number."""
+"""The version of the layout; the number grows with every change."""
 
 OLDER = ("geocalib/1", "geocalib/2", "geocalib/3")
-"""The versions that are read still (``geocalib.result.older``)."""
+"""Earlier versions, which ``geocalib.result.older`` reads."""
 
 TEXT, WHOLE, COUNT, NUMBER = Scalar.TEXT, Scalar.WHOLE, Scalar.COUNT, Scalar.NUMBER
 FLAG = Scalar.FLAG
@@ -35,12 +35,12 @@ SIGMA = Struct(
 
 LINES = Struct(
     (
-        Field("verdict", TEXT, NEVER, "what became of them, in one sentence"),
+        Field("verdict", TEXT, NEVER, "what they were used for, in a sentence"),
         Field("vertical", COUNT, NEVER, "those used as vertical", "segments"),
         Field("level", Many(COUNT), NEVER, "those used along each level direction", "segments"),
         Field("unused", COUNT, NEVER, "all others", "segments"),
         Field("probability", NUMBER, NEVER, "of the verdict", "1"),
-        Field("roll_deg", NUMBER, POSSIBLE, "by how much they moved the answer", "degrees"),
+        Field("roll_deg", NUMBER, POSSIBLE, "shift of the answer by lines", "degrees"),
         Field("pitch_deg", NUMBER, POSSIBLE, "likewise", "degrees"),
         Field("vfov_deg", NUMBER, POSSIBLE, "likewise", "degrees"),
     )
@@ -49,25 +49,25 @@ LINES = Struct(
 PRIOR = Struct(
     (
         Field("quantity", TEXT, NEVER, "`focal`, `gravity` or `distortion`"),
-        Field("source", TEXT, NEVER, "who said it"),
+        Field("source", TEXT, NEVER, "where it comes from"),
         Field(
             "prior",
             Many(NUMBER),
             NEVER,
-            "fy, the 3 components of gravity, or the lens",
+            "fy, gravity, or distortion",
             "pixels, or 1",
         ),
-        Field("prior_sigma", NUMBER, NEVER, "how sure that is; 0: held", "pixels, or degrees"),
-        Field("estimate", Many(NUMBER), NEVER, "the same by the picture alone", "pixels, or 1"),
-        Field("estimate_sigma", NUMBER, POSSIBLE, "how sure that is", "pixels, or degrees"),
-        Field("tension", NUMBER, POSSIBLE, "how far apart they are", "sigmas"),
-        Field("used", FLAG, NEVER, "whether the answer makes use of it"),
+        Field("prior_sigma", NUMBER, NEVER, "one sigma; 0: held fixed", "pixels, or degrees"),
+        Field("estimate", Many(NUMBER), NEVER, "by the picture alone", "pixels, or 1"),
+        Field("estimate_sigma", NUMBER, POSSIBLE, "one sigma", "pixels, or degrees"),
+        Field("tension", NUMBER, POSSIBLE, "difference of the two", "sigmas"),
+        Field("used", FLAG, NEVER, "whether the answer uses it"),
     )
 )
 
 LENS_FAMILY = Struct(
     (
-        Field("camera_model", TEXT, NEVER, "which stands for the family"),
+        Field("camera_model", TEXT, NEVER, "the model fitted for the family"),
         Field("probability", NUMBER, NEVER, "of the family", "1"),
         Field("vfov_deg", NUMBER, POSSIBLE, "by the network alone, between borders", "degrees"),
         Field("hfov_deg", NUMBER, POSSIBLE, "likewise", "degrees"),
@@ -83,10 +83,10 @@ DRAWN = Struct(
         Field("x1", NUMBER, NEVER, "where it ends", "pixels"),
         Field("y1", NUMBER, NEVER, "likewise", "pixels"),
         Field("kind", TEXT, NEVER, "`up`, `level`, `parallel` or `horizon`"),
-        Field("to", COUNT, POSSIBLE, "the number, from 1, of the line that it is parallel to"),
-        Field("sigma_deg", NUMBER, NEVER, "by which such edges miss their direction", "degrees"),
-        Field("off_deg", NUMBER, NEVER, "by how much the answer misses it", "degrees"),
-        Field("tension", NUMBER, NEVER, "how far it is from the network alone", "sigmas"),
+        Field("to", COUNT, POSSIBLE, "number, from 1, of the parallel line"),
+        Field("sigma_deg", NUMBER, NEVER, "of the edge's direction", "degrees"),
+        Field("off_deg", NUMBER, NEVER, "residual of the answer", "degrees"),
+        Field("tension", NUMBER, NEVER, "difference from the network alone", "sigmas"),
         Field("used", FLAG, NEVER, "whether the answer follows it"),
     )
 )
@@ -95,16 +95,16 @@ PHOTO = Struct(
     (
         Field("bytes", COUNT, POSSIBLE, "its size", "bytes"),
         Field("modified_ns", WHOLE, POSSIBLE, "when it changed last, since 1970", "nanoseconds"),
-        Field("sha256", TEXT, POSSIBLE, "its checksum; null if it changed meanwhile"),
-        Field("set", TEXT, POSSIBLE, "stands for all photos that share cameras with it"),
+        Field("sha256", TEXT, POSSIBLE, "checksum; null if it changed meanwhile"),
+        Field("set", TEXT, POSSIBLE, "key of the photos that share its camera"),
     )
 )
 
 ORIGIN = (
-    Field("request", TEXT, POSSIBLE, "what was asked, as JSON; null if it was not noted"),
-    Field("photo", PHOTO, POSSIBLE, "of which file; null if it was not noted"),
+    Field("request", TEXT, POSSIBLE, "options of the run, as JSON"),
+    Field("photo", PHOTO, POSSIBLE, "the file"),
 )
-"""What a run that is resumed goes by."""
+"""What a resumed run compares, to skip photos that are done."""
 
 RECORD = Struct(
     (
@@ -113,9 +113,7 @@ RECORD = Struct(
         Field(
             "frame", TEXT, FAILED, "`upright`: as the photo is seen, or `stored`: as its pixels lie"
         ),
-        Field(
-            "orientation", COUNT, POSSIBLE, "by EXIF, 1 to 8: how those are turned to be upright"
-        ),
+        Field("orientation", COUNT, POSSIBLE, "EXIF's, 1 to 8"),
         Field("width", COUNT, FAILED, "of the original image, in that frame", "pixels"),
         Field("height", COUNT, FAILED, "likewise", "pixels"),
         Field("camera_model", TEXT, FAILED, "a name of [cameras.md](cameras.md)"),
@@ -126,10 +124,10 @@ RECORD = Struct(
         Field("distortion", Many(NUMBER), NEVER, "in the model's order", "as each"),
         Field("roll_deg", NUMBER, FAILED, "of the camera", "degrees"),
         Field("pitch_deg", NUMBER, FAILED, "likewise", "degrees"),
-        Field("vfov_deg", NUMBER, POSSIBLE, "null beyond what a wide lens shows", "degrees"),
+        Field("vfov_deg", NUMBER, POSSIBLE, "null where a border has no ray", "degrees"),
         Field("hfov_deg", NUMBER, POSSIBLE, "likewise", "degrees"),
         Field("gravity", Many(NUMBER, length=3), FAILED, "unit vector down, camera frame", "1"),
-        Field("sigma", SIGMA, FAILED, "how sure the answer is"),
+        Field("sigma", SIGMA, FAILED, "standard deviations"),
         Field("parameters", Many(TEXT), NEVER, "names of the free parameters"),
         Field(
             "covariance", Many(Many(NUMBER, gaps=True)), NEVER, "of these, by rows", "of the two"
@@ -139,14 +137,14 @@ RECORD = Struct(
             "lens",
             Many(LENS_FAMILY),
             NEVER,
-            "families compared, the likeliest first; none if named",
+            "families compared, likeliest first; empty if named",
         ),
-        Field("lines", LINES, POSSIBLE, "straight lines; null if they were not looked for"),
+        Field("lines", LINES, POSSIBLE, "straight lines; null if not looked for"),
         Field("warnings", Many(TEXT), NEVER, "reasons to doubt the answer"),
-        Field("trusted_gravity", FLAG, FAILED, "whether roll and pitch are to be believed"),
+        Field("trusted_gravity", FLAG, FAILED, "false if roll and pitch are in doubt"),
         Field("trusted_fov", FLAG, FAILED, "likewise field of view and focal length"),
         Field("trusted_lens", FLAG, FAILED, "likewise distortion and kind of lens"),
-        Field("priors", Many(PRIOR), NEVER, "what was known, against the picture alone"),
+        Field("priors", Many(PRIOR), NEVER, "what was known beside the picture"),
         Field("drawn", Many(DRAWN), NEVER, "lines that a person drew"),
         Field("error", TEXT, POSSIBLE, "why there is no answer; null if there is one"),
         *ORIGIN,

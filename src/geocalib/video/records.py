@@ -1,4 +1,4 @@
-"""A line of JSON for each frame. An unfinished file of them is what a run is resumed from."""
+"""The file of a video's answers: a line of JSON per frame, to which a resumed run appends."""
 
 from __future__ import annotations
 
@@ -31,31 +31,29 @@ FRAME = Struct(
             "status",
             Scalar.TEXT,
             Null.NEVER,
-            "`ok`; `outlier`: left out, as it contradicts its neighbours; `failed`: no answer of "
-            "its own",
+            "`ok`; `outlier`: contradicts its neighbours; `failed`: no answer",
         ),
         Field(
             "segment",
             Scalar.COUNT,
             Null.NEVER,
-            "how often the lens has changed before: a zoom starts another segment",
+            "number of lens changes (zooms, cuts) so far",
         ),
         Field(
             "smoothed",
             RECORD,
             Null.POSSIBLE,
-            "what all frames say of this one: a record as that of a photo",
+            "the answer by all frames: a record as of a photo",
         ),
-        Field("raw", RECORD, Null.NEVER, "what the frame says alone, likewise"),
+        Field("raw", RECORD, Null.NEVER, "the answer by this frame alone"),
         *ORIGIN,
     )
 )
-"""The layout of a line; what was requested of which file stands there, not in the two records."""
+"""The layout of a line. The request and the file are keys of the line, not of its two records."""
 
 
 Origin = Mapping[str, Any]
-"""What was requested (``request``) of which file (``photo``), as for photos; the same of all frames
-of a file."""
+"""The request and the file that it was about, the same for all frames of a file."""
 
 
 def origin_of(request: Request, video: str | None) -> Origin:
