@@ -54,6 +54,12 @@ class ViewConfig:
     """The same for views that are higher than wide."""
     steep_pitch_deg: tuple[float, float] = (-70.0, 10.0)
     """The pitch of views from above (``STEEP_SCENES``), of either kind, is uniform in between."""
+    tilted_share: float = 0.0
+    """Part of the views, of either kind, that look far up or down."""
+    tilted_pitch_deg: tuple[float, float] = (30.0, 88.0)
+    """How far up or down these look is uniform in between; their roll is that of published ones."""
+    tilted_down_share: float = 0.75
+    """Part of these that look down."""
     distorted_share: float = 0.3
     """Part of the views with radial distortion."""
     distortion_sigma: float = 0.07
@@ -141,6 +147,13 @@ def sample_views(
     ).minimum(longest.max() * sharpness)
     index = choose(bank, config, longest * sharpness[:, None] >= 0.999 * f[:, None], place)
     pitch = torch.where(shows(bank, STEEP_SCENES)[index], from_above, pitch)
+    if config.tilted_share:
+        # Without these, as many random numbers as sets of crops were always made with.
+        tilted = uniform() < config.tilted_share
+        far = uniform(*config.tilted_pitch_deg)
+        far = torch.where(uniform() < config.tilted_down_share, -far, far)
+        pitch = torch.where(tilted, far, pitch)
+        roll = torch.where(tilted, uniform(-tilt, tilt), roll)
     gravity = from_roll_pitch(torch.deg2rad(roll), torch.deg2rad(pitch))
 
     k1 = distorted * hat * (f / height) ** 2

@@ -179,6 +179,8 @@ def _photo_banks(
     """Photographs to learn from, and those to be judged by: of held-out owners, and of val."""
     chosen = among(config.photos.owners)
     learnt = read_photo_bank(folder, "train", chosen, process.device)
+    if learnt.gravity is None and config.baseline is None:
+        raise ConfigError(f"{folder} tells nothing of gravity; fields do not learn without it")
     held = read_photo_bank(folder, "train", lambda owner: not chosen(owner), process.device)
     val = read_photo_bank(folder, "val", lambda owner: True, process.device)
     print(f"{len(learnt)} photographs to learn from, {len(held)} held out, {len(val)} of val")

@@ -164,9 +164,11 @@ def draw_photos(
     config: TrainingConfig,
     generator: torch.Generator,
 ) -> Batch:
-    """Crops of photographs in a width and height, as if they were level."""
-    images, camera = photo_bank.draw(count, size, config.photos.magnified, generator)
+    """Crops of photographs in a width and height; as if they were level where nobody knows."""
+    images, camera, gravity = photo_bank.draw(count, size, config.photos.magnified, generator)
     yes = torch.ones(count, dtype=torch.bool, device=images.device)
+    if gravity is not None:
+        return Batch(images, camera, gravity, ~yes, yes, ~yes)
     level = images.new_tensor([0.0, 1.0, 0.0]).expand(count, 3)
     return Batch(images, camera, level, ~yes, yes, yes)
 
@@ -257,11 +259,13 @@ def validation_pictures(bank: PanoramaBank, config: TrainingConfig) -> list[Pict
     people = replace(straight, published_share=0.0)
     bent = replace(straight, distorted_share=1.0)
     every = torch.arange(len(bank), device=bank.device).repeat_interleave(plan.per_panorama)
+    steep = replace(people, tilted_share=1.0, tilted_pitch_deg=(50.0, 80.0), tilted_down_share=0.5)
     sets = []
     for name, model, views_config, size, count in (
         ("published", "pinhole", straight, plan.size, len(every)),
         ("people", "pinhole", people, plan.people_size, plan.people),
         ("distorted", "simple_radial", bent, plan.size, plan.distorted),
+        ("steep", "pinhole", steep, plan.people_size, plan.steep),
     ):
         if count == 0:
             continue
@@ -324,5 +328,6 @@ def photo_pictures(photo_banks: dict[str, PhotoBank], config: TrainingConfig) ->
                 whole = torch.ones_like(photo_bank.focal[index])
                 images, camera = photo_bank.crop(index, seen_size(size, config.detail), whole)
                 seen = (255 * enlarge(images, size)).round().to(torch.uint8)
-                sets.append(Pictures(f"{name}-{kind}", "pinhole", seen, camera, None))
+                down = None if photo_bank.gravity is None else photo_bank.gravity[index]
+                sets.append(Pictures(f"{name}-{kind}", "pinhole", seen, camera, down))
     return sets

@@ -35,6 +35,8 @@ class OptimiserConfig:
     """Longest gradient."""
     average: float = 0.999
     """Decay of the running average of the weights, per step."""
+    frozen: tuple[str, ...] = ()
+    """Beginnings of the names of weights that stay as they are."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,8 @@ class ValidationConfig:
     """Views as people take them."""
     people_size: tuple[int, int] = (384, 288)
     distorted: int = 200
+    steep: int = 0
+    """Views that look far up or down."""
     wide: int = 0
     """Wide views through each of three camera models."""
     batch: int = 128
@@ -90,6 +94,9 @@ class TrainingConfig:
     """How often what is straight below is painted over: logos there tell the way down."""
     panorama_width: int = 1792
     """Wider panoramas are shrunk to this."""
+    steady_norms: bool = False
+    """Whether batch norms keep the statistics that the run begins with: small batches have none
+    to learn."""
     compile: bool = True
     """Whether to compile the network; without a compiler it runs as it is."""
     log_every: int = 20
@@ -114,10 +121,6 @@ class TrainingConfig:
     def __post_init__(self) -> None:
         if not self.sizes:
             raise ConfigError("sizes is empty; give at least one [width, height]")
-        if self.photos.share and self.baseline != "deepcalib":
-            raise ConfigError(
-                'photos.share is for baseline = "deepcalib": fields learn nothing from it'
-            )
         if self.wide.share and self.baseline is not None:
             raise ConfigError(
                 "wide.share is not for baselines: what they learn from has one camera model"

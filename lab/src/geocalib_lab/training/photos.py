@@ -1,4 +1,5 @@
-"""Ordinary photographs of which the focal length alone is known, to learn from and to judge by.
+"""Ordinary photographs of which the focal length is known, and gravity too if the camera wrote it
+down, to learn from and to judge by.
 
 They are few and their look tells where they come from, so that a network learns them by heart
 before it learns perspective: each is seen in other crops, which have other fields of view, and as a
@@ -10,7 +11,7 @@ from __future__ import annotations
 import csv
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -22,9 +23,16 @@ from torch.nn import functional
 
 from geocalib.cameras.camera import Camera
 from geocalib.errors import ConfigError, ImageError
+from geocalib.geometry.gravity import from_roll_pitch
 
 FOCAL = "focal"
 """The column of focal lengths, in pixels of the file."""
+
+MOTION_G = 0.03
+"""Accelerations that differ from 1 g by more tell of motion, not of gravity."""
+
+STEEP_WEIGHT = 4.0
+"""How much more often photographs taken straight down or up are drawn than level ones."""
 
 
 @dataclass(frozen=True)
@@ -52,22 +60,25 @@ class PhotoBank:
     weight: Tensor
     """(N,) how often each is drawn: an owner of many counts more than one of few, but not as many
     times."""
+    gravity: Tensor | None = None
+    """(N, 3) in the camera frame, where it is known."""
 
     def __len__(self) -> int:
         return len(self.pixels)
 
     def draw(
         self, count: int, size: tuple[int, int], magnified: float, generator: torch.Generator
-    ) -> tuple[Tensor, Camera]:
-        """Crops (count, 3, H, W) in [0, 1] of photographs that lie or stand as the size does, and
-        their cameras."""
+    ) -> tuple[Tensor, Camera, Tensor | None]:
+        """Crops (count, 3, H, W) in [0, 1] of photographs that lie or stand as the size does, their
+        cameras, and gravity (count, 3) where it is known."""
         device = self.pixels.device
         stands = self.size[:, 1] > self.size[:, 0]
         fits = torch.ones_like(stands) if size[0] == size[1] else stands == (size[1] > size[0])
         weight = torch.where(fits.any(), self.weight * fits, self.weight)
         index = torch.multinomial(weight, count, replacement=True, generator=generator)
         closer = magnified ** torch.rand(count, generator=generator, device=device)
-        return self.crop(index, size, closer)
+        gravity = None if self.gravity is None else self.gravity[index]
+        return *self.crop(index, size, closer), gravity
 
     def crop(self, index: Tensor, size: tuple[int, int], closer: Tensor) -> tuple[Tensor, Camera]:
         """The middles of photographs (B,) in a width and height, ``closer`` (B,) times as narrow as
@@ -95,13 +106,22 @@ class PhotoBank:
 def read_photo_bank(
     folder: Path, split: str, chosen: Callable[[str], bool], device: torch.device
 ) -> PhotoBank:
-    """The photographs of a split, by ``photos.csv`` of a folder, of the owners chosen."""
-    table = folder / "photos.csv"
+    """The photographs of a split, by ``photos.csv`` or ``phones.csv`` of a folder, of the owners
+    chosen. Gravity is known where the table has ``roll_deg``, ``pitch_deg`` and ``norm_g``; what was
+    taken in motion is then left out."""
+    table = folder / "phones.csv"
+    if not table.exists():
+        table = folder / "photos.csv"
     try:
         with table.open(newline="") as lines:
             every = list(csv.DictReader(lines))
         rows = [row for row in every if row["image"].startswith(f"{split}/")]
         focal = {row["image"]: float(row[FOCAL]) for row in rows}
+        tilts = {
+            row["image"]: (float(row["roll_deg"]), float(row["pitch_deg"]))
+            for row in rows
+            if "norm_g" in row and abs(float(row["norm_g"]) - 1) < MOTION_G
+        }
     except FileNotFoundError:
         raise ImageError(f"{table} does not exist") from None
     except (KeyError, ValueError, TypeError, AttributeError):
@@ -109,10 +129,19 @@ def read_photo_bank(
     for image, value in focal.items():
         if not value > 0:
             raise ImageError(f"{table}: the {FOCAL} length of {image} is {value:g} pixels")
-    known = {image: value for image, value in focal.items() if chosen(owner_of(image))}
+    known = {
+        image: value
+        for image, value in focal.items()
+        if chosen(owner_of(image)) and (not tilts or image in tilts)
+    }
     if not known:
         raise ConfigError(f"{folder} has no photographs of {split} by the owners asked for")
-    return _read(folder, known, device)
+    bank = _read(folder, known, device)
+    if not tilts:
+        return bank
+    roll, pitch = torch.tensor([tilts[image] for image in known], device=device).deg2rad().T
+    steepness = 1 + STEEP_WEIGHT * pitch.sin().abs()
+    return replace(bank, gravity=from_roll_pitch(roll, pitch), weight=bank.weight * steepness)
 
 
 def owner_of(image: str) -> str:
