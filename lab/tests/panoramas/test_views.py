@@ -245,6 +245,17 @@ def test_photographs_are_looked_up_coarser_and_rendered_ones_are_not() -> None:
     assert (draw(ViewConfig()).coarser == 0).all()
 
 
+def test_some_views_look_far_up_or_down() -> None:
+    config = ViewConfig(tilted_share=0.4, tilted_pitch_deg=(50.0, 80.0), published_tilt_deg=30.0)
+    views = draw(replace(config, people_pitch_deg=(-20.0, 20.0)), count=2000)
+    roll, pitch = (angle.rad2deg() for angle in to_roll_pitch(views.gravity))
+    far = pitch.abs() > 49.9
+    assert far.float().mean() == pytest.approx(0.4, abs=0.04)
+    assert pitch.abs().max() <= 80.1
+    assert (pitch[far] < 0).float().mean() == pytest.approx(0.75, abs=0.06)
+    assert roll[far].abs().max() <= 30.1
+
+
 def test_a_tilted_panorama_is_looked_up_where_the_world_is() -> None:
     bank = bank_of(["a__x__1", "b__x__1"])
     tilt = torch.tensor(Rotation.from_euler("ZX", [3, -2], degrees=True).as_matrix())

@@ -1,4 +1,5 @@
-"""Photographs whose focal length alone is known: cropped, drawn, learnt from and judged by."""
+"""Photographs whose focal length is known, and of some gravity: cropped, drawn, learnt from and
+judged by."""
 
 from __future__ import annotations
 
@@ -14,11 +15,13 @@ from PIL import Image
 
 from geocalib.cameras import Camera
 from geocalib.errors import ConfigError, ImageError
+from geocalib.geometry.gravity import to_roll_pitch
 from geocalib.nets.direct import BINS, Binned
 from geocalib_lab.panoramas.panorama import PanoramaBank
 from geocalib_lab.training.__main__ import main
 from geocalib_lab.training.augment import AugmentConfig
 from geocalib_lab.training.batches import Batch, PartClock, make_draw
+from geocalib_lab.training.checkpoint import load
 from geocalib_lab.training.config import TrainingConfig, read_config
 from geocalib_lab.training.direct import loss_of
 from geocalib_lab.training.losses import LossConfig
@@ -62,8 +65,39 @@ def write_photos(folder: Path) -> Path:
     return folder
 
 
+def write_phones(folder: Path) -> Path:
+    """The same with gravity, the first of them taken in motion."""
+    write_photos(folder)
+    with (folder / "photos.csv").open(newline="") as lines:
+        rows = list(csv.DictReader(lines))
+    (folder / "photos.csv").unlink()
+    for number, row in enumerate(rows):
+        row |= {"roll_deg": "5", "pitch_deg": str(-20 * number)}
+        row["norm_g"] = "1.2" if number == 0 else "1.01"
+    with (folder / "phones.csv").open("w", newline="") as lines:
+        table = csv.DictWriter(lines, list(rows[0]))
+        table.writeheader()
+        table.writerows(rows)
+    return folder
+
+
 def whole_photo_bank(folder: Path) -> PhotoBank:
     return read_photo_bank(write_photos(folder), "train", lambda owner: True, CPU)
+
+
+def little_run(folder: Path, photos: Path, *more: str, steps: str = "1") -> list[str]:
+    """The words of a run with photographs, of a little network and noisy panoramas."""
+    noise = np.random.default_rng(0).integers(0, 255, (32, 64, 3), dtype=np.uint8)
+    for split in ("train", "val"):
+        (folder / split).mkdir(exist_ok=True)
+        Image.fromarray(noise).save(folder / split / "a__b.webp")
+    settings = ["sizes=[[32, 32]]", "batch=4", "photos.share=0.5", "validation.steep=2"]
+    settings += ["network.encoder=little", "network.widths=[8, 8, 32]", "photos.owners=0.5"]
+    settings += ["validation.size=[32, 32]", "validation.people=0", "validation.distorted=0"]
+    settings += ["validation.normalise=4", "validation.per_panorama=1", *more]
+    words = ["--config", str(CONFIGS / "tiny.toml"), "--panos", str(folder), "--steps", steps]
+    words += ["--photos", str(photos), "--device", "cpu", "--out", str(folder / "out")]
+    return [*words, "--set", *settings]
 
 
 def test_a_crop_shows_the_middle_and_its_camera_knows(tmp_path: Path) -> None:
@@ -83,13 +117,14 @@ def test_a_crop_shows_the_middle_and_its_camera_knows(tmp_path: Path) -> None:
 def test_standing_pictures_come_from_standing_photographs(tmp_path: Path) -> None:
     photo_bank = whole_photo_bank(tmp_path)
     generator = torch.Generator().manual_seed(0)
-    _, standing = photo_bank.draw(40, (24, 32), 1.0, generator)
-    _, lying = photo_bank.draw(40, (32, 24), 1.0, generator)
+    _, standing, gravity = photo_bank.draw(40, (24, 32), 1.0, generator)
+    _, lying, _ = photo_bank.draw(40, (32, 24), 1.0, generator)
+    assert gravity is None
     # As large as the photographs are: in shorter sides of 32.
     for camera, focal in ((standing, (50.0, 70.0)), (lying, (40.0, 60.0, 80.0))):
         seen = (camera.f * 32 / 24).round().unique().tolist()
         assert set(seen) == set(focal)
-    _, closer = photo_bank.draw(200, (32, 24), 1.5, generator)
+    _, closer, _ = photo_bank.draw(200, (32, 24), 1.5, generator)
     ratio = closer.f.max() / (80 * 24 / 32)
     assert 1.4 < ratio <= 1.5
 
@@ -167,13 +202,56 @@ def test_of_photographs_the_view_alone_is_learnt() -> None:
     assert learns.tolist() == [[True, True, True, True], [False, False, True, False]]
 
 
-def test_fields_cannot_learn_from_photographs() -> None:
-    with pytest.raises(ConfigError, match="deepcalib"):
-        read_config(CONFIGS / "lean.toml", ["photos.share=0.1"])
-    assert read_config(CONFIGS / "opinion.toml").photos.share > 0
+def test_phones_tell_gravity_unless_they_move(tmp_path: Path) -> None:
+    photo_bank = read_photo_bank(write_phones(tmp_path), "train", lambda owner: True, CPU)
+    assert len(photo_bank) == 4
+    assert photo_bank.gravity is not None
+    roll, pitch = to_roll_pitch(photo_bank.gravity)
+    torch.testing.assert_close(roll.rad2deg(), torch.full((4,), 5.0))
+    torch.testing.assert_close(pitch.rad2deg(), torch.tensor([-20.0, -40.0, -60.0, -80.0]))
+    # Of owners with one photograph each, steeper ones are drawn more often.
+    assert (photo_bank.weight.diff() > 0).all()
+    config = TrainingConfig(batch=8, photos=PhotoConfig(share=0.5), hidden_nadir=0.0)
+    grey = torch.full((32, 64, 3), 128, dtype=torch.uint8)
+    bank = PanoramaBank.create([grey], ["a"])
+    draw = make_draw(bank, config, photo_bank)
+    batch = draw((32, 32), torch.Generator().manual_seed(0), PartClock(CPU))
+    assert not batch.view_only.any()
+    roll, pitch = to_roll_pitch(batch.gravity[4:])
+    # Half of them are seen in a mirror.
+    torch.testing.assert_close(roll.abs().rad2deg(), torch.full((4,), 5.0))
+    assert set(pitch.rad2deg().round().tolist()) <= {-20.0, -40.0, -60.0, -80.0}
+
+
+def test_fields_do_not_learn_from_photographs_without_gravity(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    register_little(monkeypatch)
+    words = little_run(tmp_path, write_photos(tmp_path / "photos"))
+    assert main(words) == 2
+    assert "tells nothing of gravity" in capsys.readouterr().err
+
+
+def test_what_is_frozen_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    register_little(monkeypatch)
+    phones = write_phones(tmp_path / "phones")
+    frozen = ["steady_norms=true", 'optimiser.frozen=["encoder."]', "optimiser.average=0.0"]
+    states = []
+    for steps in ("1", "4"):
+        words = little_run(tmp_path, phones, *frozen, steps=steps)
+        assert main([*words, "--overwrite"]) == 0
+        states.append(load(tmp_path / "out" / "whole.pt", CPU)["network"])
+    changed = {name for name in states[0] if not torch.equal(states[0][name], states[1][name])}
+    assert changed
+    assert not any(name.startswith("encoder.") or "running" in name for name in changed)
+    with (tmp_path / "out" / "travel" / "validation.csv").open() as lines:
+        row = list(csv.DictReader(lines))[-1]
+    assert float(row["val-lying_gravity_median"]) >= 0
+    assert float(row["steep_gravity_median"]) >= 0
 
 
 def test_photographs_that_are_nowhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert read_config(CONFIGS / "opinion.toml").photos.share > 0
     words = ["--config", str(CONFIGS / "opinion.toml"), "--panos", str(tmp_path), "--steps", "1"]
     assert main([*words, "--out", str(tmp_path / "out")]) == 2
     assert "photos.share needs --photos" in capsys.readouterr().err
@@ -183,17 +261,7 @@ def test_a_run_is_judged_by_photographs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     register_little(monkeypatch)
-    noise = np.random.default_rng(0).integers(0, 255, (32, 64, 3), dtype=np.uint8)
-    for split in ("train", "val"):
-        (tmp_path / split).mkdir()
-        Image.fromarray(noise).save(tmp_path / split / "a__b.webp")
-    settings = ["baseline=deepcalib", "sizes=[[32, 32]]", "batch=4", "photos.share=0.5"]
-    settings += ["network.encoder=little", "network.widths=[8, 8, 32]", "photos.owners=0.5"]
-    settings += ["validation.size=[32, 32]", "validation.people=0", "validation.distorted=0"]
-    settings += ["validation.normalise=4", "validation.per_panorama=1"]
-    words = ["--config", str(CONFIGS / "tiny.toml"), "--panos", str(tmp_path), "--steps", "1"]
-    words += ["--photos", str(write_photos(tmp_path / "photos")), "--device", "cpu"]
-    words += ["--out", str(tmp_path / "out"), "--set", *settings]
+    words = little_run(tmp_path, write_photos(tmp_path / "photos"), "baseline=deepcalib")
     assert main(words) == 0
     with (tmp_path / "out" / "travel" / "validation.csv").open() as lines:
         (row,) = csv.DictReader(lines)
