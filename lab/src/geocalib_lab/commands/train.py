@@ -25,7 +25,7 @@ def command(
     ] = None,
     photos: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Folder of photographs whose focal length is known."),
+        typer.Option(metavar="DIR", help="Folder of photographs of known focal length."),
     ] = None,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder for the results.")] = None,
     travel: Annotated[

@@ -56,7 +56,7 @@ def _parser() -> argparse.ArgumentParser:
         "--panos", type=Path, required=True, help="folder of train/, val/ and, if any, sharp/"
     )
     parser.add_argument(
-        "--photos", type=Path, help="folder of photos.csv, train/ and val/: focal lengths are known"
+        "--photos", type=Path, help="folder of photos.csv or phones.csv, train/ and val/"
     )
     parser.add_argument("--out", type=Path, required=True, help="folder for whole.pt and the rest")
     parser.add_argument("--travel", type=Path, help="folder of light files (default: OUT/travel)")

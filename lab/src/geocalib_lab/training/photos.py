@@ -107,8 +107,8 @@ def read_photo_bank(
     folder: Path, split: str, chosen: Callable[[str], bool], device: torch.device
 ) -> PhotoBank:
     """The photographs of a split, by ``photos.csv`` or ``phones.csv`` of a folder, of the owners
-    chosen. Gravity is known where the table has ``roll_deg``, ``pitch_deg`` and ``norm_g``; what was
-    taken in motion is then left out."""
+    chosen. Gravity is known where the table has ``roll_deg``, ``pitch_deg`` and ``norm_g``; what
+    was taken in motion is then left out."""
     table = folder / "phones.csv"
     if not table.exists():
         table = folder / "photos.csv"
