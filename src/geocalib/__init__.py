@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from geocalib.geometry.drawn import DrawnLine
     from geocalib.geometry.fields import Fields, perspective_field
     from geocalib.geometry.horizon import horizon
+    from geocalib.geometry.ruler import Ruler
     from geocalib.pipeline.calibrator import Calibrator
     from geocalib.pipeline.options import Options
     from geocalib.priors.crop import Crop
@@ -40,6 +41,7 @@ __all__ = [
     "Options",
     "Prior",
     "Rig",
+    "Ruler",
     "Status",
     "fit",
     "horizon",
@@ -57,6 +59,7 @@ _HOMES = {
     "GeoCalib": "geocalib.published_api",
     "GeoCalibError": "geocalib.errors",
     "Options": "geocalib.pipeline.options",
+    "Ruler": "geocalib.geometry.ruler",
     "horizon": "geocalib.geometry.horizon",
     "perspective_field": "geocalib.geometry.fields",
 }

@@ -99,7 +99,7 @@ def test_rows_are_the_records(tmp_path: Path) -> None:
         ("500.0", "wide", r"line 2: fx holds 'wide', not a number or JSON"),
         ("simple_radial", "simple_curved", r"line 2: unknown camera model 'simple_curved'; known"),
         ("simple_radial", "pinhole", r"line 2: distortion must be a list of 0 numbers \(none\) "),
-        ("converged", "converged,", r"line 2: has 59 cells of 58"),
+        ("converged", "converged,", r"line 2: has 67 cells of 66"),
         ("500.0", "NaN", r"line 2: fx must be a number, got nan"),
     ],
 )

@@ -13,7 +13,7 @@ import pytest
 from fastapi.testclient import TestClient
 from PIL import Image
 
-from geocalib import Calibrator, DrawnLine
+from geocalib import Calibration, Calibrator, DrawnLine, Ruler
 from geocalib.formats import FORMATS, colmap, csv_table, json_lines
 from geocalib.pipeline.predict import NetworkOutput
 from geocalib.server.app import OFFERED
@@ -100,6 +100,35 @@ class TestRefit:
         line = {"x0": 40.0, "y0": 110.0, "x1": 44.0, "y1": 30.0, "kind": "up"}
         body = {"id": record["id"], "drawn": [line | change]}
         answer = client.post("/v1/refit", json=body)
+        assert answer.status_code == 422
+        assert sentence in answer.json()["error"]
+
+    def test_a_known_length_gives_files_their_scale(
+        self, client: TestClient, photo: bytes, record: dict[str, Any]
+    ) -> None:
+        ruler = {"x0": 40.0, "y0": 120.0, "x1": 90.0, "y1": 122.0, "metres": 2.0}
+        fresh = send(client, photo, ruler=ruler).json()["results"][0]
+        height = fresh["ruler"]["camera_height"]
+        assert height == Calibration.from_dict(record).measured(Ruler(**ruler)).ruler.camera_height
+        body = {"id": record["id"], "ruler": ruler}
+        (again,) = client.post("/v1/refit", json=body).json()["results"]
+        assert plain(again) == plain(fresh)
+        file = client.post("/v1/export", json={"records": [again], "format": "blender"})
+        assert f"HEIGHT = {height!r}  # metres above the ground: by the ruler" in file.text
+
+    @pytest.mark.parametrize(
+        ("change", "sentence"),
+        [
+            ({"y0": 1.0}, "ruler ends at (40, 1), above the horizon: no ground is there"),
+            ({"x1": 40.0, "y1": 120.0}, "ruler is shorter than a pixel"),
+            ({"metres": 0}, "ruler.metres: Input should be greater than 0"),
+        ],
+    )
+    def test_rulers_that_cannot_be(
+        self, client: TestClient, record: dict[str, Any], change: dict[str, Any], sentence: str
+    ) -> None:
+        ruler = {"x0": 40.0, "y0": 120.0, "x1": 90.0, "y1": 122.0, "metres": 2.0}
+        answer = client.post("/v1/refit", json={"id": record["id"], "ruler": ruler | change})
         assert answer.status_code == 422
         assert sentence in answer.json()["error"]
 

@@ -10,6 +10,7 @@ import typer
 from geocalib.cli.groups import INPUT, KNOWN, LENS, OUTPUT, SPEED
 from geocalib.errors import ConfigError
 from geocalib.geometry.drawn import DrawnLine, parse_line
+from geocalib.geometry.ruler import Ruler, parse_ruler
 from geocalib.pipeline.options import CameraModelName, Format, FrameName, LinesChoice
 
 Photos = Annotated[
@@ -71,6 +72,17 @@ DrawnLines = Annotated[
         metavar="X0,Y0,X1,Y1,KIND",
         help="A line drawn on the one photo, in pixels as it is seen: up, level, horizon or "
         "parallel,N to the N-th; several times.",
+        show_default=False,
+        rich_help_panel=KNOWN,
+    ),
+]
+RulerOption = Annotated[
+    str | None,
+    typer.Option(
+        "--ruler",
+        metavar="X0,Y0,X1,Y1,METRES",
+        help="A known length on the ground of the one photo, in pixels as it is seen; of what "
+        "stands upright there, with ,up behind it.",
         show_default=False,
         rich_help_panel=KNOWN,
     ),
@@ -142,6 +154,11 @@ SUFFIXES = {".json": Format.JSON, ".jsonl": Format.JSON, ".csv": Format.CSV}
 def drawn_lines(texts: list[str] | None) -> list[DrawnLine]:
     """The lines that options say."""
     return [parse_line(text) for text in texts or ()]
+
+
+def known_length(text: str | None) -> Ruler | None:
+    """The ruler that an option says."""
+    return None if text is None else parse_ruler(text)
 
 
 def chosen_format(

@@ -9,15 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from geocalib.formats import scenes
-from geocalib.formats.scenes import (
-    EYE_HEIGHT,
-    FAR,
-    FILM_WIDTH,
-    FRAME,
-    NEAR,
-    SceneCamera,
-    write_scenes,
-)
+from geocalib.formats.scenes import FILM_WIDTH, FRAME, SceneCamera, write_scenes
 from geocalib.result.calibration import Outcome
 from geocalib.result.record import Frame
 
@@ -38,7 +30,7 @@ FOCAL, SENSOR = {focal!r}, {sensor!r}  # millimetres, across the width
 SHIFT = {shift!r}  # of the principal point, in widths of the picture
 PIXEL_ASPECT = {aspect!r}
 CLIP = {clip!r}  # metres
-HEIGHT = {height!r}  # metres above the ground: a guess, which sets the scale
+HEIGHT = {height!r}  # metres above the ground: {source}, which sets the scale
 POSE = {pose}
 GRID, CELL = 20, 1.0  # cells of the ground, and metres
 
@@ -117,8 +109,9 @@ def script(scene: SceneCamera) -> str:
         shift=((0.5 * width - scene.cx) / width, (scene.cy - 0.5 * height) / width * square),
         # Pixels are as much wider as the focal length across is shorter; Blender takes 1 at least.
         aspect=(max(1.0, 1 / square), max(1.0, square)),
-        clip=(NEAR, FAR),
-        height=EYE_HEIGHT,
+        clip=scene.clip,
+        height=scene.above_ground,
+        source=scene.scale_source,
         pose=f"[{rows}]",
     )
 

@@ -60,7 +60,7 @@ TEXTS = {name for name, _, text in _EVERY if text}
 """Columns of text; all others hold JSON, which for numbers is the number."""
 
 _ADDED = ("sigma_aspect", "priors", "request", *(name for name in COLUMNS if "photo_" in name))
-_FOURTH = ("lens", "drawn", *(name for name in COLUMNS if name.startswith("trusted_")))
+_FOURTH = ("lens", "drawn", *(n for n in COLUMNS if n.startswith(("trusted_", "ruler_"))))
 _THIRD = [name for name in COLUMNS if name not in _FOURTH]
 _SECOND = [name for name in _THIRD if name not in ("frame", "orientation")]
 _FIRST = [name for name in _SECOND if name not in _ADDED]

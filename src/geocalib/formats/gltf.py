@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from geocalib.formats import scenes
-from geocalib.formats.scenes import FAR, FRAME, NEAR, SceneCamera, write_scenes
+from geocalib.formats.scenes import FRAME, SceneCamera, write_scenes
 from geocalib.result.calibration import Outcome
 from geocalib.result.record import Frame
 
@@ -23,14 +23,15 @@ def write(outcomes: Iterable[Outcome], path: str | Path, frame: Frame = FRAME) -
 def document(scene: SceneCamera) -> str:
     """The content of a file."""
     scene.check_centred("glTF")
+    near, far = scene.clip
     camera = {
         "name": scene.name,
         "type": "perspective",
         "perspective": {
             "aspectRatio": scene.width / scene.fx / (scene.height / scene.fy),
             "yfov": scene.vfov,
-            "znear": NEAR,
-            "zfar": FAR,
+            "znear": near,
+            "zfar": far,
         },
         "extras": {"picture": scene.picture, "width": scene.width, "height": scene.height},
     }

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from geocalib.formats import scenes
-from geocalib.formats.scenes import EYE_HEIGHT, FAR, FRAME, NEAR, SceneCamera, write_scenes
+from geocalib.formats.scenes import FRAME, SceneCamera, write_scenes
 from geocalib.formats.usd import CENTIMETRES
 from geocalib.result.calibration import Outcome
 from geocalib.result.record import Frame
@@ -33,7 +33,7 @@ FOCAL = {focal!r}  # millimetres
 FILM = {film!r}  # inches
 OFFSET = {offset!r}  # of the film's middle, inches
 CLIP = {clip!r}  # centimetres
-PLACE = {place!r}  # centimetres: the height is a guess, which sets the scale
+PLACE = {place!r}  # centimetres: the height is {source}, which sets the scale
 TURN = {turn!r}  # degrees
 
 viewer, shape = cmds.camera(
@@ -74,8 +74,9 @@ def script(scene: SceneCamera) -> str:
         focal=scene.focal_mm,
         film=tuple(side / INCH for side in scene.film_mm),
         offset=tuple(side / INCH for side in scene.film_offset_mm),
-        clip=(NEAR * CENTIMETRES, FAR * CENTIMETRES),
-        place=(0.0, EYE_HEIGHT * CENTIMETRES, 0.0),
+        clip=tuple(CENTIMETRES * side for side in scene.clip),
+        place=(0.0, scene.above_ground * CENTIMETRES, 0.0),
+        source=scene.scale_source,
         turn=scene.rotation_deg,
     )
 

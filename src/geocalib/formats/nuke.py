@@ -13,7 +13,7 @@ from pathlib import Path
 
 from geocalib.files import write_text
 from geocalib.formats.outputs import calibrated, destination, image_names, one_each
-from geocalib.formats.scenes import EYE_HEIGHT, FRAME, PICTURE, scene_of, write_straight
+from geocalib.formats.scenes import FRAME, PICTURE, scene_of, write_straight
 from geocalib.result.calibration import Calibration, Outcome
 from geocalib.result.record import Frame
 
@@ -40,5 +40,5 @@ def dumps(outcomes: Iterable[Outcome], frame: Frame = FRAME) -> str:
 def _line(number: int, calibration: Calibration) -> str:
     scene = scene_of(calibration)
     scene.check_centred("Nuke's .chan")
-    values = [0.0, EYE_HEIGHT, 0.0, *scene.rotation_deg, math.degrees(scene.vfov)]
+    values = [0.0, scene.above_ground, 0.0, *scene.rotation_deg, math.degrees(scene.vfov)]
     return "\t".join([str(number), *map(repr, values)]) + "\n"

@@ -1,7 +1,8 @@
 """What the formats of programs for three dimensions share: a pinhole camera above a level ground.
 
 The world is level with z up, its origin on the ground below the camera; the camera heads along y.
-One photo does not tell the scale: the camera stands as high as the eyes of a person. These programs
+One photo does not tell the scale: without a known length on it (``Calibration.ruler``) the camera
+stands as high as the eyes of a person. These programs
 know no lens that bends, nor which way up a file is stored: where it matters, an upright picture
 without distortion is written beside the file, and the camera is that of this picture.
 """
@@ -26,9 +27,10 @@ from geocalib.formats.outputs import files_of_each
 from geocalib.geometry.gravity import to_roll_pitch, world_from_camera
 from geocalib.imaging import warp
 from geocalib.imaging.read import read_photo
-from geocalib.records import dataclass
+from geocalib.records import dataclass, replace
 from geocalib.result.calibration import Calibration, Outcome
 from geocalib.result.record import Frame
+from geocalib.result.ruler import MeasuredRuler
 
 FRAME: Frame = "upright"
 
@@ -45,7 +47,7 @@ READABLE = (".jpg", ".jpeg", ".png")
 """Names of photos that every program reads."""
 
 NEAR, FAR = 0.1, 1000.0
-"""Metres: what a camera shows lies between."""
+"""Metres: what a camera at ``EYE_HEIGHT`` shows lies between."""
 
 FILM_WIDTH = 36.0
 """Millimetres: of the film for which focal lengths are given."""
@@ -71,6 +73,24 @@ class SceneCamera:
     """A batch of 1."""
     gravity: Array
     """(3,) in its frame."""
+    ruler: MeasuredRuler | None
+    """What tells the scale, if anything does."""
+
+    @property
+    def above_ground(self) -> float:
+        """How high it stands, in metres."""
+        return EYE_HEIGHT if self.ruler is None else self.ruler.camera_height
+
+    @property
+    def scale_source(self) -> str:
+        """Who says so, for the comments of files."""
+        return "a guess" if self.ruler is None else "by the ruler"
+
+    @property
+    def clip(self) -> tuple[float, float]:
+        """The nearest and the farthest that it shows, in metres."""
+        scale = self.above_ground / EYE_HEIGHT
+        return NEAR * scale, FAR * scale
 
     @property
     def width(self) -> int:
@@ -144,7 +164,7 @@ class SceneCamera:
         pose = np.eye(4)
         flip = np.array([1.0, -1, -1])
         pose[:3, :3] = LEVEL_TO_Z_UP @ world_from_camera(self.gravity) * flip
-        pose[2, 3] = EYE_HEIGHT
+        pose[2, 3] = self.above_ground
         return pose
 
     @property
@@ -232,11 +252,11 @@ def scene_of(calibration: Calibration) -> SceneCamera:
     if bends(camera):
         camera = warp.undistorted(camera)
         picture = f"{name}{PICTURE}"
-    return SceneCamera(name, picture, camera, calibration.gravity)
+    return SceneCamera(name, picture, camera, calibration.gravity, calibration.ruler)
 
 
 def _showing(scene: SceneCamera, picture: str) -> SceneCamera:
-    return SceneCamera(scene.name, Path(picture).as_posix(), scene.camera, scene.gravity)
+    return replace(scene, picture=Path(picture).as_posix())
 
 
 def picture_bytes(calibration: Calibration) -> bytes:

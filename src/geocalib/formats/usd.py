@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from geocalib.formats import scenes
-from geocalib.formats.scenes import FAR, FRAME, NEAR, SceneCamera, write_scenes
+from geocalib.formats.scenes import FRAME, SceneCamera, write_scenes
 from geocalib.result.calibration import Outcome
 from geocalib.result.record import Frame
 
@@ -61,6 +61,7 @@ def stage(scene: SceneCamera) -> str:
     """The content of a file."""
     pose = scene.pose_y_up
     pose[:3, 3] *= CENTIMETRES
+    near, far = scene.clip
     # Vectors are rows there.
     rows = ", ".join(f"({', '.join(map(repr, row))})" for row in pose.T.tolist())
     return STAGE.format(
@@ -71,8 +72,8 @@ def stage(scene: SceneCamera) -> str:
         focal=scene.focal_mm,
         film=scene.film_mm,
         offset=scene.film_offset_mm,
-        near=NEAR * CENTIMETRES,
-        far=FAR * CENTIMETRES,
+        near=near * CENTIMETRES,
+        far=far * CENTIMETRES,
         rows=rows,
     )
 

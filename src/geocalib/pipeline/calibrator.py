@@ -141,8 +141,8 @@ class Calibrator:
         means: focal, gravity, distortion, principal_point, aspect, vfov_deg, roll_deg and pitch_deg
         (what is known: a value, or a ``Prior``); shared_intrinsics and rig (what images share);
         exif, sensors, prior, crop and free_principal_point (what may be known beside the pixels);
-        lines, drawn, any_rotation and keep_fields. options: all of them as one object instead.
-        ``Calibration.priors`` tells how well the picture agrees with what was known.
+        lines, drawn, ruler, any_rotation and keep_fields. options: all of them as one object
+        instead. ``Calibration.priors`` tells how well the picture agrees with what was known.
         """
         from geocalib.pipeline.job import answer_of, listed
 

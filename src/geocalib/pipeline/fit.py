@@ -22,6 +22,7 @@ from geocalib.cameras.base import CameraModel
 from geocalib.errors import ConfigError, CouplingError, ImageError
 from geocalib.geometry.drawn import outside
 from geocalib.geometry.fields import Fields
+from geocalib.geometry.ruler import Ruler
 from geocalib.geometry.segments import Segments
 from geocalib.imaging import ImageSource, read_photo
 from geocalib.imaging.enlarge import enlarge
@@ -77,8 +78,21 @@ def fit_outputs(job: Job, outputs: Sequence[NetworkOutput | Failure]) -> list[Ou
     order = sorted(seen, key=lambda index: seen[index].fields.size)
     if order:
         answers = _fit_seen(job[order], [seen[index] for index in order])
+        if (ruler := job.ruler) is not None:
+            answers = [_measured(answer, ruler) for answer in answers]
         outcomes.update(zip(order, answers, strict=True))
     return [outcomes[index] for index in range(len(outputs))]
+
+
+def _measured(outcome: Outcome, ruler: Ruler) -> Outcome:
+    """With the scale by a known length, or why it tells none."""
+    if not isinstance(outcome, Calibration):
+        return outcome
+    try:
+        return outcome.measured(ruler)
+    except ConfigError as error:
+        image, size = outcome.image, (outcome.width, outcome.height)
+        return Failure(image, *size, f"{image or 'image'}: {error}")
 
 
 def _misfit(job: Job, index: int, file: File) -> str | None:

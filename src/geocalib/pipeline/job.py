@@ -17,6 +17,7 @@ from geocalib.cameras.registry import get_model
 from geocalib.errors import ConfigError, CouplingError, ImageError
 from geocalib.files.image_files import content_of
 from geocalib.geometry.drawn import DrawnLine
+from geocalib.geometry.ruler import Ruler
 from geocalib.imaging import ImageSource
 from geocalib.nets.weights.card import WeightCard
 from geocalib.pipeline.engines.sigmas import find_sigmas
@@ -65,6 +66,8 @@ class Job:
     keep_fields: KeepFields
     drawn: Sequence[DrawnLine]
     """Lines that a person drew, on one image."""
+    ruler: Ruler | None
+    """A known length, on one image."""
     usual_distortion: Rows = None
     """(B, D) of the lenses that pictures chose themselves, before they are fitted."""
 
@@ -100,6 +103,7 @@ class Job:
             options.rotation,
             options.keep_fields,
             options.drawn,
+            options.ruler,
         )
 
     @property

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args
 from geocalib.errors import ConfigError, CouplingError, PriorError
 from geocalib.geometry.conventions import VFOV_RANGE_DEG
 from geocalib.geometry.drawn import DrawnLine, checked_lines
+from geocalib.geometry.ruler import Ruler, checked_ruler
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -167,6 +168,7 @@ class Keywords(TypedDict, total=False):
     free_principal_point: float | None
     lines: LinesMode | Sequence[DrawnLine]
     drawn: Sequence[DrawnLine]
+    ruler: Ruler | None
     any_rotation: AnyRotation
     keep_fields: KeepFields
 
@@ -232,6 +234,8 @@ class Options:
     as ``drawn`` takes them."""
     drawn: Sequence[DrawnLine] = ()
     """Lines that a person drew on one photograph: observations that the answer follows."""
+    ruler: Ruler | None = None
+    """A known length on one photograph: it tells how high the camera stood, and so the scale."""
     any_rotation: AnyRotation = "auto"
     """"auto" notices where another side than the upper one is clearly up, "on" takes the likeliest
     side, and "off" the upper one."""
@@ -265,6 +269,8 @@ class Options:
             object.__setattr__(self, "drawn", self.lines)
             object.__setattr__(self, "lines", "auto")
         object.__setattr__(self, "drawn", checked_lines(self.drawn) if self.drawn else ())
+        if self.ruler is not None:
+            checked_ruler(self.ruler)
         if self.drawn and self.aspect is not None and _number(self.aspect) is None:
             raise ConfigError("drawn lines tell nothing of a free aspect; drop it, or hold it")
         _check_choice("lines", self.lines, get_args(LinesMode))
@@ -329,10 +335,17 @@ class Options:
         known = (self.focal, self.vfov_deg, self.gravity, self.roll_deg, self.pitch_deg)
         return any(value is not None for value in (*known, self.distortion))
 
+    @property
+    def of_one(self) -> bool:
+        """Whether they are for one photograph alone."""
+        return bool(self.drawn) or self.ruler is not None
+
     def check_many(self) -> None:
         """Raise an error if these options are for one photograph alone."""
         if self.drawn:
             raise ConfigError("lines are drawn on one photograph; calibrate each by itself")
+        if self.ruler is not None:
+            raise ConfigError("a ruler lies on one photograph; calibrate each by itself")
 
     @property
     def lines_mode(self) -> LinesMode:
@@ -403,6 +416,7 @@ class Options:
             "prior": str(self.prior),
             # Of one photograph alone, so that requests about many stay as they were.
             **({"drawn": [asdict(line) for line in self.drawn]} if self.drawn else {}),
+            **({} if self.ruler is None else {"ruler": asdict(self.ruler)}),
         }
 
 

@@ -20,12 +20,14 @@ from geocalib.geometry import gravity as sphere
 from geocalib.geometry.fields import ALONG_PITCH, CX, CY, LOG_F, Fields
 from geocalib.geometry.horizon import horizon as horizon_points
 from geocalib.geometry.orientation import UNDOES
+from geocalib.geometry.ruler import Ruler, checked_ruler
 from geocalib.result.drawn import DrawnCheck
 from geocalib.result.layout import write
 from geocalib.result.lens import Lens
 from geocalib.result.lines import Lines
 from geocalib.result.prior_check import PriorCheck
 from geocalib.result.record import FRAMES, Frame, Values, parse, to_text
+from geocalib.result.ruler import MeasuredRuler, measured
 from geocalib.result.schema import RECORD, SCHEMA
 from geocalib.result.uncertainty import ALL_TRUSTED, Trust, Uncertainty, with_sigma
 from geocalib.solver import FitResult, Status
@@ -73,6 +75,8 @@ class Calibration:
     """What sensors said, against the picture alone, where there were any."""
     drawn: tuple[DrawnCheck, ...] = ()
     """Lines that a person drew, and how well they agree."""
+    ruler: MeasuredRuler | None = None
+    """A known length, and how high the camera stands by it, where there is one."""
     lens: Lens | None = None
     """The lens families that were compared, where the camera model was not named."""
     frame: Frame = "upright"
@@ -172,17 +176,24 @@ class Calibration:
         sigma = Uncertainty.of(self.cameras, self.gravity, covariance, names, between_borders=True)
         return replace(self, lens=lens, covariance=covariance, sigma=sigma)
 
+    def measured(self, ruler: Ruler) -> Calibration:
+        """With the height of the camera above the ground, by a known length: files for programs
+        that show a ground have its scale. In pixels of this frame."""
+        names, checked = self.parameters, checked_ruler(ruler)
+        found = measured(checked, self.cameras, self.gravity, self.covariance, names)
+        return replace(self, ruler=found)
+
     def at(self, width: int, height: int) -> Calibration:
         """The calibration of the same image resampled to width x height, pixels.
 
-        Sigmas and covariance go along. What was measured on the image itself (``fields``, and
-        ``priors`` and ``drawn`` in its pixels) does not.
+        Sigmas, covariance and the ``ruler`` go along. What was measured on the image itself
+        (``fields``, and ``priors`` and ``drawn`` in its pixels) does not.
         """
         camera = self.cameras.resize(width, height)
         scale = dict(zip((CX, CY), (camera.size / self.cameras.size)[0].tolist(), strict=True))
         units = np.array([scale.get(name, 1.0) for name in self.parameters])
         down, right = scale[CY], scale[CX]
-        sigma = self.sigma
+        sigma, ruler = self.sigma, self.ruler
         return replace(
             self,
             cameras=camera,
@@ -199,6 +210,7 @@ class Calibration:
             fields=None,
             priors=(),
             drawn=(),
+            ruler=None if ruler is None else ruler.mapped(lambda x, y: (right * x, down * y)),
         )
 
     @property
@@ -357,6 +369,7 @@ class Calibration:
             lens=new.lens,
             priors=new.priors,
             drawn=new.drawn,
+            ruler=new.ruler,
             frame=frame,
         )
 
@@ -407,6 +420,7 @@ class Calibration:
             lens=values.lens(),
             priors=values.priors(),
             drawn=values.drawn(),
+            ruler=values.ruler(),
             frame=values.frame(),
             orientation=values.orientation(),
         )
@@ -425,6 +439,7 @@ class Calibration:
         """Whether to believe it, in words: "ok", or what of it is and the doubts, and what agrees
         with it."""
         agreed = [str(prior) for prior in self.priors if not prior.contradicts]
+        agreed += [] if self.ruler is None else [str(self.ruler)]
         if self.trusted:
             return ("ok", *self.warnings, *agreed)
         good = [name for name, trusted in self._gates.items() if trusted]

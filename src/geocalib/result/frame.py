@@ -24,6 +24,7 @@ from geocalib.result.drawn import DrawnCheck
 from geocalib.result.lens import Lens, LensFamily
 from geocalib.result.lines import Angles, Lines
 from geocalib.result.prior_check import PriorCheck
+from geocalib.result.ruler import MeasuredRuler
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,7 @@ class Turned:
     lens: Lens | None
     priors: tuple[PriorCheck, ...]
     drawn: tuple[DrawnCheck, ...]
+    ruler: MeasuredRuler | None
 
 
 class TurnableAnswer(Angles, Protocol):
@@ -59,6 +61,8 @@ class TurnableAnswer(Angles, Protocol):
     def priors(self) -> tuple[PriorCheck, ...]: ...
     @property
     def drawn(self) -> tuple[DrawnCheck, ...]: ...
+    @property
+    def ruler(self) -> MeasuredRuler | None: ...
 
 
 def turned(old: TurnableAnswer, turn: int) -> Turned:
@@ -76,6 +80,9 @@ def turned(old: TurnableAnswer, turn: int) -> Turned:
         None if old.lens is None else Lens(tuple(_family(each, axes) for each in old.lens)),
         tuple(_prior(prior, turn, old.cameras.aspect.item()) for prior in old.priors),
         tuple(_drawn(line, old.cameras, turn) for line in old.drawn),
+        None
+        if old.ruler is None
+        else old.ruler.mapped(lambda x, y: _place(x, y, old.cameras, turn)),
     )
 
 

@@ -38,7 +38,7 @@ def upgraded(record: Mapping[str, Any]) -> dict[str, Any]:
     # A warning was one about everything.
     good = new.get("status") == Status.CONVERGED and not new.get("warnings")
     trusted = {f"trusted_{quantity}": good if answered else None for quantity in EVERYTHING}
-    return {**new, "schema": SCHEMA, "lens": [], "drawn": [], **trusted}
+    return {**new, "schema": SCHEMA, "lens": [], "drawn": [], "ruler": None, **trusted}
 
 
 def _second(record: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from geocalib.cameras import Camera, get_model
 from geocalib.cameras.exchange import LONGEST_SIDE
 from geocalib.errors import CameraError, ConfigError, FormatError
 from geocalib.geometry.drawn import checked_lines
+from geocalib.geometry.ruler import checked_ruler
 from geocalib.records import dataclass
 from geocalib.result.drawn import DrawnCheck
 from geocalib.result.layout import RecordPlace, read
@@ -19,6 +20,7 @@ from geocalib.result.lens import Lens, LensFamily
 from geocalib.result.lines import Lines, Verdict
 from geocalib.result.older import upgraded
 from geocalib.result.prior_check import PriorCheck
+from geocalib.result.ruler import MeasuredRuler
 from geocalib.result.schema import OLDER, RECORD, SCHEMA
 from geocalib.result.uncertainty import EVERYTHING, Trust, Uncertainty
 
@@ -203,6 +205,19 @@ class Values:
         except ConfigError as error:
             raise FormatError(f"{self.place.source}: drawn: {error}") from None
         return checks
+
+    def ruler(self) -> MeasuredRuler | None:
+        """A known length, and the camera's height by it."""
+        if self["ruler"] is None:
+            return None
+        found = MeasuredRuler(**self["ruler"])
+        try:
+            checked_ruler(found.ruler)
+        except ConfigError as error:
+            raise FormatError(f"{self.place.source}: {error}") from None
+        if not found.camera_height > 0:
+            self.place.key("ruler.camera_height").fail("above 0", found.camera_height)
+        return found
 
 
 def _aspect(fx: float, fy: float) -> float:

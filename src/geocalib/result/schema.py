@@ -91,6 +91,19 @@ DRAWN = Struct(
     )
 )
 
+RULER = Struct(
+    (
+        Field("x0", NUMBER, NEVER, "where the length begins", "pixels"),
+        Field("y0", NUMBER, NEVER, "likewise", "pixels"),
+        Field("x1", NUMBER, NEVER, "where it ends", "pixels"),
+        Field("y1", NUMBER, NEVER, "likewise", "pixels"),
+        Field("kind", TEXT, NEVER, "`ground`, or `up`: of what stands on it"),
+        Field("metres", NUMBER, NEVER, "how long it is", "metres"),
+        Field("camera_height", NUMBER, NEVER, "above the ground, by it", "metres"),
+        Field("camera_height_sigma", NUMBER, POSSIBLE, "how sure that is", "metres"),
+    )
+)
+
 PHOTO = Struct(
     (
         Field("bytes", COUNT, POSSIBLE, "its size", "bytes"),
@@ -146,6 +159,7 @@ RECORD = Struct(
         Field("trusted_lens", FLAG, FAILED, "likewise distortion and kind of lens"),
         Field("priors", Many(PRIOR), NEVER, "what was known beside the picture"),
         Field("drawn", Many(DRAWN), NEVER, "lines that a person drew"),
+        Field("ruler", RULER, POSSIBLE, "a known length, and the scale by it; null if none"),
         Field("error", TEXT, POSSIBLE, "why there is no answer; null if there is one"),
         *ORIGIN,
     )

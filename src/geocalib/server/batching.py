@@ -80,8 +80,8 @@ class Batcher:
             for item in wanted:
                 alike[item.options].append(item)
             for options, items in alike.items():
-                # Lines are drawn on one photo: of another, the same ones say nothing.
-                groups = [[item] for item in items] if options.drawn else [items]
+                # Lines and rulers are of one photo: of another, the same ones say nothing.
+                groups = [[item] for item in items] if options.options.of_one else [items]
                 for group in groups:
                     self._answer(group)
             each = (time.monotonic() - began) / len(wanted) / self._backend.count

@@ -19,6 +19,7 @@ from pydantic import (
 
 from geocalib.cameras.exchange import LONGEST_SIDE
 from geocalib.geometry.drawn import MOST, SIGMA_DEG, DrawnLine, LineKind
+from geocalib.geometry.ruler import Ruler, RulerKind
 from geocalib.pipeline.options import CameraModelName, Format, LinesChoice, Options, Usual
 from geocalib.server.limits import RefusedError
 from geocalib.solver.known import Prior
@@ -93,6 +94,22 @@ class DrawnBody(Strict):
         return DrawnLine(*ends, self.kind.value, self.to, self.sigma_deg)
 
 
+class RulerBody(Strict):
+    """A known length on the photo: pixels of it as it is seen, and metres."""
+
+    x0: FiniteFloat
+    y0: FiniteFloat
+    x1: FiniteFloat
+    y1: FiniteFloat
+    metres: Positive
+    kind: RulerKind = RulerKind.GROUND
+
+    @property
+    def ruler(self) -> Ruler:
+        """As ``Options`` holds it."""
+        return Ruler(self.x0, self.y0, self.x1, self.y1, self.metres, self.kind.value)
+
+
 class OptionsBody(Strict):
     """Which camera to find, and what is known of it. A value alone is held fixed; with a sigma it
     pulls. Everything is in pixels of the original photo and in degrees."""
@@ -115,6 +132,7 @@ class OptionsBody(Strict):
     drawn: tuple[DrawnBody, ...] = Field(
         (), max_length=MOST, description="lines that a person drew on the one photo"
     )
+    ruler: RulerBody | None = Field(None, description="a known length on the one photo")
 
     @property
     def body(self) -> OptionsBody:
@@ -139,6 +157,7 @@ class OptionsBody(Strict):
             shared_intrinsics=self.shared,
             lines=self.lines.value,
             drawn=[each.line for each in self.drawn],
+            ruler=None if self.ruler is None else self.ruler.ruler,
         )
 
 

@@ -61,7 +61,7 @@ def calibrated(
         if (first := next(fitting, None)) is None:
             return iter(())  # There is nothing to load a network for.
         every = chain([first], fitting)
-        if options.drawn:  # On one photo alone.
+        if options.of_one:
             return iter(load().calibrate(list(every), options=options))
         if not options.shared_intrinsics:
             return load().calibrate_many(every, workers=workers, options=options)
