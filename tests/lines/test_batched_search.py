@@ -100,9 +100,10 @@ def test_guesses_are_judged_together_as_each_alone() -> None:
             CovarianceRequest(problem, guess.upright()[rows], problem.prior, told, caution)
         )
     assert len({each.kind for each in asked}) == 1
-    for each, (agreement, blocks) in zip(asked, CovarianceRequest.answered(asked), strict=True):
-        ((single, own),) = CovarianceRequest.answered([each])
-        assert agreement == single
+    for each, found in zip(asked, CovarianceRequest.answered(asked), strict=True):
+        *judged, blocks = found
+        ((*single, own),) = CovarianceRequest.answered([each])
+        assert judged == single
         assert np.array_equal(blocks, own)
 
 

@@ -10,6 +10,7 @@ import pytest
 from streets import camera_of, gravity_of, prior_of
 
 from geocalib.lines.prior import (
+    FREEDOM,
     HELD,
     LARGEST_ERROR,
     SHARED_ERROR,
@@ -62,11 +63,15 @@ def test_what_bends_the_picture_as_much_is_as_likely(model: str) -> None:
     assert prior.distance(longer, layout)[0] > 10
 
 
+@pytest.mark.parametrize("measured", [None, (0.0, 1500.0)])
 @pytest.mark.parametrize("model", ["pinhole", "simple_radial", "radial", "kannala_brandt"])
-def test_the_pull_is_the_slope_of_its_cost(model: str) -> None:
+def test_the_pull_is_the_slope_of_its_cost(
+    model: str, measured: tuple[float, float] | None
+) -> None:
     """Against central differences, away from the mean."""
-    answer = prior_of(camera_of(model), GRAVITY)
-    prior, layout = network_prior([answer], ALONE)
+    answer = prior_of(camera_of(model), GRAVITY, sigma_deg=1.0)
+    known = None if measured is None else np.array([measured])
+    prior, layout = network_prior([answer], ALONE, known)
     own = layout.intrinsics
     at = layout.moved(prior.mean, np.full((1, 1, 2), 0.02), np.full((1, 1, own), 0.03))
     pull = prior.pull(at, layout, prior.forces(at, layout))
@@ -82,6 +87,19 @@ def test_the_pull_is_the_slope_of_its_cost(model: str) -> None:
         ]
         # The cost is twice what the normal equations are of.
         assert 0.5 * (costs[0] - costs[1]) / 2e-5 == pytest.approx(expected, rel=1e-4, abs=1e-4)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+def test_what_was_measured_of_gravity_costs_as_a_normal_variable(share: float) -> None:
+    """And the network's part of its sigma as one that is far off now and then."""
+    answer = prior_of(camera_of("pinhole"), GRAVITY, sigma_deg=1.0)
+    whole = math.radians(1.0) ** -2
+    prior, layout = network_prior([answer], ALONE, np.full((1, 2), share * whole))
+    turn = math.radians(12.0)
+    away = layout.moved(prior.mean, np.array([[[0.0, turn]]]), np.zeros((1, 1, layout.intrinsics)))
+    squared = (math.sin(turn) / math.radians(1.0)) ** 2
+    expected = FREEDOM * math.log1p((1 - share) * squared / FREEDOM) + share * squared
+    assert prior.cost(away, layout)[0] == pytest.approx(expected, rel=1e-6)
 
 
 def test_only_what_the_network_says_is_taken_for_shared_error() -> None:

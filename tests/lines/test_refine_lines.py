@@ -74,6 +74,37 @@ def test_a_network_that_is_too_sure_does_not_outvote_sharp_lines(sigma: float) -
     assert errors_of(answer, camera, GRAVITY)[1] < 0.05
 
 
+@pytest.mark.parametrize("model", ["pinhole", "simple_radial"])
+def test_a_tilted_panel_does_not_outvote_a_sensor(model: str) -> None:
+    """Seen from above, its edges are those of a level floor 15 degrees from where down was
+    measured; of edges that are level indeed, the sensor leaves what they tell."""
+    camera, down = camera_of(model), gravity_of(3.0, -60.0)
+    panel = headings_of(gravity_of(3.0, -75.0), [20.0, 110.0])
+    measured = np.full((1, 2), math.radians(1.0) ** -2)
+    unsure = prior_of(camera, down, (0.3, -0.5), sigma_deg=1.0, sigma_log_f=0.1)
+    grid = segments_along(camera, panel, each=120, clutter=40, noise=0.3)
+    (drawn,) = refine([unsure], [grid])
+    (held,) = refine([unsure], [grid], gravity_information=measured)
+    assert errors_of(drawn, camera, down)[0] > 10
+    assert errors_of(held, camera, down)[0] < 2
+    floor = segments_along(camera, headings_of(down, [20.0, 110.0]), each=120, noise=0.3)
+    (level,) = refine([unsure], [floor], gravity_information=measured)
+    assert used(level)
+    assert errors_of(level, camera, down)[0] < 0.3
+
+
+def test_a_set_is_held_to_what_was_measured_of_one_of_its_pictures() -> None:
+    camera, down = camera_of("pinhole"), gravity_of(3.0, -60.0)
+    panel = headings_of(gravity_of(3.0, -75.0), [20.0, 110.0])
+    unsure = prior_of(camera, down, (0.3, -0.5), sigma_deg=1.0, sigma_log_f=0.1)
+    town = prior_of(camera, GRAVITY, sigma_log_f=0.1)
+    pictures = [segments_along(camera, each, 120, noise=0.3) for each in (panel, CROSSED)]
+    measured = np.array([[math.radians(1.0) ** -2] * 2, [0.0, 0.0]])
+    answers = refine([unsure, town], pictures, [0, 0], gravity_information=measured)
+    assert errors_of(answers[0], camera, down)[0] < 2
+    assert errors_of(answers[1], camera, GRAVITY)[0] < 0.5 * errors_of(town, camera, GRAVITY)[0]
+
+
 def test_sigmas_shrink_where_lines_speak() -> None:
     camera = camera_of("pinhole")
     prior = prior_of(camera, GRAVITY, log_f_off=0.1)

@@ -429,3 +429,18 @@ class TestExif:
 
     def test_no_hint_is_no_prior(self) -> None:
         assert focal_prior([None, None, None], self.SIZES, [0, 0, 0]) is None
+
+
+def test_the_information_of_a_gravity_is_one_over_its_squared_sigmas_along_the_sphere() -> None:
+    """Against the angle between gravities whose roll or pitch differs by a sigma."""
+    assert of(2).gravity_information is None
+    assert of(2, gravity=[0.0, 1.0, 0.0]).gravity_information is None
+    alike = of(2, gravity=Prior([0.0, 0.6, 0.8], [0.1, 0.2])).gravity_information
+    assert alike is not None
+    assert alike == pytest.approx(np.array([[100.0, 100.0], [25.0, 25.0]]))
+    known = of(1, roll_deg=Prior(10.0, 0.1), pitch_deg=Prior(-60.0, 0.2)).gravity_information
+    assert known is not None
+    roll, pitch = np.deg2rad([[10.0, 10.1, 10.0], [-60.0, -60.0, -59.8]])
+    at, *moved = sphere.from_roll_pitch(roll, pitch)
+    sigmas = np.array([sphere.angle_between(at, each) for each in moved])
+    assert known[0] == pytest.approx(sigmas**-2, rel=1e-3)

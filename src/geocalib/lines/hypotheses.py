@@ -36,7 +36,7 @@ from geocalib.lines.batched_search import (
 )
 from geocalib.lines.descent import CostState, GuessView, LineProblem, Normal
 from geocalib.lines.mixture import likelihood, likelihood_ratio, misfit
-from geocalib.lines.prior import NetworkPrior
+from geocalib.lines.prior import NetworkPrior, student_cost
 from geocalib.lines.starts import likelihood_ratios
 from geocalib.lines.system import BatchedArrow, assemble, eliminate_headings
 from geocalib.lines.unknowns import (
@@ -193,8 +193,9 @@ class EvidenceRequest(Request):
 
 @dataclass(frozen=True)
 class CovarianceRequest(Request):
-    """A request for how well each of several guesses agrees with the network, (R,), and for its
-    covariance (R, B, P, P). From how many directions and segments that came does not matter."""
+    """A request for how well each of several guesses agrees with the network, (R,), for the sigmas,
+    squared, by which it misses what was measured of gravity, (R,), and for its covariance
+    (R, B, P, P). From how many directions and segments that came does not matter."""
 
     guess: Guess
     """Without headings."""
@@ -208,7 +209,7 @@ class CovarianceRequest(Request):
         return (type(self), layout.model.name, layout.free) if self.shareable else id(self)
 
     @classmethod
-    def answered(cls, requests: Sequence[Self]) -> list[tuple[list[float], Array]]:
+    def answered(cls, requests: Sequence[Self]) -> list[tuple[list[float], list[float], Array]]:
         rows = [len(one.guess) for one in requests]
         first = requests[0]
         prior, layout, network = first.problem.prior, first.problem.layout, first.network
@@ -220,9 +221,14 @@ class CovarianceRequest(Request):
             guess = Guess.concatenate([one.guess for one in requests])
             information = concatenate_rows(*(one.information for one in requests))
             caution = np.concatenate([one.caution for one in requests])
-        agreement = _agreement(network, layout, guess, information.divided(AGREEMENT_REPEATS).arrow)
+        forces, lines = network.forces(guess, layout), information.divided(AGREEMENT_REPEATS)
+        agreement = _agreement(network, layout, guess, lines.arrow)
+        agreement -= 0.5 * student_cost(forces.network)
         blocks = covariance(prior, layout, guess, information.divided(REPEATS * caution))
-        return [(agreement[own].tolist(), blocks[own]) for own in row_slices(rows)]
+        return [
+            (agreement[own].tolist(), forces.strain[own].tolist(), blocks[own])
+            for own in row_slices(rows)
+        ]
 
 
 def _caution(state: CostState) -> Array:
@@ -232,8 +238,8 @@ def _caution(state: CostState) -> Array:
 
 
 def _agreement(prior: NetworkPrior, layout: Layout, guess: Guess, lines: BatchedArrow) -> Array:
-    """(R,) by how much likelier the answer of lines is around the network's than anywhere: the log
-    of the ratio of both evidences, by Laplace's approximation."""
+    """(R,) by how much likelier answers of lines are around the network's than anywhere, but for
+    where exactly they are: the log of the ratio of both evidences, by Laplace's approximation."""
     network = prior.stiffness_at(guess, layout)
     anything = _anything(network, layout)
     every = network, lines + network, anything, lines + anything
@@ -241,7 +247,7 @@ def _agreement(prior: NetworkPrior, layout: Layout, guess: Guess, lines: Batched
     whole: BatchedArrow = map_tensors(lambda *parts: np.concatenate(parts), *every)
     narrow, with_lines, wide, wide_with_lines = _log_determinant(whole).reshape(4, -1)
     ratio = narrow - with_lines - (wide - wide_with_lines)
-    return np.asarray(0.5 * (ratio - prior.cost(guess, layout)))
+    return np.asarray(0.5 * ratio)
 
 
 def _anything(network: BatchedArrow, layout: Layout) -> BatchedArrow:
@@ -481,8 +487,10 @@ def explanations(
     guess = Guess.concatenate([hypothesis.state.view.guess.upright() for hypothesis in hypotheses])
     information = concatenate_rows(*(hypothesis.evidence.information for hypothesis in hypotheses))
     caution = np.concatenate([hypothesis.evidence.caution for hypothesis in hypotheses])
-    agreement, blocks = yield CovarianceRequest(problem, guess, network, information, caution)
-    every = zip(hypotheses, agreement, blocks, strict=True)
+    agreement, strain, blocks = yield CovarianceRequest(
+        problem, guess, network, information, caution
+    )
+    every = zip(hypotheses, agreement, strain, blocks, strict=True)
     found = [_explanation(*each, network) for each in every]
     return [_held_against(each, found[0], network) if square else each for each in found]
 
@@ -506,9 +514,10 @@ def probabilities(found: list[Explanation]) -> Array:
 
 
 def _explanation(
-    hypothesis: Hypothesis, agreement: float, blocks: Array, network: NetworkPrior
+    hypothesis: Hypothesis, agreement: float, strain: float, blocks: Array, network: NetworkPrior
 ) -> Explanation:
-    """Rate a hypothesis by its agreement with the network; blocks: (B, P, P) its covariance."""
+    """Rate a hypothesis by its agreement with the network, and by the sigmas, squared, by which it
+    misses what was measured of gravity; blocks: (B, P, P) its covariance."""
     problem, state, gains = hypothesis.problem, hypothesis.state, hypothesis.evidence.gains[0]
     # Of images that share something, by what one of them says on average.
     images = max(1, int(problem.active.any(1).sum()))
@@ -519,6 +528,7 @@ def _explanation(
         + PER_SUPPORT * math.log(max(support, 1.0) / USUAL_SUPPORT)
         + PER_AGREEMENT * (agreement - USUAL_AGREEMENT)
         + _focal_odds(problem, state.view.guess, network.mean)
+        - 0.5 * strain / images
     )
     covariance = blocks + hypothesis.spread
     return Explanation(hypothesis.verdict, problem, state, covariance, gains, support, log_odds)

@@ -2,7 +2,9 @@
 
 The deviation of gravity is the chord from its mean in the mean's tangent plane; that of the
 intrinsics the difference of log f, distortion and principal point. The cost is quadratic in all of
-them, with the arrow shape of ``geocalib.solver.coupling``.
+them, with the arrow shape of ``geocalib.solver.coupling``. Networks are far off now and then, and
+instruments are not: what was measured of gravity keeps its full weight however far lines want to be
+from it.
 
 A lens bends the picture by k1 / f^2, k2 / f^4 and so on (those that see 90 degrees and more are
 another matter). So distortion is compared as it would be at the mean's focal length: else a bend
@@ -55,6 +57,8 @@ class NetworkPrior:
     """(T, 3, a) tangent directions at the mean."""
     stiffness: BatchedArrow
     """Inverse covariance of the deviations."""
+    measured: Array
+    """(T, a, a) the part of it that was measured of gravity, whose errors are normal."""
 
     @classmethod
     def stack(cls, priors: Sequence[NetworkPrior], rows: Sequence[int]) -> NetworkPrior:
@@ -67,6 +71,7 @@ class NetworkPrior:
             map_tensors(repeated, *(prior.mean for prior in priors)),
             np.repeat(np.stack([prior.basis for prior in priors]), rows, 0),
             map_tensors(repeated, *(prior.stiffness for prior in priors)),
+            np.repeat(np.stack([prior.measured for prior in priors]), rows, 0),
         )
 
     @cached_property
@@ -87,14 +92,18 @@ class NetworkPrior:
 
     def pull(self, guess: Guess, layout: Layout, forces: Forces) -> PriorEquations:
         """Return the normal equations that the prior adds at guesses, where it has these forces."""
-        # Of Student's distribution: both the cost and the weight that makes its gradient.
-        weight = student_weight(forces.squared)
+        # Of Student's distribution: both the cost and the weight that makes its gradient. What was
+        # measured has all its weight.
+        weight = student_weight(forces.network)
+        left = (1 - weight)[:, None, None]
         turn, slope = self._turn(guess, layout), self._slope(guess, layout, forces.shrunk)
-        time = weight[:, None, None] * np.matvec(turn, forces.time)
+        own = weight[:, None, None] * forces.time + left * forces.measured
+        time = np.matvec(turn, own)
         camera = weight[:, None] * np.matvec(slope.mT, forces.camera)
         arrow = self._stiffness(turn, slope)
+        measured = left[..., None] * (turn @ self.measured @ turn.mT)
         arrow = BatchedArrow(
-            weight[:, None, None, None] * arrow.A,
+            weight[:, None, None, None] * arrow.A + measured,
             weight[:, None, None, None] * arrow.B,
             weight[:, None, None] * arrow.C,
         )
@@ -116,6 +125,12 @@ class NetworkPrior:
         C[:, own, own] += HELD**-2
         return replace(self, stiffness=replace(self.stiffness, C=C))
 
+    def gravity_held(self) -> NetworkPrior:
+        """Return the same prior, as if gravity had been measured exactly."""
+        more = HELD**-2 * np.eye(self.measured.shape[-1])
+        stiffness = replace(self.stiffness, A=self.stiffness.A + more)
+        return replace(self, stiffness=stiffness, measured=self.measured + more)
+
     def _stiffness(self, turn: Array, slope: Array) -> BatchedArrow:
         stiff = self.stiffness
         return BatchedArrow(
@@ -133,17 +148,20 @@ class NetworkPrior:
         """Return the forces at guesses: stiffness times deviation."""
         stiff = self.stiffness
         time = (guess.gravity[..., None, :] @ self.basis)[..., 0, :]
+        measured = np.matvec(self.measured, time)
+        strain = (time * measured).sum((-1, -2))
         shrunk = self._shrunk(guess, layout)
         camera = self._off(guess, layout, shrunk)
         if time.shape[1] == 1:
             # As one matrix: of one photo it is small.
             a, off = time.shape[-1], np.concatenate([time[:, 0], camera], -1)
             force = np.matvec(self.whole, off)
-            return Forces(force[:, None, :a], force[:, a:], np.vecdot(off, force), shrunk)
+            squared = np.vecdot(off, force)
+            return Forces(force[:, None, :a], force[:, a:], squared, shrunk, measured, strain)
         time_force = np.matvec(stiff.A, time) + np.matvec(stiff.B, camera[:, None])
         camera_force = np.matvec(stiff.B.mT, time).sum(1) + np.matvec(stiff.C, camera)
         squared = (time * time_force).sum((-1, -2)) + (camera * camera_force).sum(-1)
-        return Forces(time_force, camera_force, squared, shrunk)
+        return Forces(time_force, camera_force, squared, shrunk, measured, strain)
 
     def _off(self, guess: Guess, layout: Layout, shrunk: Array) -> Array:
         """(R, Q) how far the intrinsics are from the mean."""
@@ -189,11 +207,20 @@ class Forces:
     """(R,) that times how far they are: sigmas, squared."""
     shrunk: Array
     """(R, C, D) what distortion is multiplied by to bend as much at the mean's focal length."""
+    measured: Array
+    """(R, T, a) those of what was measured of gravity."""
+    strain: Array
+    """(R,) the part of ``squared`` that belongs to it."""
+
+    @property
+    def network(self) -> Array:
+        """(R,) the part of ``squared`` that belongs to the network."""
+        return np.maximum(self.squared - self.strain, 0.0)
 
     @property
     def cost(self) -> Array:
         """The cost (R,) of the prior."""
-        return student_cost(self.squared)
+        return student_cost(self.network) + self.strain
 
 
 @dataclass(frozen=True)
@@ -258,19 +285,23 @@ def _shared_error(variance: float, known: float) -> float:
 
 
 def network_prior(
-    calibrations: Sequence[Calibration], coupling: Coupling
+    calibrations: Sequence[Calibration], coupling: Coupling, measured: Array | None = None
 ) -> tuple[NetworkPrior, Layout]:
     """The prior of B images that form one component from their calibrations, whose free parameters
-    must be the same."""
-    (prior,), layout = network_priors([calibrations], coupling)
+    must be the same. measured: as for ``network_priors``."""
+    (prior,), layout = network_priors([calibrations], coupling, measured)
     return prior, layout
 
 
 def network_priors(
-    beliefs: Sequence[Sequence[Calibration]], coupling: Coupling
+    beliefs: Sequence[Sequence[Calibration]], coupling: Coupling, measured: Array | None = None
 ) -> tuple[list[NetworkPrior], Layout]:
     """Return the priors of several beliefs in the same answers, which differ in their covariances
-    alone."""
+    alone.
+
+    measured: (B, 2) the inverse variance of what was measured of each gravity, along growing roll
+    and growing pitch; the covariances have it in them.
+    """
     calibrations = beliefs[0]
     cameras, moments = len(coupling.camera_component), len(coupling.time_component)
     first_of_camera = _first(coupling.camera, cameras)
@@ -298,8 +329,12 @@ def network_priors(
     a = layout.tangents
     # From each image's tangent basis to that of its time.
     turn = (mean_basis[coupling.time].mT @ basis)[:, :a, :a]
-    around = mean, mean_basis[..., :a]
-    return [NetworkPrior(*around, each) for each in _stiffness(beliefs, coupling, turn)], layout
+    around, known = (mean, mean_basis[..., :a]), np.zeros((moments, a, a))
+    if measured is not None and a:
+        to_time = turn[first_of_time]
+        known = (to_time * measured[first_of_time, None]) @ to_time.mT
+    stiffness = _stiffness(beliefs, coupling, turn)
+    return [NetworkPrior(*around, each, known) for each in stiffness], layout
 
 
 def _stiffness(

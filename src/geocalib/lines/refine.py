@@ -69,13 +69,15 @@ def refine(
     groups: Sequence[int] | Array | None = None,
     rig: Rig | None = None,
     log_f_information: Sequence[float] | None = None,
+    gravity_information: Array | None = None,
 ) -> list[Calibration]:
     """Calibrations of B images, given the segments of each.
 
     groups, rig: which images share a camera or move together, as in ``geocalib.fit``. Images that
     share nothing are refined by themselves. log_f_information: the inverse variance of what is
-    known of log f of each that does not come from the network. Every answer says in ``lines`` what
-    became of them.
+    known of log f of each that does not come from the network. gravity_information: the same of
+    each gravity, (B, 2) along growing roll and pitch. Every answer says in ``lines`` what became of
+    them.
     """
     coupling = couple(len(calibrations), groups, rig)
     order, searches = list[int](), list[Search[list[Calibration]]]()
@@ -84,7 +86,8 @@ def refine(
         rows = images.tolist()
         own = [0.0 if log_f_information is None else log_f_information[i] for i in rows]
         photos = [calibrations[i] for i in rows], [segments[i] for i in rows]
-        searches.append(_refined(*photos, part, own))
+        measured = None if gravity_information is None else gravity_information[rows]
+        searches.append(_refined(*photos, part, own, measured))
         order += rows
     answers = dict(zip(order, chain.from_iterable(batched_search(searches)), strict=True))
     return [answers[row] for row in range(len(calibrations))]
@@ -110,6 +113,7 @@ def _refined(
     segments: list[Segments],
     coupling: Coupling,
     information: Sequence[float],
+    measured: Array | None,
 ) -> Search[list[Calibration]]:
     """Search the component that some images form."""
     curves = [part.curves for part in segments]
@@ -127,10 +131,10 @@ def _refined(
     )
     # As sure of the distortion as descents are, as it should be, and hardly.
     beliefs = [tightened, inflated, [loosen_distortion(each) for each in inflated]]
-    (tight_prior, plain_prior, loose_prior), layout = network_priors(beliefs, coupling)
+    (tight_prior, plain_prior, loose_prior), layout = network_priors(beliefs, coupling, measured)
     problem = _problem(tight_prior, layout, segments)
     grids = []
-    for each in _alone(problem, tightened):
+    for each in _alone(problem, tightened, measured):
         grids.append((yield from search_grid(each)))
     starts = grid_starts(problem, grids)
     found = yield from _find_explanations(problem, starts, plain_prior, loose_prior)
@@ -170,17 +174,22 @@ def _far_from_network(
     """Return what the segments of one image may show where ``found`` is not believed.
 
     Either most of them follow directions far from the network's answer; or those that were found
-    hold at the network's focal length, of which level edges alone tell little.
+    hold at the network's focal length, of which level edges alone tell little, or at the gravity
+    that was measured.
     """
-    others = list[Explanation]()
+    others, prior = list[Explanation](), problem.prior
     starts = sample_starts(problem, FEW_TRIALS, LEAST_ELSEWHERE)
     if starts is not None:
         others += yield from _find_explanations(problem, starts, plain_prior, network)
+    held = []
     if found and problem.layout.free.focal and not found[0].problem.active[:, 0].any():
-        level = found[0]
-        held = replace(level.problem, prior=problem.prior.focal_held(problem.layout))
-        end, modes = yield from restart(held, level.state.view.guess)
-        others += yield from explanations(replace(held, prior=plain_prior), end, modes, network)
+        held.append(prior.focal_held(problem.layout))
+    if found and prior.measured.any():
+        held.append(prior.gravity_held())
+    for each in held:
+        near = replace(found[0].problem, prior=each)
+        end, modes = yield from restart(near, found[0].state.view.guess)
+        others += yield from explanations(replace(near, prior=plain_prior), end, modes, network)
     return others
 
 
@@ -193,13 +202,16 @@ def _problem(prior: NetworkPrior, layout: Layout, segments: list[Segments]) -> L
     return LineProblem(batch, crossed, layout, prior, REPEATS)
 
 
-def _alone(problem: LineProblem, calibrations: list[Calibration]) -> list[LineProblem]:
+def _alone(
+    problem: LineProblem, calibrations: list[Calibration], measured: Array | None
+) -> list[LineProblem]:
     """Return the problem of every image by itself."""
     if len(calibrations) == 1 and problem.layout.rotation is None:
         return [problem]
     single, parts = couple(1, None, None), []
     for i, calibration in enumerate(calibrations):
-        prior, layout = network_prior([calibration], single)
+        known = None if measured is None else measured[i : i + 1]
+        prior, layout = network_prior([calibration], single, known)
         own, active = problem.batch[i : i + 1], problem.active[i : i + 1]
         parts.append(LineProblem(own, active, layout, prior, problem.repeats))
     return parts
@@ -379,6 +391,7 @@ def refine_turned(
     groups: Sequence[int] | Array | None = None,
     rig: Rig | None = None,
     log_f_information: Sequence[float] | None = None,
+    gravity_information: Array | None = None,
 ) -> list[Calibration]:
     """As ``geocalib.lines.refine``, for images of one camera whose sizes may be turned.
 
@@ -390,12 +403,14 @@ def refine_turned(
     for calibration, camera in zip(calibrations, cameras, strict=True):
         size = calibration.width, calibration.height
         turns.append(int(first.setdefault(camera, size) != size))
+    # Roll and pitch grow along the same directions in a turned image.
     refined = refine(
         [_turned(c, turn) for c, turn in zip(calibrations, turns, strict=True)],
         [_turned_segments(s, c, t) for s, c, t in zip(segments, calibrations, turns, strict=True)],
         groups,
         rig,
         log_f_information,
+        gravity_information,
     )
     return [
         _turned_back(*each) if each[-1] else each[0]
@@ -436,11 +451,12 @@ def refine_outcomes(
     cameras: Sequence[int],
     rig: Rig | None = None,
     log_f_information: Sequence[float] | None = None,
+    gravity_information: Array | None = None,
 ) -> list[Outcome]:
     """Return outcomes with what straight lines say, where segments were looked for.
 
-    cameras: equal integers for images of one camera. log_f_information: as in ``refine``. Outcomes
-    with a free aspect stay, which lines know nothing of.
+    cameras: equal integers for images of one camera. log_f_information, gravity_information: as in
+    ``refine``. Outcomes with a free aspect stay, which lines know nothing of.
     """
     answers = list(outcomes)
     found = {
@@ -456,7 +472,8 @@ def refine_outcomes(
         groups = [cameras[row] for row in rows]
         known = None if log_f_information is None else [log_f_information[row] for row in rows]
         moving = None if rig is None else rig[rows]
-        refined = refine_turned(calibrations, every, groups, moving, known)
+        measured = None if gravity_information is None else gravity_information[rows]
+        refined = refine_turned(calibrations, every, groups, moving, known, measured)
         for row, answer in zip(rows, refined, strict=True):
             answers[row] = answer
     return answers

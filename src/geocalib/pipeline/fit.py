@@ -278,7 +278,9 @@ def _refined(
         focal_information = gained
     # Here they are needed, and waited for.
     segments = [output.lines for output in outputs]
-    refined = refine_outcomes(before, segments, cameras, job.rig, focal_information)
+    refined = refine_outcomes(
+        before, segments, cameras, job.rig, focal_information, given.gravity_information
+    )
     known = given.gravity
     if isinstance(known, Prior) and known.sigma.shape[1] == 1 and not job.coupled:
         pairs = zip(refined, known.sigma[:, 0].tolist(), strict=True)

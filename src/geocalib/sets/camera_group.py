@@ -293,7 +293,7 @@ class CameraGroup:
                 answers.append(
                     Calibration.from_fit(result, row, own, file.path, fields=member.fields)
                 )
-        return self._sharpened(answers, known.focal_information) if lines else answers
+        return self._sharpened(answers, known) if lines else answers
 
     @property
     def guessed(self) -> bool:
@@ -318,7 +318,14 @@ class CameraGroup:
         rows = np.flatnonzero(np.isfinite(opinion).all(1)).tolist()
         segments = [self.members[row].segments for row in rows]
         opinion, covariance = opinion.copy(), covariance.copy()
-        for row, answer in zip(rows, refine_outcomes(alone, segments, rows), strict=True):
+        measured = known.gravity_information
+        refined = refine_outcomes(
+            alone,
+            segments,
+            rows,
+            gravity_information=None if measured is None else measured[rows],
+        )
+        for row, answer in zip(rows, refined, strict=True):
             if isinstance(answer, Calibration) and answer.lines and answer.lines.verdict.used:
                 at = answer.parameters.index(LOG_F)
                 opinion[row] = math.log(answer.fy / plane.unit[row].item())
@@ -351,11 +358,9 @@ class CameraGroup:
         wider = max(1.0, verdict.spread)
         return result.with_sigmas_scaled(focal=wider, distortion=wider)
 
-    def _sharpened(
-        self, answers: list[Outcome], focal_information: list[float] | None
-    ) -> list[Outcome]:
+    def _sharpened(self, answers: list[Outcome], known: Given) -> list[Outcome]:
         """With what straight lines say, where segments were wanted and the pictures are few
-        and not resized. focal_information: ``log_f_information`` of ``geocalib.lines.refine``."""
+        and not resized."""
         calibrated = [
             member.file.size
             for member, answer in zip(self.members, answers, strict=True)
@@ -366,7 +371,11 @@ class CameraGroup:
             return answers
         segments = [member.segments for member in self.members]
         return refine_outcomes(
-            answers, segments, [0] * len(answers), log_f_information=focal_information
+            answers,
+            segments,
+            [0] * len(answers),
+            log_f_information=known.focal_information,
+            gravity_information=known.gravity_information,
         )
 
 

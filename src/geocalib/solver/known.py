@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from geocalib import records
 from geocalib.arrays import (
     Array,
@@ -21,13 +23,14 @@ from geocalib.arrays import (
     is_array,
     mean_rows,
     namespace,
+    to_numpy,
     unstack,
     zeros,
 )
 from geocalib.cameras.base import CameraModel
 from geocalib.cameras.camera import Camera, Window
 from geocalib.errors import PriorError
-from geocalib.geometry.gravity import from_roll_pitch
+from geocalib.geometry.gravity import LEAST_COSINE, from_roll_pitch
 from geocalib.solver.coupling import Coupling
 from geocalib.solver.state import focal_range
 
@@ -416,6 +419,20 @@ class Given:
             return None
         information: list[float] = ((known.value / known.sigma) ** 2)[:, 0].tolist()
         return information
+
+    @property
+    def gravity_information(self) -> Array | None:
+        """(B, 2) the inverse variance that the prior gives the gravity of each image along growing
+        roll and along growing pitch; None without a prior."""
+        known = self.gravity
+        if not isinstance(known, Prior):
+            return None
+        value, sigma = double(to_numpy(known.value)), double(to_numpy(known.sigma))
+        if sigma.shape[1] == 1:
+            return np.broadcast_to(sigma**-2.0, (len(sigma), 2))
+        # Circles of equal pitch are shorter, the steeper a camera looks.
+        length = np.maximum(np.hypot(value[:, 0], value[:, 1]), LEAST_COSINE)
+        return np.stack([sigma[:, 0] * length, sigma[:, 1]], 1) ** -2.0
 
     def before_scaling(
         self, gravity: float = 1.0, focal: float = 1.0, distortion: float = 1.0
