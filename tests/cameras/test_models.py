@@ -115,7 +115,7 @@ def off_axis(value: Tensor | None) -> Tensor | None:
 def test_jet_is_continuous_at_the_axis(name: str) -> None:
     model = MODELS[name]
     k = [p[:, None] for p in sample_camera(name).distortion.unbind(-1)]
-    s = torch.tensor([[0.0, 1e-12]], dtype=torch.float64).expand(len(sample_camera(name)), 2)
+    s = torch.tensor([[0.0, 1e-24]], dtype=torch.float64).expand(len(sample_camera(name)), 2)
     jet = model.jet(s, k)
     assert bool((jet.depth[:, 0] > 0).all())
     for value in (jet.depth, jet.d_s, jet.d_ss, *jet.d_k, *jet.d_ks):
@@ -189,7 +189,8 @@ def test_ray_to_pixel_to_ray(name: str, data: st.DataObject) -> None:
     assert bool(has_pixel[within].all())
     back, has_ray = camera.unproject(pixels)
     assert bool(has_ray[within].all())
-    rounding = 16 * EPS * (1 + radii / slope_in_angle(camera, radii))
+    # The principal point, of about a focal length, rounds pixels as their radius does.
+    rounding = 16 * EPS * (1 + (1 + radii) / slope_in_angle(camera, radii))
     # At the domain's end the radius stops growing and the angle is known to its root only.
     tolerance = 1e-13 + rounding.clamp(max=1e-4)
     error = torch.linalg.vector_norm(torch.linalg.cross(back, rays), dim=-1)

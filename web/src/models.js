@@ -71,8 +71,24 @@ function remembered(make) {
   };
 }
 
-function tangentPolynomial() {
-  const of = remembered((k) => oddPolynomial(k, FAR));
+const TIP = 1e-3; // of w = √(x² + TIP²) − TIP, which has a derivative where x has none
+
+/** x d(w), d(w) = 1 + k₁ w + k₂ w² + …, up to where it stops growing. */
+function ptlensPolynomial(k, farthest) {
+  const d = [1, ...k];
+  const factor = (x) => polynomial(d, (x * x) / (Math.hypot(x, TIP) + TIP));
+  const value = (x) => x * factor(x);
+  // The slope times w + TIP, in w.
+  const slope = [...d, 0].map(
+    (coefficient, i) => (2 * i + 1) * TIP * coefficient + i * (d[i - 1] ?? 0),
+  );
+  const w = signChanges(slope, farthest)[0] ?? Infinity;
+  const limit = Math.min(Math.sqrt(w * (w + 2 * TIP)), farthest);
+  return { factor, value, limit, invert: (rho) => root((x) => value(x) - rho, limit) };
+}
+
+function tangentPolynomial(made = oddPolynomial) {
+  const of = remembered((k) => made(k, FAR));
   return {
     wide: false,
     radius(r, z, k) {
@@ -184,6 +200,7 @@ export const MODELS = {
   radial: tangentPolynomial(),
   radial3: tangentPolynomial(),
   radial4: tangentPolynomial(),
+  ptlens: tangentPolynomial(ptlensPolynomial),
   division,
   division2,
   kannala_brandt: kannalaBrandt,

@@ -57,11 +57,17 @@ def _slopes(k: Parameters) -> Parameters:
 @quiet
 def first_flat(k: Parameters) -> Array:
     """The smallest x > 0 where the slope vanishes, infinite where it never does. No gradients."""
+    return as_array(inverse_root(first_root_inverse(_slopes(k))), k[0])
+
+
+def first_root_inverse(k: Parameters) -> Array:
+    """1 / X, in double precision, at the smallest X > 0 where d(X) vanishes; 0 where it never does.
+    No gradients."""
     xp = namespace(k[0])
-    # With Y = 1 / x^2 the slope is Y^n + 3 k1 Y^(n-1) + 5 k2 Y^(n-2) + ...: its largest positive
-    # root is where it vanishes first, and an eigenvalue of the companion matrix.
+    # With Y = 1 / X it is Y^n + k1 Y^(n-1) + k2 Y^(n-2) + ...: its largest positive root is where
+    # it vanishes first, and an eigenvalue of the companion matrix.
     with no_gradients():
-        coefficients = xp.stack(_slopes([double(coefficient) for coefficient in k]), axis=-1)
+        coefficients = xp.stack([double(coefficient) for coefficient in k], axis=-1)
         # Of a camera that is not known: LAPACK takes only numbers, for the sake of the others.
         coefficients = xp.where(xp.isfinite(coefficients), coefficients, 0.0)
         companion = zeros((*coefficients.shape, len(k)), coefficients)
@@ -72,8 +78,7 @@ def first_flat(k: Parameters) -> Array:
         roots = xp.linalg.eigvals(companion.cpu() if on_gpu else companion)
         roots = roots.to(companion.device) if on_gpu else roots
         real = (roots.imag == 0) & (roots.real > 0)
-        Y = xp.max(xp.where(real, roots.real, 0.0), axis=-1)
-        return as_array(inverse_root(Y), k[0])
+        return xp.max(xp.where(real, roots.real, 0.0), axis=-1)
 
 
 def factor(X: Array, k: Parameters) -> Factor:
@@ -134,6 +139,12 @@ def _newton(error: Error, rho: Array, k: Parameters, x_end: Array) -> Array | No
 def invert_squared(s: Array, k: Parameters, rho_end: Array, x_end: Array) -> tuple[Array, Array]:
     """``invert`` at rho = sqrt(s), held at the domain's end rho_end = x_end d(x_end^2) outside
     it, and where s lies inside."""
+    rho, valid = held(s, rho_end)
+    return invert(rho, k, x_end), valid
+
+
+def held(s: Array, rho_end: Array) -> tuple[Array, Array]:
+    """rho = sqrt(s), held a hair inside the domain's end outside it, and where s lies inside."""
     xp = namespace(s)
     valid = s < rho_end * rho_end
     # The square root has no derivative at 0; nothing depends on it there.
@@ -141,4 +152,4 @@ def invert_squared(s: Array, k: Parameters, rho_end: Array, x_end: Array) -> tup
     if not bool(valid.all()):
         # A hair inside, where the polynomial still grows.
         rho = xp.where(valid, rho, EDGE * detach(rho_end))
-    return invert(rho, k, x_end), valid
+    return rho, valid

@@ -11,6 +11,7 @@ from geocalib.cameras.double_sphere import DoubleSphere
 from geocalib.cameras.eucm import Eucm
 from geocalib.cameras.kannala_brandt import KannalaBrandt
 from geocalib.cameras.pinhole import Pinhole
+from geocalib.cameras.ptlens import Ptlens
 from geocalib.cameras.radial import Radial, Radial3, Radial4
 from geocalib.cameras.simple_radial import SimpleRadial
 from geocalib.cameras.ucm import Ucm
@@ -24,6 +25,7 @@ MODELS: dict[str, CameraModel] = {
         Radial(),
         Radial3(),
         Radial4(),
+        Ptlens(),
         Division(),
         Division2(),
         KannalaBrandt(),

@@ -1,8 +1,9 @@
-"""Models that distort x = tan(theta) by an odd polynomial: simple_radial and the radial ones."""
+"""Models that distort x = tan(theta) by a polynomial: simple_radial, the radial ones, ptlens."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 
 from geocalib.arrays import Array, namespace
 from geocalib.cameras import polynomial
@@ -24,12 +25,27 @@ class TangentPolynomial(ABC):
     def tangent_limit(self, k: Parameters) -> Array:
         """Largest x of the domain, infinite where x d(x^2) grows for ever."""
 
+    def value(self, X: Array, k: Parameters) -> Array:
+        """d at X = x^2."""
+        return polynomial.value(X, k)
+
+    def factor(self, X: Array, k: Parameters) -> polynomial.Factor:
+        """d with its derivatives in X."""
+        return polynomial.factor(X, k)
+
+    def powers(self, X: Array, count: int) -> Iterator[tuple[Array, Array]]:
+        """What each parameter is multiplied with in d, and its slope in X."""
+        power, slope = X, namespace(X).ones_like(X)
+        for i in range(count):
+            yield power, slope
+            power, slope = power * X, (i + 2) * power
+
     def limits(self, k: Parameters) -> Limits:
         xp = namespace(k[0])
         end = self.tangent_limit(k)
         bounded = xp.isfinite(end)
         finite = xp.where(bounded, end, 0.0)
-        radius = finite * polynomial.value(finite * finite, k)
+        radius = finite * self.value(finite * finite, k)
         return Limits(xp.where(bounded, radius, end), xp.atan(end))
 
     def undistort(self, s: Array, k: Parameters) -> tuple[Array, Array]:
@@ -39,14 +55,13 @@ class TangentPolynomial(ABC):
 
     def depth(self, s: Array, k: Parameters) -> tuple[Array, Array | None]:
         x, valid = self.undistort(s, k)
-        return polynomial.value(x * x, k), valid
+        return self.value(x * x, k), valid
 
     def jet(self, s: Array, k: Parameters) -> DepthJet:
-        xp = namespace(s)
         x, valid = self.undistort(s, k)
         # With X = x^2 all derivatives follow from s = X d(X)^2, ds/dX = d e.
         X = x * x
-        p = polynomial.factor(X, k)
+        p = self.factor(X, k)
         de = p.d * p.e
         d_s = p.d1 / de
         d_ss = -d_s * (p.d1 / p.d + p.e1 / p.e)
@@ -56,15 +71,13 @@ class TangentPolynomial(ABC):
         ratio = p.d / p.e
         ratio_slope = (p.d1 - ratio * p.e1) / p.e
         d_k, d_ks = [], []
-        power, power_slope = X, xp.ones_like(X)
-        for i in range(len(k)):
+        for power, slope in self.powers(X, len(k)):
             d_k.append(power * ratio)
-            d_ks.append((power_slope * ratio + power * ratio_slope) / de)
-            power, power_slope = power * X, (i + 2) * power
+            d_ks.append((slope * ratio + power * ratio_slope) / de)
         return DepthJet(p.d, d_s, d_ss, tuple(d_k), tuple(d_ks), valid).frozen_outside()
 
     def radius(self, r: Array, z: Array, k: Parameters) -> tuple[Array, Array | None]:
         xp = namespace(r)
         ahead = z > 0
         x = r / xp.where(ahead, z, 1.0)
-        return x * polynomial.value(x * x, k), ahead & (x <= self.tangent_limit(k))
+        return x * self.value(x * x, k), ahead & (x <= self.tangent_limit(k))

@@ -23,9 +23,9 @@ Up
     -gravity): (0, -1) everywhere for a level pinhole camera.
 Field of view
     vFoV = 2 atan(H / (2 f)) for the perspective models (pinhole, simple_radial, radial, radial3,
-    radial4, division, division2); for the wide ones (kannala_brandt, ucm, eucm, double_sphere) the
-    angle between the rays of the top and the bottom middle of the image. hFoV likewise with fx and
-    W.
+    radial4, ptlens, division, division2); for the wide ones (kannala_brandt, ucm, eucm,
+    double_sphere) the angle between the rays of the top and the bottom middle of the image. hFoV
+    likewise with fx and W.
 Units
     Radians, except where a name ends in ``_deg``.
 """

@@ -60,6 +60,7 @@ class CameraModelName(StrEnum):
     RADIAL = "radial"
     RADIAL3 = "radial3"
     RADIAL4 = "radial4"
+    PTLENS = "ptlens"
     DIVISION = "division"
     DIVISION2 = "division2"
     KANNALA_BRANDT = "kannala_brandt"
