@@ -97,10 +97,10 @@ RULER = Struct(
         Field("y0", NUMBER, NEVER, "likewise", "pixels"),
         Field("x1", NUMBER, NEVER, "where it ends", "pixels"),
         Field("y1", NUMBER, NEVER, "likewise", "pixels"),
-        Field("kind", TEXT, NEVER, "`ground`, or `up`: of what stands on it"),
-        Field("metres", NUMBER, NEVER, "how long it is", "metres"),
-        Field("camera_height", NUMBER, NEVER, "above the ground, by it", "metres"),
-        Field("camera_height_sigma", NUMBER, POSSIBLE, "how sure that is", "metres"),
+        Field("kind", TEXT, NEVER, "`ground`, or `up`: upright on the ground"),
+        Field("metres", NUMBER, NEVER, "its length", "metres"),
+        Field("camera_height", NUMBER, NEVER, "above the ground", "metres"),
+        Field("camera_height_sigma", NUMBER, POSSIBLE, "one sigma", "metres"),
     )
 )
 
