@@ -2,7 +2,7 @@
 
 python lab/benchmarks/loops.py
 
-``solver.lm`` fits fields and ``lines.descent`` lines, both as one photo is calibrated with a
+``solver.optimum`` fits fields and ``lines.descent`` lines, both as one photo is calibrated with a
 named lens; ``localize.refine`` a pose of six unknowns to 100 matches. Each row has the CPU time of
 its minimisations, divided by the steps: a proposal, its cost, and new normal equations if it
 is taken. Training (``geocalib_lab.training.optimum``) takes a fixed number of steps with the
@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -24,9 +25,11 @@ from geocalib import Calibrator, Camera
 from geocalib.lines import batched_search, descent
 from geocalib.localize import estimate, localize, refine
 from geocalib.localize.rotation import from_vector
-from geocalib.solver import lm, objective, schedule
+from geocalib.solver import objective, optimum
 
 ROOT = Path(__file__).parents[2]
+SOLVER = import_module("geocalib.solver.fit")
+"""The module, whose name in the package is that of its function."""
 
 
 class Clock:
@@ -51,10 +54,10 @@ def main() -> None:
     calibrator = Calibrator(engine="onnx")
     photo = ROOT / "examples" / "town.jpg"
     calibrator.calibrate(photo, camera_model="pinhole")
-    fields, lines = Clock(lm.minimise), Clock(descent.minimise)
+    fields, lines = Clock(optimum.minimise), Clock(descent.minimise)
     steps, line_steps = Clock(objective.Problem.step), Clock(descent._step)
     with (
-        patch.object(schedule, "minimise", fields),
+        patch.object(SOLVER, "minimise", fields),
         patch.object(batched_search, "minimise", lines),
         patch.object(objective.Problem, "step", lambda *given: steps(*given)),
         patch.object(descent, "_step", line_steps),
@@ -73,7 +76,7 @@ def main() -> None:
         for _ in range(repeats):
             localize(pixels, world, camera)
     for name, loop, step in (
-        ("solver.lm", fields, steps),
+        ("solver.optimum", fields, steps),
         ("lines.descent", lines, line_steps),
         ("localize.refine", poses, pose_steps),
     ):

@@ -25,9 +25,8 @@ from geocalib.solver.families import (
     compare,
     probabilities,
 )
-from geocalib.solver.fit import fit
+from geocalib.solver.fit import FitOptions, fit
 from geocalib.solver.known import Prior
-from geocalib.solver.schedule import FitOptions
 from views import see
 
 SIZE = (96, 72)

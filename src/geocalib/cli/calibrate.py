@@ -19,7 +19,7 @@ from geocalib.errors import CameraError, ConfigError, GeoCalibError
 from geocalib.files import Guard, is_special, locked
 from geocalib.formats import FORMATS, json_lines
 from geocalib.formats.outputs import STRAIGHTEN
-from geocalib.lines.edges import opencv
+from geocalib.lines.detect import opencv
 from geocalib.pipeline.calibrator import Calibrator
 from geocalib.pipeline.engines.load import EngineSpec
 from geocalib.pipeline.options import AUTO, CameraModelName, Format, Options

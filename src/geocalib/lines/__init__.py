@@ -3,7 +3,7 @@
 The network's answer is the prior. Segments that follow the vertical or level directions, and long
 edges that must be straight, sharpen it. This page is the whole method; each step names its module.
 
-Segments (``detect``, ``edges``)
+Segments (``detect``)
     A segment is a pair of end points in pixels of the photo, each with a noise of about a third of
     a pixel across it. Segments that continue each other are chained to long edges, and an edge is
     averaged to one number, its sagitta: how far its middle is off its chord.
@@ -20,13 +20,13 @@ Residuals (``residuals``)
     residual r is the sine of the angle between v and the segment. Directions are the vertical g
     and level ones: a heading h, and g x h at a right angle to it.
 
-Mixture (``mixture``)
+Mixture (``residuals``)
     Each segment follows one of K directions or none (clutter, 40%). Against its direction, r is
     normal with the variance of the noise of its ends and of lines that miss their direction by
     0.2 degrees; clutter points anywhere. The probability of each direction is the density times
     its share, over the sum of all.
 
-Prior (``prior``) and unknowns (``unknowns``, ``system``)
+Prior (``prior``) and unknowns (``unknowns``)
     The unknowns x are gravity, log f, distortion, the principal point where it is free, and the
     headings. The network's cost is Student's, 4 log(1 + |x - x0|^2 / 4) in units of its
     covariance: stiff near its answer, yielding to sure evidence far from it. Images may share a

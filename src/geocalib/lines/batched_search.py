@@ -23,8 +23,8 @@ import numpy.typing as npt
 
 from geocalib.lines.descent import CostState, LineProblem, make_level, minimise
 from geocalib.lines.distortion import MODEL
-from geocalib.lines.mixture import support
 from geocalib.lines.prior import NetworkPrior
+from geocalib.lines.residuals import support
 from geocalib.lines.unknowns import Array, Guess, Layout
 from geocalib.records import dataclass, map_tensors, replace
 

@@ -16,10 +16,17 @@ import numpy as np
 import numpy.typing as npt
 
 from geocalib.geometry.fields import Free
-from geocalib.lines.mixture import Assignment, Noise, assign, noise_model
 from geocalib.lines.prior import Forces, NetworkPrior, PriorEquations
-from geocalib.lines.residuals import Alignment, align, directions_of, moves_of
-from geocalib.lines.system import assemble, damped, eliminate_headings
+from geocalib.lines.residuals import (
+    Alignment,
+    Assignment,
+    Noise,
+    align,
+    assign,
+    directions_of,
+    moves_of,
+    noise_model,
+)
 from geocalib.lines.unknowns import (
     Array,
     Flags,
@@ -27,8 +34,11 @@ from geocalib.lines.unknowns import (
     Images,
     Layout,
     SegmentBatch,
+    assemble,
     concatenate_rows,
     cross,
+    damped,
+    eliminate_headings,
     select_rows,
     take_rows,
     unit,

@@ -6,7 +6,7 @@ the first and the last place, n = N_1 x N_K, the number
     e = (n . N) / |d(n . N) / dp|
 
 says how many pixels p a place is off the curve that the plane makes in the picture, to first order.
-The comb of an edge (``edges``) sums these deviations up to its sagitta.
+The comb of an edge (``detect``) sums these deviations up to its sagitta.
 
 Edges tell distortion in units of the picture, for a given focal length and centre: those keep what
 was believed of them, and distortion follows where they go. (The network's error of the distortion

@@ -35,17 +35,19 @@ from geocalib.lines.batched_search import (
     upright_minimum,
 )
 from geocalib.lines.descent import CostState, GuessView, LineProblem, Normal
-from geocalib.lines.mixture import likelihood, likelihood_ratio, misfit
 from geocalib.lines.prior import NetworkPrior, student_cost
+from geocalib.lines.residuals import likelihood, likelihood_ratio, misfit
 from geocalib.lines.starts import likelihood_ratios
-from geocalib.lines.system import BatchedArrow, assemble, eliminate_headings
 from geocalib.lines.unknowns import (
     Array,
+    BatchedArrow,
     Flags,
     Guess,
     Layout,
+    assemble,
     compass,
     concatenate_rows,
+    eliminate_headings,
     level_frame,
     take_rows,
 )

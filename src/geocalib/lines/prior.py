@@ -22,8 +22,7 @@ import numpy as np
 from geocalib.arrays import diagonal, double, min_rows, tiny
 from geocalib.geometry.fields import ALONG_PITCH, CX, LOG_F, Free
 from geocalib.geometry.gravity import difference, tangent_basis
-from geocalib.lines.system import BatchedArrow
-from geocalib.lines.unknowns import Array, Guess, Layout, powers
+from geocalib.lines.unknowns import Array, BatchedArrow, Guess, Layout, powers
 from geocalib.records import dataclass, map_tensors, replace
 from geocalib.result.calibration import Calibration
 from geocalib.solver import coupling as solver

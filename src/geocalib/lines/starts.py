@@ -25,9 +25,8 @@ from geocalib.lines.batched_search import (
     stack_problems,
 )
 from geocalib.lines.descent import LineProblem, make_level
-from geocalib.lines.mixture import CLUTTER, LEAST_EXPONENT, densities, noise_model
 from geocalib.lines.prior import at_focal_lengths, log_f_sigma, student_cost, student_weight
-from geocalib.lines.residuals import Optics
+from geocalib.lines.residuals import CLUTTER, LEAST_EXPONENT, Optics, densities, noise_model
 from geocalib.lines.unknowns import (
     Array,
     Guess,

@@ -5,7 +5,7 @@ Minimised over the pose, with n inliers of pixel errors e_i, their noise s, and 
     sum c^2 log(1 + |e_i|^2 / (c s)^2)  +  weight n |R g_world - g_camera|^2 / sigma^2.
 
 A loop of its own: its unknowns are a rotation and a position in a world, for which the state, the
-bounds and the couplings of ``solver.lm`` have no meaning. A step of either takes equally long
+bounds and the couplings of ``solver.optimum`` have no meaning. A step of either takes equally long
 (``lab/benchmarks/loops.py``).
 """
 

@@ -23,10 +23,9 @@ from geocalib.priors.enabled import with_readings, with_starts
 from geocalib.priors.lens import Choice, chosen, odds_of_lenses, prior_of
 from geocalib.solver.coupling import couple
 from geocalib.solver.families import BENT, CELLS, ERROR, Fitted, compare
-from geocalib.solver.fit import fit
+from geocalib.solver.fit import FitOptions, fit
 from geocalib.solver.known import Given, Mapping
 from geocalib.solver.result import FitResult
-from geocalib.solver.schedule import FitOptions
 from geocalib.solver.sigma_calibration import FieldErrors
 
 

@@ -38,7 +38,7 @@ from geocalib.sets.outliers import (
     silent,
 )
 from geocalib.solver.families import Fitted, compare
-from geocalib.solver.fit import clean_fields
+from geocalib.solver.fit import FitOptions, clean_fields
 from geocalib.solver.joint import (
     Evidence,
     Plane,
@@ -52,7 +52,6 @@ from geocalib.solver.known import Given
 from geocalib.solver.known import Mapping as PixelMapping
 from geocalib.solver.observations import Observations, observe
 from geocalib.solver.result import FitResult
-from geocalib.solver.schedule import FitOptions
 from geocalib.solver.sigma_calibration import FieldErrors
 
 PLANES = 9

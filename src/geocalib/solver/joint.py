@@ -34,15 +34,13 @@ from geocalib.cameras.camera import Camera
 from geocalib.geometry.fields import ALONG_PITCH, LOG_F, Fields
 from geocalib.records import dataclass
 from geocalib.solver.coupling import couple
-from geocalib.solver.covariance import estimate_uncertainty
-from geocalib.solver.fit import clean_fields, frame_of, gather_result
+from geocalib.solver.fit import FitOptions, clean_fields, frame_of, gather_result, search
 from geocalib.solver.initial import initial_state
 from geocalib.solver.known import Given, Mapping, Prior, gather_priors
-from geocalib.solver.lm import minimise
 from geocalib.solver.objective import Problem
 from geocalib.solver.observations import Observations, concatenate, observe
+from geocalib.solver.optimum import estimate_uncertainty, minimise
 from geocalib.solver.result import FitResult, Status
-from geocalib.solver.schedule import FitOptions, search
 from geocalib.solver.state import State
 
 SHAPE_TOLERANCE = 0.01

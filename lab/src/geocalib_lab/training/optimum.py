@@ -24,9 +24,9 @@ from geocalib.cameras.camera import Camera
 from geocalib.cameras.simple_radial import SimpleRadial
 from geocalib.geometry import gravity as sphere
 from geocalib.geometry.fields import Fields, Free
-from geocalib.solver.lm import DAMPING_FACTOR, DAMPING_LEAST, DAMPING_MOST
+from geocalib.solver.objective import Normal, normal_equations
 from geocalib.solver.observations import Observations, observe
-from geocalib.solver.residuals import Normal, normal_equations
+from geocalib.solver.optimum import DAMPING_FACTOR, DAMPING_LEAST, DAMPING_MOST
 from geocalib.solver.state import LONGEST_STEP
 
 NEWTON_STEPS = 4

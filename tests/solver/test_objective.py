@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from geocalib.solver.residuals import huber_kernel
+from geocalib.solver.objective import huber_kernel
 
 NORMS = torch.tensor([0.0, 0.002, 0.00999, 0.01, 0.01001, 0.05, 2.0], dtype=torch.float64)
 
