@@ -26,7 +26,7 @@ from geocalib.geometry.conventions import FULL_FRAME_DIAGONAL
 from geocalib.priors.exif import FocalReading, focal_reading
 from geocalib.priors.judge import believed, focal_check
 from geocalib.priors.sizes import SENSORS
-from geocalib.result.prior_check import PriorCheck
+from geocalib.result.evidence import PriorCheck
 
 EQUIVALENT = 0xA405
 PITCHES = {

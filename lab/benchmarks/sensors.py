@@ -5,10 +5,10 @@
     python lab/benchmarks/sensors.py cost PHOTO ...
 
 ``gather`` asks the pictures that tables (image, roll_deg, pitch_deg, norm_g, model, software) name,
-with nothing else known. ``report`` fits the sigma of accelerometers (``geocalib.priors.held``) and
-how often and how far pictures are lost (``geocalib.priors.gravity_odds``) to the photographs of
-train, and compares both by phone, with the constants that the package has. ``cost`` measures what
-the readings of files take beside their pixels.
+with nothing else known. ``report`` fits the sigma of accelerometers (``geocalib.priors.readings``)
+and how often and how far pictures are lost (``geocalib.priors.judge``) to the photographs of train,
+and compares both by phone, with the constants that the package has. ``cost`` measures what the
+readings of files take beside their pixels.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from geocalib.imaging import read_photo
 from geocalib.imaging.metadata import Metadata
 from geocalib.imaging.read import read_header
 from geocalib.priors.enabled import EnabledPriors, File
-from geocalib.priors.gravity_odds import LOST_LEVEL, LOST_STEEP, SPREAD, STEEP_DEG
-from geocalib.priors.held import MOST_MOTION_G, MOTION_DEG_PER_G, PHONE_SIGMA_DEG
+from geocalib.priors.judge import LOST_LEVEL, LOST_STEEP, SPREAD, STEEP_DEG
+from geocalib.priors.readings import MOST_MOTION_G, MOTION_DEG_PER_G, PHONE_SIGMA_DEG
 from geocalib.solver.known import Given
 
 Array = npt.NDArray[np.float64]

@@ -11,7 +11,7 @@ from PIL import Image
 
 from fake_calibrator import FakeCalibrator, Run
 from geocalib.result.calibration import Calibration, Outcome
-from geocalib.result.prior_check import PriorCheck
+from geocalib.result.evidence import PriorCheck
 
 PRIORS = (
     PriorCheck("focal", "EXIF 26 mm", (1200.0,), 60.0, (700.0,), 35.0, 6.4),

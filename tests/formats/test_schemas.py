@@ -20,10 +20,8 @@ from calibrations import FAILURE, one
 from geocalib.errors import MissingPackageError
 from geocalib.formats import schemas
 from geocalib.result.calibration import OUTLIER, Failure, Outcome, read_outcome
-from geocalib.result.layout import Kind, Many, Null, Scalar, Struct
-from geocalib.result.lines import Lines, Verdict
-from geocalib.result.prior_check import PriorCheck
-from geocalib.result.schema import RECORD
+from geocalib.result.evidence import Lines, PriorCheck, Verdict
+from geocalib.result.schema import RECORD, Kind, Many, Null, Scalar, Struct
 from geocalib.result.uncertainty import Uncertainty
 from geocalib.video.records import FRAME, origin_of, to_line
 from geocalib.video.track import Tracked

@@ -25,8 +25,7 @@ from geocalib.imaging import is_blank, prepare, read_photo
 from geocalib.imaging.read import read_header
 from geocalib.localize import hloc
 from geocalib.localize.colmap_model import ColmapModel, ModelImage, read_cameras, read_model
-from geocalib.priors.readings import read_gravity
-from geocalib.priors.sidecar import read_sidecar
+from geocalib.priors.readings import read_gravity, read_sidecar
 from geocalib.result.calibration import Calibration, read_outcome
 from geocalib.rig import read_rig
 from geocalib.sets.grouping import group_by_file

@@ -16,8 +16,8 @@ from PIL.ExifTags import Base
 
 from geocalib.geometry.gravity import to_roll_pitch
 from geocalib.imaging import read_photo
-from geocalib.imaging.makernotes import MOST_NUMBERS, held
-from geocalib.priors.held import held_gravity
+from geocalib.imaging.metadata import MOST_NUMBERS, held
+from geocalib.priors.readings import held_gravity
 from maker_notes import OM_SYSTEM, apple, canon, olympus, panasonic, pentax, photo
 
 NOTES = {

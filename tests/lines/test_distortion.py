@@ -23,7 +23,7 @@ from geocalib.lines.distortion import (
     with_free_distortion,
 )
 from geocalib.lines.refine import refine
-from geocalib.result.lines import Verdict
+from geocalib.result.evidence import Verdict
 from geocalib.solver.coupling import couple
 from lenses import ALL_MODELS
 

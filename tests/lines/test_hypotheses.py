@@ -25,7 +25,7 @@ from geocalib.lines.hypotheses import (
 )
 from geocalib.lines.refine import refine
 from geocalib.lines.unknowns import Array
-from geocalib.result.lines import Verdict
+from geocalib.result.evidence import Verdict
 
 WIDTH = math.radians(0.2)
 

@@ -12,7 +12,7 @@ from calibrations import one
 from geocalib.errors import FormatError
 from geocalib.formats import csv_table
 from geocalib.result.calibration import Calibration
-from geocalib.result.lines import Lines, Verdict
+from geocalib.result.evidence import Lines, Verdict
 from geocalib.result.schema import LINES
 
 USED = Lines(Verdict.CROSSED, 12, (30, 8), 5, 0.97, 0.25, -0.5, 1.75)

@@ -24,7 +24,7 @@ from geocalib.geometry import gravity as sphere
 from geocalib.geometry.segments import Segments
 from geocalib.lines.refine import refine, refine_turned
 from geocalib.result.calibration import Calibration
-from geocalib.result.lines import Verdict
+from geocalib.result.evidence import Verdict
 from geocalib.solver import Rig
 from lenses import ALL_MODELS
 

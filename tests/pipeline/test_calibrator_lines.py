@@ -12,7 +12,7 @@ from PIL import Image
 
 from geocalib import Calibrator
 from geocalib.errors import ConfigError, ImageError
-from geocalib.result.lines import Verdict
+from geocalib.result.evidence import Verdict
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 TRUTH = json.loads((EXAMPLES / "town.json").read_text(encoding="utf-8"))

@@ -17,7 +17,7 @@ from geocalib.imaging.content import Circle
 from geocalib.pipeline.lens import within_circle
 from geocalib.pipeline.predict import NetworkOutput
 from geocalib.priors.lens import Choice
-from geocalib.result.lines import Lines, Verdict
+from geocalib.result.evidence import Lines, Verdict
 from geocalib.solver.families import BENT, RECTILINEAR, WIDE, Candidate
 from geocalib.synthetic import render_scene
 from oracle_network import check, knowing, picture, truth

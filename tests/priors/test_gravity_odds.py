@@ -9,8 +9,8 @@ import pytest
 
 from calibrations import one
 from geocalib.geometry.gravity import from_roll_pitch
-from geocalib.priors.gravity_odds import LEAST_WEIGHT, Odds
 from geocalib.priors.gravity_reading import GravityReading
+from geocalib.priors.judge import LEAST_WEIGHT, Odds
 from geocalib.result.calibration import Calibration
 
 

@@ -16,8 +16,14 @@ from geocalib.geometry.gravity import to_roll_pitch
 from geocalib.geometry.orientation import upright
 from geocalib.imaging import read_photo
 from geocalib.priors.gravity_reading import GravityReading
-from geocalib.priors.held import PHONE_SIGMA_DEG, held_gravity, is_cut, is_edited, noted_angle
-from geocalib.priors.readings import read_gravity
+from geocalib.priors.readings import (
+    PHONE_SIGMA_DEG,
+    held_gravity,
+    is_cut,
+    is_edited,
+    noted_angle,
+    read_gravity,
+)
 from maker_notes import OM_SYSTEM, apple, canon, olympus, panasonic, pentax, photo
 from oracle_network import knowing, picture, truth
 
@@ -226,7 +232,7 @@ class TestCalibration:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, software: str, believed: str
     ) -> None:
         # The picture is level and sure of it; the phone felt that it lay on its side.
-        monkeypatch.setattr("geocalib.priors.held.LYING_SIDES", (480,))
+        monkeypatch.setattr("geocalib.priors.readings.LYING_SIDES", (480,))
         file = tmp_path / "phone.jpg"
         tags = {Base.Software: software}
         felt = apple((0.0, -1.0, 0.0))

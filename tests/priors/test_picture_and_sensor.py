@@ -12,7 +12,7 @@ from geocalib import Calibrator
 from geocalib.arrays import Array
 from geocalib.cameras import Camera
 from geocalib.geometry.gravity import from_roll_pitch, tangent_basis
-from geocalib.priors.held import MOTION_DEG_PER_G, PHONE_SIGMA_DEG
+from geocalib.priors.readings import MOTION_DEG_PER_G, PHONE_SIGMA_DEG
 from geocalib.result.calibration import Calibration
 from maker_notes import apple, photo
 

@@ -19,7 +19,7 @@ from geocalib.priors.gravity_reading import GravityReading
 from geocalib.priors.judge import annotated, check
 from geocalib.priors.readings import Readings
 from geocalib.result.calibration import Calibration
-from geocalib.result.prior_check import PriorCheck
+from geocalib.result.evidence import PriorCheck
 
 SIGMAS_DEG = (0.5, 2.0)
 

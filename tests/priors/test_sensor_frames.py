@@ -9,7 +9,7 @@ from PIL.ExifTags import Base
 
 from geocalib.errors import FormatError
 from geocalib.geometry.orientation import upright
-from geocalib.priors.frames import unit
+from geocalib.priors.gravity_reading import unit
 
 
 def place(picture: Image.Image, level: int) -> tuple[int, int]:

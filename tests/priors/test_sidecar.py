@@ -13,7 +13,7 @@ import pytest
 from calibrations import one
 from geocalib.errors import FormatError
 from geocalib.priors.gravity_reading import GravityReading
-from geocalib.priors.sidecar import read_sidecar, sidecar_path
+from geocalib.priors.readings import read_sidecar, sidecar_path
 
 LEVEL = [[1, 0, 0, 0.3], [0, 1, 0, 1.2], [0, 0, 1, -2], [0, 0, 0, 1]]
 """ARKit's pose of a phone on its side, that looks at the horizon."""

@@ -19,7 +19,7 @@ from geocalib.priors.exif import FocalReading
 from geocalib.priors.judge import Checks, believed, focal_check
 from geocalib.priors.readings import Readings
 from geocalib.result.calibration import Calibration, Outcome
-from geocalib.result.lines import Lines, Verdict
+from geocalib.result.evidence import Lines, Verdict
 from geocalib.solver.known import Given, Prior
 
 NETWORK_SIGMA = 0.2

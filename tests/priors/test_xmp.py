@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from geocalib.errors import FormatError
-from geocalib.priors.xmp import gimbal_gravity, pose_gravity
+from geocalib.priors.readings import gimbal_gravity, pose_gravity
 
 REWRITTEN = b"""<x:xmpmeta xmlns:x="adobe:ns:meta/">
  <rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#">

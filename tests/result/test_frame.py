@@ -18,8 +18,7 @@ from geocalib.formats import colmap, csv_table, json_lines, nerfstudio, opencv, 
 from geocalib.geometry.fields import ALONG_PITCH, ALONG_ROLL, CX, CY, LOG_ASPECT, LOG_F
 from geocalib.geometry.gravity import move, tangent_basis
 from geocalib.result.calibration import Calibration
-from geocalib.result.lines import Lines, Verdict
-from geocalib.result.prior_check import PriorCheck
+from geocalib.result.evidence import Lines, PriorCheck, Verdict
 from geocalib.result.uncertainty import Uncertainty
 
 EIGHT = range(1, 9)

@@ -13,7 +13,7 @@ from geocalib.errors import FormatError
 from geocalib.geometry.fields import ALONG_PITCH, ALONG_ROLL, LOG_F
 from geocalib.geometry.gravity import from_roll_pitch
 from geocalib.result.calibration import Calibration
-from geocalib.result.lens import Lens, LensFamily
+from geocalib.result.evidence import Lens, LensFamily
 from geocalib.result.uncertainty import Uncertainty
 
 LENS = Lens(

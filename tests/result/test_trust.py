@@ -10,8 +10,7 @@ import pytest
 
 from calibrations import one
 from geocalib.result.calibration import Calibration
-from geocalib.result.lines import Lines, Verdict
-from geocalib.result.prior_check import PriorCheck
+from geocalib.result.evidence import Lines, PriorCheck, Verdict
 from geocalib.result.trust import (
     DOUBTFUL_CHANCE,
     DOUBTFUL_GRAVITY_DEG,

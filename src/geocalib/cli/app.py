@@ -275,7 +275,7 @@ def calibrate(
     from geocalib.cli.inputs import DRAWING
     from geocalib.cli.pictures import folder_places
     from geocalib.files import Guard
-    from geocalib.priors.sidecar import sidecar_of
+    from geocalib.priors.readings import sidecar_of
 
     drawings = {} if overlay is None else folder_places(found.images, overlay, DRAWING)
     sidecars = map(sidecar_of, found.images) if options.sensors else ()

@@ -12,10 +12,10 @@ from geocalib import console
 from geocalib.cli import report
 from geocalib.geometry.gravity import to_roll_pitch
 from geocalib.result.calibration import Calibration, Outcome
-from geocalib.result.prior_check import CONTRADICTION
+from geocalib.result.evidence import CONTRADICTION
 
 if TYPE_CHECKING:
-    from geocalib.result.prior_check import PriorCheck
+    from geocalib.result.evidence import PriorCheck
 
 Row = tuple[str, "PriorCheck"]
 

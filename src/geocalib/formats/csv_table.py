@@ -20,9 +20,8 @@ from geocalib.errors import FormatError
 from geocalib.formats.cells import escape, print_rows, unescape, write_rows
 from geocalib.formats.outputs import destination, framed
 from geocalib.result.calibration import Outcome, read_outcome
-from geocalib.result.layout import Null, Scalar, Struct
 from geocalib.result.record import Frame
-from geocalib.result.schema import OLDER, RECORD, SCHEMA
+from geocalib.result.schema import OLDER, RECORD, SCHEMA, Null, Scalar, Struct
 
 FILE = "calibrations.csv"
 FRAME: Frame = "upright"

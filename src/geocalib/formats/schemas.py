@@ -9,8 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from geocalib.errors import MissingPackageError
-from geocalib.result.layout import Kind, Many, Null, Scalar, Struct, words
-from geocalib.result.schema import RECORD
+from geocalib.result.schema import RECORD, Kind, Many, Null, Scalar, Struct, words
 
 if TYPE_CHECKING:
     import pyarrow

@@ -33,8 +33,7 @@ from geocalib.lines.prior import NetworkPrior, network_prior, student_cost
 from geocalib.lines.unknowns import Array, Flags, Guess, Layout, cross, level_frame
 from geocalib.records import dataclass, replace
 from geocalib.result.calibration import Calibration, Outcome
-from geocalib.result.drawn import DrawnCheck
-from geocalib.result.lines import Lines, Traces, Verdict
+from geocalib.result.evidence import DrawnCheck, Lines, Traces, Verdict
 from geocalib.solver.coupling import couple
 
 STEPS = 30

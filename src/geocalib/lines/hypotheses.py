@@ -52,7 +52,7 @@ from geocalib.lines.unknowns import (
     take_rows,
 )
 from geocalib.records import dataclass, map_tensors, replace
-from geocalib.result.lines import Verdict
+from geocalib.result.evidence import Verdict
 
 CENTRE = 0.004
 """One sigma of the principal point, of the image's longer side, where it is held fixed."""

@@ -48,7 +48,7 @@ from geocalib.lines.starts import grid_starts, sample_starts, search_grid
 from geocalib.lines.unknowns import Array, Guess, Layout, SegmentBatch
 from geocalib.records import replace
 from geocalib.result.calibration import Calibration, Outcome
-from geocalib.result.lines import CLUTTER, Lines, Traces, Verdict
+from geocalib.result.evidence import CLUTTER, Lines, Traces, Verdict
 from geocalib.solver.coupling import Coupling, Rig, couple
 
 FEWEST = 6

@@ -8,7 +8,7 @@ from matplotlib.collections import LineCollection
 
 from geocalib.cameras import Camera
 from geocalib.overlay.draw import Array, array
-from geocalib.result.lines import CLUTTER, Traces
+from geocalib.result.evidence import CLUTTER, Traces
 
 VERTICAL = "#00a5ff"
 LEVEL = ("#ff6d00", "#00b34a", "#9c27b0")

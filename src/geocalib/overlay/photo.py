@@ -23,7 +23,7 @@ from geocalib.overlay.box import Box
 from geocalib.overlay.draw import HORIZON, Array, array, draw_arrows, latitude_colours, signed
 from geocalib.overlay.lines import draw_lines
 from geocalib.result.calibration import Calibration
-from geocalib.result.lines import Traces
+from geocalib.result.evidence import Traces
 
 LONGEST_SIDE = 1600
 """Pixels of a picture's longer side, at most."""

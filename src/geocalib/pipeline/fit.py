@@ -36,9 +36,9 @@ from geocalib.pipeline.options import KeepFields
 from geocalib.pipeline.predict import NetworkOutput
 from geocalib.pipeline.prepare import path_of
 from geocalib.priors.enabled import File, with_readings, with_starts
-from geocalib.priors.gravity_odds import Odds
 from geocalib.priors.judge import (
     Checks,
+    Odds,
     agreement,
     annotated,
     as_sure_as_sensors,

@@ -17,7 +17,7 @@ from geocalib.geometry.conventions import FULL_FRAME_DIAGONAL, TRIVIAL_FOCAL, VF
 from geocalib.priors.lens_database import find_body
 from geocalib.priors.sizes import diagonal_of_sensor, sensor_size
 from geocalib.records import dataclass, replace
-from geocalib.result.prior_check import CONTRADICTION
+from geocalib.result.evidence import CONTRADICTION
 from geocalib.solver.known import Prior
 
 VAGUE = 1e6

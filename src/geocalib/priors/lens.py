@@ -24,7 +24,7 @@ from geocalib.imaging.content import Circle
 from geocalib.imaging.metadata import Metadata
 from geocalib.records import dataclass
 from geocalib.result.calibration import Calibration, Outcome
-from geocalib.result.lens import Lens, LensFamily
+from geocalib.result.evidence import Lens, LensFamily
 from geocalib.solver.families import (
     BENT,
     FAMILIES,

@@ -21,14 +21,10 @@ from geocalib.geometry.fields import ALONG_PITCH, CX, CY, LOG_F, Fields
 from geocalib.geometry.horizon import horizon as horizon_points
 from geocalib.geometry.orientation import UNDOES
 from geocalib.geometry.ruler import Ruler, checked_ruler
-from geocalib.result.drawn import DrawnCheck
-from geocalib.result.layout import write
-from geocalib.result.lens import Lens
-from geocalib.result.lines import Lines
-from geocalib.result.prior_check import PriorCheck
+from geocalib.result.evidence import DrawnCheck, Lens, Lines, PriorCheck
 from geocalib.result.record import FRAMES, Frame, Values, parse, to_text
 from geocalib.result.ruler import MeasuredRuler, measured
-from geocalib.result.schema import RECORD, SCHEMA
+from geocalib.result.schema import RECORD, SCHEMA, write
 from geocalib.result.uncertainty import ALL_TRUSTED, Trust, Uncertainty, with_sigma
 from geocalib.solver import FitResult, Status
 

@@ -20,10 +20,7 @@ from geocalib.geometry import gravity as sphere
 from geocalib.geometry.fields import ALONG_PITCH, ALONG_ROLL, CX, CY, LOG_ASPECT, LOG_F
 from geocalib.geometry.orientation import upright
 from geocalib.records import dataclass
-from geocalib.result.drawn import DrawnCheck
-from geocalib.result.lens import Lens, LensFamily
-from geocalib.result.lines import Angles, Lines
-from geocalib.result.prior_check import PriorCheck
+from geocalib.result.evidence import Angles, DrawnCheck, Lens, LensFamily, Lines, PriorCheck
 from geocalib.result.ruler import MeasuredRuler
 
 

@@ -1,4 +1,10 @@
-"""The record of an image, read back: every value is checked, and every error says where."""
+"""The record of an image, read back: every value is checked, and every error says where.
+
+Records of earlier versions are brought to the layout of today. Those of ``geocalib/1`` had some
+keys only sometimes. Until ``geocalib/2`` all were of upright pictures, and none said how the pixels
+lie in the file. Until ``geocalib/3`` all lenses were named, nobody drew lines, and nothing was
+trusted by itself.
+"""
 
 from __future__ import annotations
 
@@ -12,17 +18,63 @@ from geocalib.cameras import Camera, get_model
 from geocalib.cameras.exchange import LONGEST_SIDE
 from geocalib.errors import CameraError, ConfigError, FormatError
 from geocalib.geometry.drawn import checked_lines
+from geocalib.geometry.fields import LOG_ASPECT
 from geocalib.geometry.ruler import checked_ruler
 from geocalib.records import dataclass
-from geocalib.result.drawn import DrawnCheck
-from geocalib.result.layout import RecordPlace, read
-from geocalib.result.lens import Lens, LensFamily
-from geocalib.result.lines import Lines, Verdict
-from geocalib.result.older import upgraded
-from geocalib.result.prior_check import PriorCheck
+from geocalib.result.evidence import DrawnCheck, Lens, LensFamily, Lines, PriorCheck, Verdict
 from geocalib.result.ruler import MeasuredRuler
-from geocalib.result.schema import OLDER, RECORD, SCHEMA
+from geocalib.result.schema import OLDER, RECORD, SCHEMA, Many, Null, RecordPlace, read
 from geocalib.result.uncertainty import EVERYTHING, Trust, Uncertainty
+from geocalib.solver.result import Status
+
+FIRST, SECOND = OLDER[:2]
+
+_NOT_ALWAYS: dict[str, Any] = {"lines": None, "priors": []}
+"""What records lack whose writers did not know of it."""
+
+_EMPTY: dict[str, Any] = {
+    field.name: []
+    for field in RECORD.fields
+    if field.null is Null.NEVER and isinstance(field.kind, Many)
+}
+"""The lists of a failure, which were null."""
+
+
+def upgraded(record: Mapping[str, Any]) -> dict[str, Any]:
+    """The same answer as a record of today; what is damaged in it stays for the reader to find."""
+    new = _second(record) if record["schema"] == FIRST else dict(record)
+    answered = new.get("error") is None
+    if record["schema"] in (FIRST, SECOND):
+        new |= {"frame": "upright" if answered else None, "orientation": None}
+    # A warning was one about everything.
+    good = new.get("status") == Status.CONVERGED and not new.get("warnings")
+    trusted = {f"trusted_{quantity}": good if answered else None for quantity in EVERYTHING}
+    return {**new, "schema": SCHEMA, "lens": [], "drawn": [], "ruler": None, **trusted}
+
+
+def _second(record: Mapping[str, Any]) -> dict[str, Any]:
+    """A record of ``geocalib/1`` in the layout of ``geocalib/2``.
+
+    How sure the aspect is was not recorded: it is known only where the aspect was held fixed. The
+    options and the file were recorded in another form; nothing is added to such files, so they are
+    left out.
+    """
+    new = {**_NOT_ALWAYS, **record, "request": None, "photo": None}
+    if new.get("error") is not None:
+        return new | _EMPTY
+    names, sigma, lines = new.get("parameters"), new.get("sigma"), new["lines"]
+    if isinstance(sigma, Mapping):
+        free = isinstance(names, list) and LOG_ASPECT in names
+        new["sigma"] = {**sigma, "aspect": None if free else 0.0}
+    if isinstance(new["priors"], list):
+        new["priors"] = [
+            {"used": True, **prior} if isinstance(prior, Mapping) else prior
+            for prior in new["priors"]
+        ]
+    if isinstance(lines, Mapping) and lines.get("verdict", "") is None:
+        new["lines"] = None
+    return new
+
 
 Frame = Literal["upright", "stored"]
 """Of a picture: as it is seen, or as its pixels lie in the file (``geocalib.result.frame``)."""

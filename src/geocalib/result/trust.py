@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 from geocalib.geometry.drawn import LineKind
 from geocalib.geometry.fields import ALONG_PITCH
 from geocalib.records import dataclass
-from geocalib.result.prior_check import CONTRADICTION
+from geocalib.result.evidence import CONTRADICTION
 from geocalib.result.uncertainty import EVERYTHING, Quantity, Trust
 from geocalib.solver.result import Status
 
 if TYPE_CHECKING:
     from geocalib.result.calibration import Calibration
-    from geocalib.result.drawn import DrawnCheck
+    from geocalib.result.evidence import DrawnCheck
 
 FAR_OFF_DEG = 5.0
 DOUBTFUL_GRAVITY_DEG = FAR_OFF_DEG

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from geocalib.pipeline.predict import NetworkOutput
 from geocalib.result.calibration import Calibration, Outcome
-from geocalib.result.lines import Traces
+from geocalib.result.evidence import Traces
 from geocalib.server.limits import RefusedError
 
 GONE = "no photo of this id is kept (any longer); calibrate it again"

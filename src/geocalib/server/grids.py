@@ -16,7 +16,7 @@ from geocalib.geometry.fields import Fields
 from geocalib.imaging import Metadata
 from geocalib.pipeline.predict import NetworkOutput
 from geocalib.priors.enabled import File
-from geocalib.result.lines import CLUTTER, Traces
+from geocalib.result.evidence import CLUTTER, Traces
 from geocalib.server.limits import RefusedError
 from geocalib.server.requests import SentFields
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from geocalib.pipeline.options import AUTO, Options
 from geocalib.result.calibration import Calibration, Outcome
-from geocalib.result.lens import Lens
+from geocalib.result.evidence import Lens
 
 if TYPE_CHECKING:
     from geocalib.imaging import ImageSource

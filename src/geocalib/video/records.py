@@ -14,8 +14,7 @@ from geocalib.files.guard import MEND
 from geocalib.files.snapshot import file_stat, unchanged
 from geocalib.pipeline.runs.journal import Request, check_record, photo_of, to_text
 from geocalib.result.calibration import Calibration, Outcome, read_outcome
-from geocalib.result.layout import Field, Null, Scalar, Struct
-from geocalib.result.schema import ORIGIN, RECORD
+from geocalib.result.schema import ORIGIN, RECORD, Field, Null, Scalar, Struct
 from geocalib.video.track import Tracked
 
 SCHEMA = "geocalib-video/3"

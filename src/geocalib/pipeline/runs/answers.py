@@ -25,7 +25,7 @@ from geocalib.pipeline.options import Format, Options
 from geocalib.pipeline.parallel.stream import interleaved
 from geocalib.pipeline.runs.journal import Journal, Record, check_record, request_of
 from geocalib.priors.crop import Crop, crops_of
-from geocalib.priors.sidecar import sidecar_of
+from geocalib.priors.readings import sidecar_of
 from geocalib.records import dataclass
 from geocalib.result.calibration import Failure, Outcome, read_outcome
 from geocalib.result.record import Frame
