@@ -38,10 +38,16 @@ from geocalib.solver.coupling import couple
 
 STEPS = 30
 """Of Levenberg-Marquardt, at most."""
+DAMPING = 1e-3
+"""Of the first step."""
 LONGEST_STEP = 0.3
 """Of gravity, radians, and of log f, in one step."""
 SETTLED = 1e-3
 """Sigmas: a step that goes no further is the last."""
+BEHIND = 4.0
+HOPELESS = 30.0
+"""By how much a guess may cost more than the best one, and how many steps like its next one may not
+make up for the rest: then it is given up."""
 DIFFERENCE = 1e-3
 """Sigmas by which unknowns are moved to see how residuals change."""
 ROUNDS = 4
@@ -198,17 +204,16 @@ def _followed(calibration: Calibration, lines: Sequence[DrawnLine]) -> Calibrati
     answer = calibration
     if calibration.parameters:
         search = _DrawnSearch.of(calibration)
-        (best,) = search.minima([sketch])
+        _, best = search.minimum([sketch])
         # A horizon is drawn on purpose, so it is never taken for a mistake.
         believed = [i for i, line in enumerate(lines) if line.kind != LineKind.HORIZON]
         while believed and best.cost[0] > MISTAKE:
             # Which line has to be left out so that the others agree best?
             rest = [sketch.without(i) for i in believed]
-            ends = search.minima(rest)
-            wrong = min(range(len(ends)), key=lambda at: float(ends[at].cost[0]))
-            if ends[wrong].cost[0] + MISTAKE >= best.cost[0]:
+            wrong, end = search.minimum(rest)
+            if end.cost[0] + MISTAKE >= best.cost[0]:
                 break
-            sketch, best = rest[wrong], ends[wrong]
+            sketch, best = rest[wrong], end
             used[believed.pop(wrong)] = False
         camera, gravity = search.layout.camera_of(best.guess, 0), best.guess.gravity[0, 0]
         answer = calibration.moved(camera, gravity, np.linalg.inv(best.equations[0][0]))
@@ -239,9 +244,9 @@ class _States:
         """The normal equations (R, P, P) and (R, P) of half the cost."""
         return self.jacobian.mT @ self.jacobian, np.matvec(self.jacobian.mT, self.residual)
 
-    def row(self, row: int) -> _States:
-        """Return one of the guesses, as a row of its own."""
-        return _States(self.guess[[row]], self.residual[[row]], self.jacobian[[row]])
+    def __getitem__(self, rows: npt.NDArray[Any]) -> _States:
+        """Return some of the guesses."""
+        return _States(self.guess[rows], self.residual[rows], self.jacobian[rows])
 
     def improved(self, other: _States) -> tuple[_States, Flags]:
         """Of each row the better of both, and (R,) where that is the other."""
@@ -298,45 +303,60 @@ class _DrawnSearch:
         slope = seen[:, 1 : count + 1] - seen[:, count + 1 :]
         return _States(guess, seen[:, 0], (slope / (2 * DIFFERENCE * self.units[:, None])).mT)
 
-    def starts(self, sketch: Sketch) -> Guess:
-        """The network's answer, and the one turned in the plane of the picture that suits the lines
-        best, where that is another."""
-        mean = self.prior.mean
+    def starts(self, sketch: Sketch) -> tuple[Guess, npt.NDArray[np.int64]]:
+        """The network's answer for each of R stacked sketches, and the one turned in the plane of
+        the picture that suits its lines best, where that is another; and of which sketch each is.
+        """
+        mean, count = self.prior.mean, len(sketch.spread)
+        every = np.arange(count)
         if not self.layout.free.gravity:
-            return mean
+            return mean[0 * every], every
         turns = 2 * np.pi / TURNS * np.arange(TURNS)
         cosine, sine = np.cos(turns), np.sin(turns)
         x, y, z = mean.gravity[0, 0]
         turned = np.stack([cosine * x - sine * y, sine * x + cosine * y, np.full(TURNS, z)], 1)
         tried = replace(mean[[0] * TURNS], gravity=turned[:, None])
-        best = int((self._residuals(tried, sketch) ** 2).sum(1).argmin())
-        return tried[[0, best]] if best else mean
+        pairs = tried[np.tile(np.arange(TURNS), count)], sketch[np.repeat(every, TURNS)]
+        cost = (self._residuals(*pairs) ** 2).sum(1).reshape(count, TURNS)
+        best = cost.argmin(1)
+        others = np.flatnonzero(best)
+        return tried[np.concatenate([0 * every, best[others]])], np.concatenate([every, others])
 
-    def minima(self, sketches: Sequence[Sketch]) -> list[_States]:
-        """The best guess for each of some sketches of the same lines, searched side by side."""
-        starts = [self.starts(each) for each in sketches]
-        of = np.repeat(np.arange(len(sketches)), [len(each) for each in starts])
-        ends = self._descend(Guess.concatenate(starts), Sketch.stacked(sketches)[of])
-        cost = ends.cost
-        rows = [np.flatnonzero(of == each) for each in range(len(sketches))]
-        return [ends.row(int(own[cost[own].argmin()])) for own in rows]
+    def minimum(self, sketches: Sequence[Sketch]) -> tuple[int, _States]:
+        """Which of some sketches of the same lines has the best guess, and that."""
+        stacked = Sketch.stacked(sketches)
+        starts, of = self.starts(stacked)
+        row, end = self._descend(starts, stacked[of])
+        return int(of[row]), end
 
-    def _descend(self, start: Guess, sketch: Sketch) -> _States:
-        """The best guesses nearby, by Levenberg-Marquardt."""
-        at = self.at(start, sketch)
-        damping, open_ = np.full(len(start), 1e-3), np.full(len(start), True)
+    def _descend(self, start: Guess, sketch: Sketch) -> tuple[int, _States]:
+        """From which of R guesses Levenberg-Marquardt gets lowest, and what it finds there."""
+        at, rows, damping = (
+            self.at(start, sketch),
+            np.arange(len(start)),
+            np.full(len(start), DAMPING),
+        )
+        lowest = int(at.cost.argmin())
+        found = at[rows[[lowest]]]
         for _ in range(STEPS):
             matrix, right = at.equations
             raised = damping[:, None, None] * matrix * np.eye(len(self.units))
             step = np.asarray(np.linalg.solve(matrix + raised, -right[..., None])[..., 0])
-            open_ &= -np.vecdot(step, right) >= SETTLED**2
-            if not open_.any():
+            gain = -np.vecdot(step, right)
+            # Where steps were shortened, they tell little of what is to come.
+            behind = at.cost - found.cost[0] > BEHIND + HOPELESS * gain
+            given_up = behind & (damping <= DAMPING)
+            (open_,) = np.nonzero((gain >= SETTLED**2) & ~given_up)
+            if not len(open_):
                 break
+            rows, at, step = rows[open_], at[open_], step[open_]
             step = step * np.minimum(1.0, LONGEST_STEP / self.reach(step))[:, None]
-            step = np.where(open_[:, None], step, 0.0)
-            at, better = at.improved(self.at(_moved(self.layout, at.guess, step), sketch))
-            damping = damping * np.where(better, 0.1, 10.0)
-        return at
+            at, better = at.improved(self.at(_moved(self.layout, at.guess, step), sketch[rows]))
+            damping = damping[open_] * np.where(better, 0.1, 10.0)
+            best = int(at.cost.argmin())
+            if at.cost[best] < found.cost[0]:
+                lowest, found = int(rows[best]), at[np.array([best])]
+        return lowest, found
 
     def _residuals(self, guess: Guess, sketch: Sketch) -> Array:
         """(R, M + P) by R guesses."""
