@@ -130,26 +130,24 @@ def main() -> None:
 
 INTRODUCTION = """# Gallery
 
-What the packaged weights find: the horizon in magenta, lines of equal latitude, up-vectors.
-Numbers are roll, pitch and vertical field of view in degrees. `python docs/make_gallery.py` makes
-pictures and page.
+The answers of the packaged weights: the horizon in magenta, lines of equal latitude, up-vectors. Numbers are roll,
+pitch and vertical field of view in degrees. `python docs/make_gallery.py` makes this page.
 
 ## Photographs
 
-Their truth is not known: judge by whether the horizon lies where you would draw it. Whose they
-are, and under which licence, is said [beside them](../examples/photographs/CREDITS.md).
+Their truth is unknown: does the horizon lie where you would draw it?
+[Credits and licences](../examples/photographs/CREDITS.md).
 """
 
 WORLDS_INTRODUCTION = f"""## Rendered worlds
 
-{len(PHOTOS)} pictures of worlds that this project renders, so that the truth is known. They were
-chosen for what they show, before it was known how they would go, and sorted afterwards.
+{len(PHOTOS)} rendered pictures, whose truth is known. They were chosen before they were calibrated, and sorted afterwards.
 """
 
 HEADINGS = {
     "Right": f"Gravity within {GOOD_DEG:g} and the field of view within {3 * GOOD_DEG:g} degrees.",
     "Wrong, and it says so": "The answer has a warning.",
-    "Wrong, and sure of it": "No warning. This is what to beware of.",
+    "Wrong, and sure of it": "No warning.",
 }
 
 
