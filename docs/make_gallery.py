@@ -130,8 +130,9 @@ def main() -> None:
 
 INTRODUCTION = """# Gallery
 
-The answers of the packaged weights: the horizon in magenta, lines of equal latitude, up-vectors. Numbers are roll,
-pitch and vertical field of view in degrees. `python docs/make_gallery.py` makes this page.
+The answers of the packaged weights: the horizon in magenta, lines of equal latitude, up-vectors.
+Numbers are roll, pitch and vertical field of view in degrees. `python docs/make_gallery.py` makes
+this page.
 
 ## Photographs
 
@@ -141,7 +142,8 @@ Their truth is unknown: does the horizon lie where you would draw it?
 
 WORLDS_INTRODUCTION = f"""## Rendered worlds
 
-{len(PHOTOS)} rendered pictures, whose truth is known. They were chosen before they were calibrated, and sorted afterwards.
+{len(PHOTOS)} rendered pictures, whose truth is known. They were chosen before they were calibrated,
+and sorted afterwards.
 """
 
 HEADINGS = {
