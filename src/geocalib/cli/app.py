@@ -27,12 +27,15 @@ from geocalib.cli.exits import SOME_FAILED, UNUSABLE
 from geocalib.cli.groups import LENS, OUTPUT, SPEED, Grouped
 from geocalib.cli.network import begin
 from geocalib.cli.options import (
+    AnyRotation,
     Borders,
     Device,
     DrawnLines,
+    Exif,
     Focal,
     Fov,
     FrameOption,
+    FreePrincipalPoint,
     LinesOption,
     Model,
     Output,
@@ -40,28 +43,23 @@ from geocalib.cli.options import (
     Photo,
     Photos,
     Pitch,
+    PriorReport,
     Recursive,
     Roll,
     RulerOption,
     Saved,
+    Sensors,
+    Switch,
+    UsualPrior,
     Weights,
+    Window,
     Workers,
     chosen_format,
     drawn_lines,
     known_length,
-)
-from geocalib.cli.plugins import Commands
-from geocalib.cli.prior_options import (
-    AnyRotation,
-    Exif,
-    FreePrincipalPoint,
-    PriorReport,
-    Sensors,
-    Switch,
-    UsualPrior,
-    Window,
     window,
 )
+from geocalib.cli.plugins import Commands
 from geocalib.errors import ConfigError
 from geocalib.pipeline.engines.load import EngineSpec
 from geocalib.pipeline.options import (

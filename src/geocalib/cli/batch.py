@@ -10,8 +10,17 @@ import typer
 
 from geocalib.cli.exits import SOME_FAILED
 from geocalib.cli.groups import SPEED
-from geocalib.cli.options import Device, LinesOption, Model, Weights, Workers
-from geocalib.cli.prior_options import Exif, Sensors, Switch, UsualPrior
+from geocalib.cli.options import (
+    Device,
+    Exif,
+    LinesOption,
+    Model,
+    Sensors,
+    Switch,
+    UsualPrior,
+    Weights,
+    Workers,
+)
 from geocalib.pipeline.engines.load import EngineSpec
 from geocalib.pipeline.options import CameraModelName, LinesChoice, Options, Usual
 

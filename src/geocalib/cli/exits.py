@@ -10,7 +10,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from geocalib.cli.prior_options import spelt_out
+from geocalib.cli.options import spelt_out
 from geocalib.errors import GET_TORCH, GeoCalibError
 
 SOME_FAILED = 1

@@ -13,8 +13,7 @@ import typer
 
 from geocalib.cli.exits import SOME_FAILED
 from geocalib.cli.groups import INPUT, LENS, OUTPUT, SPEED
-from geocalib.cli.options import Device, Overwrite, Weights, chosen_format
-from geocalib.cli.prior_options import Exif, Sensors, Switch
+from geocalib.cli.options import Device, Exif, Overwrite, Sensors, Switch, Weights, chosen_format
 from geocalib.errors import ConfigError
 from geocalib.pipeline.engines.load import EngineSpec
 from geocalib.pipeline.options import CameraModelName, Format, LinesChoice

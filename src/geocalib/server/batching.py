@@ -1,4 +1,7 @@
-"""Images of all clients in batches: as many at once as it makes sense to look at."""
+"""Images of all clients in batches: as many at once as it makes sense to look at.
+They are worked on in processes with a core each, or in this one, where an accelerator does most of
+the work.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +13,21 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, Protocol, TypeVar
 
 from geocalib.errors import GeoCalibError
-from geocalib.pipeline.parallel.workers import WorkerLostError
+from geocalib.pipeline.calibrator import Calibrator
+from geocalib.pipeline.engines.load import EngineSpec
+from geocalib.pipeline.parallel.stream import TOGETHER
+from geocalib.pipeline.parallel.threads import LARGEST_BATCH
+from geocalib.pipeline.parallel.workers import WorkerLostError, Workers
 from geocalib.result.calibration import Failure
 from geocalib.server.limits import ServerLimits
 from geocalib.server.log import unexpected
 from geocalib.server.requests import OptionsBody
 from geocalib.server.stages import ServedAnswer, answers
 from geocalib.server.uploads import Upload
-from geocalib.server.worker_backend import WorkerBackend
 
 WINDOW_SECONDS = 0.004
 """How long the first of a batch waits for others."""
@@ -135,3 +143,72 @@ class Batcher:
         else:
             for item, answer in zip(items, found, strict=True):
                 item.answer.set_result(answer)
+
+
+Result = TypeVar("Result")
+
+
+class WorkerBackend(Protocol):
+    """Threads may ask at the same time."""
+
+    @property
+    def count(self) -> int:
+        """How many can work at the same time."""
+
+    @property
+    def most(self) -> int:
+        """Images that it makes sense to ask about at once."""
+
+    def ask(self, work: Callable[..., Result], *arguments: Any) -> Result:
+        """What a function of ``geocalib.server.stages`` returns."""
+
+    def stop(self) -> None:
+        """When nothing more is needed."""
+
+
+class InProcess:
+    """This process: one batch is read while the accelerator looks at another."""
+
+    count = 2
+    most = LARGEST_BATCH
+
+    def __init__(self, calibrator: Calibrator) -> None:
+        self._calibrator = calibrator
+
+    def ask(self, work: Callable[..., Result], *arguments: Any) -> Result:
+        return work(self._calibrator, *arguments)
+
+    def stop(self) -> None:
+        pass
+
+
+class Processes:
+    """Others. A photo that one of them dies of costs nothing but its own answer."""
+
+    most = TOGETHER
+
+    def __init__(self, spec: EngineSpec, count: int) -> None:
+        self.count, self._spec, self._workers = count, spec, Workers(count)
+        # They start now, and not at the first request.
+        for ready in [self._workers.submit(self.ask, _nothing) for _ in range(count)]:
+            ready.result()
+
+    def ask(self, work: Callable[..., Result], *arguments: Any) -> Result:
+        return self._workers.ask(_done, self._spec, work, arguments)
+
+    def stop(self) -> None:
+        self._workers.__exit__()
+
+
+def _done(spec: EngineSpec, work: Callable[..., Result], arguments: tuple[Any, ...]) -> Result:
+    """Do the work within a worker process."""
+    return work(_calibrator(spec), *arguments)
+
+
+@cache
+def _calibrator(spec: EngineSpec) -> Calibrator:
+    return Calibrator.of(spec)
+
+
+def _nothing(_: Calibrator) -> None:
+    pass

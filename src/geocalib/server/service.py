@@ -16,7 +16,7 @@ from geocalib.pipeline.options import Options
 from geocalib.pipeline.parallel.workers import WorkerLostError
 from geocalib.pipeline.predict import NetworkOutput
 from geocalib.result.calibration import Calibration, Failure, Outcome
-from geocalib.server.batching import Batcher
+from geocalib.server.batching import Batcher, InProcess, Processes, WorkerBackend
 from geocalib.server.cache import PhotoCache
 from geocalib.server.grids import output_of
 from geocalib.server.limits import RefusedError, ServerLimits, busy
@@ -24,7 +24,6 @@ from geocalib.server.metrics import Metrics
 from geocalib.server.requests import OptionsBody, RefitRequest, RenderRequest
 from geocalib.server.stages import picture
 from geocalib.server.uploads import Upload, UploadBudget
-from geocalib.server.worker_backend import InProcess, Processes, WorkerBackend
 
 LONGEST_WAIT = 60
 """Seconds that a client has to wait, at most."""
