@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from geocalib.solver.fit import fit
 
 __version__: str
-"""Of the installed package."""
+"""The version of the installed package."""
 
 __all__ = [
     "Calibration",

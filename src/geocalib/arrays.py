@@ -250,7 +250,7 @@ def diagonal_matrices(diagonals: Array) -> Array:
 
 
 def inverse(matrices: Array) -> Array:
-    """Of (n, p, p); what comes of a singular one is not finite, and leaves the others alone."""
+    """The inverses of matrices (n, p, p); that of a singular one is not finite."""
     if not isinstance(matrices, NUMPY):
         return namespace(matrices).linalg.inv_ex(matrices)[0]
     try:

@@ -22,7 +22,7 @@ ASCII = str.maketrans({"±": "+-", "°": "deg", "σ": "sigma", "…": "..."})
 """What signs become where there are none."""
 
 PATIENCE = 30.0
-"""Seconds without a word, of a long run that nobody watches."""
+"""Seconds between lines of progress where there is no terminal."""
 
 
 @cache

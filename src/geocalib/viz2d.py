@@ -18,7 +18,7 @@ from geocalib.perspective_fields import get_perspective_field
 from geocalib.published_api import PublishedCamera, PublishedGravity
 
 HEIGHT = 4.5
-"""Inches of a plot."""
+"""Height of a plot, inches."""
 
 
 def plot_images(

@@ -27,7 +27,7 @@ MOST_ACTORS = 256
 """Networks on processors: Ray starts as many as have work and a core."""
 
 Row = dict[str, Any]
-"""Of Ray Data: the number of a part, that of a piece of it, and what it holds, pickled."""
+"""A row of Ray Data: the number of a part, that of a piece of it, and what it holds, pickled."""
 
 
 def answers(parts: Sequence[PhotoPart], stages: Stages) -> Iterator[tuple[PhotoPart, list[Named]]]:

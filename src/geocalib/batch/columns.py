@@ -24,7 +24,7 @@ def parquet() -> Any:
 
 
 def count_rows(table: str) -> int:
-    """Of a file; says so if there are no photos in it."""
+    """The number of rows of a file; an error if it holds no photos."""
     with StorePath(table).open() as file:
         opened = _opened(file, table)
         _columns(opened.schema_arrow, table)

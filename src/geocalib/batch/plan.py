@@ -19,7 +19,7 @@ from geocalib.pipeline.runs.journal import check_same
 
 MANIFEST = "_manifest.jsonl"
 LAYOUT = "geocalib-batch/1"
-"""Of the manifest. Any change of it takes another number."""
+"""The version of the manifest; the number grows with every change."""
 
 Kind = Literal["files", "tar", "parquet"]
 
@@ -68,7 +68,7 @@ class Plan:
 
 
 def read_plan(output: StorePath, question: Mapping[str, Any]) -> Plan | None:
-    """The plan of a folder that was begun with the same question; None: there is none yet."""
+    """The plan of a folder, made with the same options; None if there is none yet."""
     manifest = output / MANIFEST
     if not manifest.exists:
         return None

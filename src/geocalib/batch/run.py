@@ -90,7 +90,7 @@ class BatchRun:
 
 
 def record_of(outcome: Outcome, name: str, request: str) -> dict[str, Any]:
-    """The row of a photo, which goes by its name."""
+    """The row of a photo, with the photo's name."""
     # Arrow's texts are Unicode, which names of files need not be.
     legible = os.fsencode(name).decode("utf-8", "backslashreplace")
     record = replace(outcome, image=legible).to_dict()

@@ -93,7 +93,7 @@ class CameraModel(Protocol):
     parameters: tuple[str, ...]
     """Names of the distortion parameters, in COLMAP's order where COLMAP has the model."""
     start: tuple[float, ...]
-    """Where a fit starts."""
+    """The values at which a fit starts."""
     bounds: tuple[tuple[float, float], ...]
     """Closed interval of each parameter that a fit never leaves."""
     release: tuple[int, ...]

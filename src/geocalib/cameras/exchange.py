@@ -141,7 +141,7 @@ FAMILIES: tuple[tuple[str, ...], ...] = (
 holds what those before it do."""
 
 PLACES = ("fx", "fy", "cx", "cy")
-"""What every camera has."""
+"""Names of the intrinsics that every camera has."""
 
 NEUTRAL: Mapping[str, float] = {"beta": 1.0}
 """Values of parameters that a model lacks, where they are not 0."""

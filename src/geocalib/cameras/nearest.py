@@ -10,7 +10,7 @@ from geocalib.cameras.registry import get_model
 from geocalib.errors import CameraError
 
 TOLERANCE = 1e-3
-"""Of the shorter side: by how much the nearest camera may miss a pixel."""
+"""Largest error of the nearest camera, as a share of the shorter side."""
 
 SAMPLES = 400
 

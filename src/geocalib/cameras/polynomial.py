@@ -34,7 +34,7 @@ class Factor:
     d: Array
     d1: Array
     d2: Array | None
-    """None where it vanishes."""
+    """The second derivative; None if it vanishes."""
     e: Array
     e1: Array
 

@@ -44,17 +44,17 @@ class CalibrateRun:
     options: Options
     network: EngineSpec
     load: Callable[[], Calibrator]
-    """Of the network."""
+    """Returns the calibrator with its network."""
     drawings: Mapping[str, Path]
     """Where to draw what was seen in an image; none at all, or one for each."""
     guard: Guard
-    """Knows what is read."""
+    """Refuses to write to inputs."""
     prior_report: bool = False
     """Whether to tell how well sensors and pictures agree."""
     workers: int | None = None
     """Processes; None: one for each core."""
     frame: Frame | None = None
-    """Of records and exports; None: as the reader of each takes pixels."""
+    """The frame of records and exports; None: the one that the reader of each expects."""
 
 
 @dataclass(frozen=True)
@@ -239,7 +239,7 @@ def _framed(outcome: Outcome, frame: Frame) -> Outcome:
 
 
 def _draw(image: str, calibration: Calibration, path: Path) -> None:
-    """Draw what was seen; a picture that cannot be drawn costs nobody the answer."""
+    """Draw the answer on its photo; if the drawing fails, the answer is kept."""
     from geocalib.overlay import overlay
 
     try:

@@ -1,4 +1,4 @@
-"""Which images a command is given: files, folders, patterns, and lists of them."""
+"""The images that a command is given: files, folders, patterns, and lists of them."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ HEAD = 4096
 
 @dataclass(frozen=True)
 class FoundImages:
-    """What the paths of a command stand for."""
+    """The images that the paths of a command name."""
 
     images: tuple[str, ...]
     """Each once, in the order given; folders in natural order. Those that are missing too."""
     missing: dict[str, str]
     """The images that there is nothing to open for, and why, in one line each."""
     problems: tuple[str, ...]
-    """What stands for no image at all, or cannot be looked into, in one line each."""
+    """Paths without an image, or that cannot be read, in one line each."""
     notes: tuple[str, ...]
     """What was passed over, in one line for each path."""
 
@@ -182,8 +182,8 @@ def _raw_files(count: int) -> str:
 
 
 def _matches(pattern: str) -> Iterator[str]:
-    """What a pattern stands for, but for folders. ** follows no links, which may lead in circles;
-    hidden names are left out where the pattern has none."""
+    """The files that match a pattern, without folders. ** follows no links, which may lead in
+    circles; hidden names are left out where the pattern has none."""
     path = Path(pattern)
     wanted = str(path.relative_to(path.anchor)) + ("/*" if path.name == "**" else "")
     hidden_too = any(map(_is_hidden, path.parts))

@@ -16,7 +16,7 @@ PLACEHOLDER = "these are placeholder weights that were never trained: the number
 
 
 def load(spec: EngineSpec) -> Calibrator:
-    """The calibrator; says so if its answers are worthless."""
+    """The calibrator, with a warning if its weights are not trained."""
     return begin(spec)()
 
 

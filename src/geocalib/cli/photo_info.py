@@ -33,7 +33,7 @@ TURNED = {
     7: "stored mirrored and on its side",
     8: "stored on its side",
 }
-"""By EXIF orientation."""
+"""Descriptions of EXIF orientations."""
 
 UNUSED, COMBINED = "not used", "combined"
 """What becomes of a reading beside the one that counts."""

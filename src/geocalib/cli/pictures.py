@@ -25,7 +25,7 @@ WRITABLE = {
 """What Pillow calls the formats that pictures are written in."""
 
 QUALITY = 95
-"""Of JPEG and WebP."""
+"""The quality of written JPEG and WebP files."""
 
 SOFTWARE = "geocalib"
 """The program that a picture's metadata name as its maker."""

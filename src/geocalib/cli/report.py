@@ -124,7 +124,7 @@ def _lines(rows: Sequence[Sequence[Text]], column: int) -> Iterator[str]:
 def _table(
     columns: Sequence[tuple[str, bool]], rows: Sequence[Sequence[Text]], ascii: bool
 ) -> Table:
-    """Of columns by their headers and whether they hold words."""
+    """An empty table; columns are given by their headers and whether they hold words."""
     from rich.box import SIMPLE_HEAD, Box
     from rich.table import Table
 

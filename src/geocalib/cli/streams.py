@@ -31,7 +31,7 @@ def _nowhere(number: int) -> TextIO:
 
 
 def hush_libraries() -> None:
-    """Keep from users what libraries have to say, as they cannot mend it. Decoders that are not
+    """Hide messages of libraries, which users can do nothing about. Decoders that are not
     written in Python print to the file behind standard error, which from here on is ours alone."""
     warnings.simplefilter("ignore")
     logging.getLogger().addHandler(logging.NullHandler())

@@ -21,7 +21,7 @@ HELD_BY = 64
 
 @contextmanager
 def locked(output: Path) -> Iterator[None]:
-    """Nobody else holds the output meanwhile; an error if somebody does.
+    """Hold the lock of an output; an error if another process holds it.
 
     The lock is on ``OUTPUT.lock``, which is gone in the end, or stays behind a crash without
     meaning anything.

@@ -22,7 +22,7 @@ def sha256_of(*paths: str | Path) -> str:
 
 
 def file_stat(paths: Sequence[str]) -> FileStat | None:
-    """Of files that belong together; None if the first is not there, others may be missing."""
+    """The sizes and times of files that belong together; None if the first does not exist."""
     states = []
     for path in paths:
         try:
@@ -34,7 +34,7 @@ def file_stat(paths: Sequence[str]) -> FileStat | None:
 
 
 def snapshot(paths: Sequence[str], before: FileStat | None) -> dict[str, Any]:
-    """What ``unchanged`` needs, as plain values; nothing of a file that is not there.
+    """What ``unchanged`` needs, as plain values; nothing for a missing file.
 
     before: their ``file_stat`` before they were used. If they have changed since, nobody knows what
     was used: that matches nothing.

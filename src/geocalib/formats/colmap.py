@@ -124,7 +124,7 @@ class Binary:
         self.path, self.data, self.at = path, path.read_bytes(), 0
 
     def numbers(self, layout: str) -> tuple[int | float, ...]:
-        """Of a ``struct`` layout without padding."""
+        """The numbers of a ``struct`` layout without padding."""
         try:
             values = struct.unpack_from(f"<{layout}", self.data, self.at)
         except struct.error:

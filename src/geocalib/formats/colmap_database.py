@@ -34,7 +34,7 @@ FILE = "database.db"
 FRAME: Frame = "stored"
 
 VERSION = 4_01_00_00
-"""Of the layout of a new database, as COLMAP counts: 4.1."""
+"""The version of the layout of a new database, as COLMAP counts: 4.1."""
 
 SIGNATURE = b"SQLite format 3\0"
 

@@ -93,7 +93,7 @@ def tagged(calibration: Calibration, content: bytes) -> bytes:
 
 
 class Segment(NamedTuple):
-    """Of a JPEG file, before its picture."""
+    """A segment of a JPEG file, before its picture."""
 
     marker: int
     body: bytes

@@ -105,7 +105,7 @@ def _words(values: dict[str, float]) -> str:
 
 
 def read(path: str | Path) -> list[tuple[str, Camera, Array]]:
-    """Of each image of a project: the path of its file, its camera (a batch of 1), and gravity (3,)
+    """For each image of a project the path of its file, its camera (a batch of 1), and gravity (3,)
     in its frame, if the panorama is level."""
     file = Path(path)
     text = file.read_text(encoding="utf-8", errors="surrogateescape")

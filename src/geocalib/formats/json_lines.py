@@ -21,7 +21,7 @@ FILE = "calibrations.jsonl"
 FRAME: Frame = "upright"
 
 STARTS = tuple(f'{{"schema": "{schema}"'.encode() for schema in (SCHEMA, *OLDER))
-"""How lines begin."""
+"""The first bytes of a line, for every schema."""
 
 LONGEST = 1 << 24
 """Bytes: a line that goes on longer is no record."""

@@ -149,7 +149,7 @@ def _camera(optics: CameraAndLens, mount: str, crop: float) -> str:
 
 
 def _centre(calibration: Calibration) -> str:
-    """Of the distortion, in halves of the shorter side from the middle."""
+    """The centre of the distortion, in halves of the shorter side from the middle."""
     size, c = calibration.cameras.size[0], calibration.cameras.c[0]
     aside = c - 0.5 * size
     if abs(aside).max() <= CENTRED:

@@ -18,7 +18,7 @@ from geocalib.result.record import Frame
 SUFFIX = ".maya.py"
 
 INCH = 25.4
-"""Millimetres."""
+"""An inch in millimetres."""
 
 SCRIPT = """\
 # The camera of {name!r}, found by geocalib: run it in Maya

@@ -41,7 +41,7 @@ MODULES: dict[str, Module] = {
     "SIMPLE_PINHOLE": "pinhole",
     "OPENCV_FISHEYE": "fisheye",
 }
-"""The other way round."""
+"""OpenCV's modules by the names of nerfstudio's models."""
 
 NEEDED = ("fl_x", "cx", "cy", "w", "h")
 """What a file must tell of each camera."""
@@ -109,7 +109,7 @@ def _camera(calibration: Calibration) -> dict[str, Any]:
 
 
 def read(path: str | Path) -> list[tuple[str, Camera, Array | None, Frame]]:
-    """Of each image: the path of its file, its camera (a batch of 1), gravity (3,) and the frame of
+    """For each image the path of its file, its camera (a batch of 1), gravity (3,) and the frame of
     both. Gravity is None in the files of others, whose worlds may stand as they like."""
     file = Path(path)
     try:
@@ -128,7 +128,7 @@ def read(path: str | Path) -> list[tuple[str, Camera, Array | None, Frame]]:
 
 
 def _read_frame(file: Path, values: dict[str, Any]) -> tuple[str, Camera, Array | None, Frame]:
-    """Of a frame, and what the file says of all of them."""
+    """Read a frame; keys that it lacks are those of the file."""
     name = values.get("camera_model", "OPENCV")
     if name not in MODULES:
         raise FormatError(f"{file}: unknown camera_model {name!r:.40}; known: {', '.join(MODULES)}")

@@ -57,7 +57,7 @@ STRAIGHTEN = "make a straight picture with geocalib undistort, and calibrate tha
 def convert(
     to: Callable[[Camera], list[Converted]], calibration: Calibration, mend: str | None = None
 ) -> Converted:
-    """The camera in the words of another system; mend: what to do where it has none for it."""
+    """The camera in the convention of another system; mend: advice for the error if it has none."""
     try:
         return to(calibration.cameras)[0]
     except CameraError as error:

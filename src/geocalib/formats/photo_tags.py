@@ -35,7 +35,7 @@ class PhotoTags:
     size: tuple[int, int]
     """Width and height in pixels, for which the above holds."""
     elevation_deg: float
-    """Of the optical axis above the horizon."""
+    """The angle of the optical axis above the horizon."""
     roll_deg: float
     """Counter-clockwise, of the horizon in the picture."""
 

@@ -112,7 +112,7 @@ def _json_of(file: Path) -> dict[str, Any]:
 
 
 def _known(camera: Camera, gravity: Array | None, image: str | None, frame: Frame) -> Calibration:
-    """A calibration of which nobody knows the sigmas. gravity: (3,), None where it is unknown."""
+    """A calibration with unknown sigmas. gravity: (3,), None where it is unknown."""
     _check(camera, image)
     free = (ALONG_ROLL, ALONG_PITCH, LOG_F, *camera.model.parameters, CX, CY, LOG_ASPECT)
     said = [] if gravity is not None else ["the file does not say which way is down"]

@@ -35,13 +35,13 @@ from geocalib.result.ruler import MeasuredRuler
 FRAME: Frame = "upright"
 
 EYE_HEIGHT = 1.6
-"""Metres."""
+"""Height of the camera above the ground, metres, if no length is known."""
 
 PICTURE = ".straight.jpg"
 """What the name of a picture without distortion ends in, after the name of its photo."""
 
 QUALITY = 95
-"""Of that JPEG."""
+"""The quality of that JPEG."""
 
 READABLE = (".jpg", ".jpeg", ".png")
 """Names of photos that every program reads."""
@@ -66,11 +66,11 @@ class SceneCamera:
     """A pinhole camera in its world."""
 
     name: str
-    """Of the photo, without folders."""
+    """The name of the photo, without folders."""
     picture: str
     """The path of what the camera sees, from the folder of the file."""
     camera: Camera
-    """A batch of 1."""
+    """The camera, a batch of 1."""
     gravity: Array
     """(3,) in its frame."""
     ruler: MeasuredRuler | None
@@ -150,7 +150,7 @@ class SceneCamera:
         return width * (0.5 - self.cx / self.width), height * (self.cy / self.height - 0.5)
 
     def check_centred(self, program: str) -> None:
-        """Of formats without a place for the principal point."""
+        """Raise an error for a principal point off the centre, which some formats cannot hold."""
         aside = max(abs(self.cx - 0.5 * self.width), abs(self.cy - 0.5 * self.height))
         if aside > CENTRED:
             raise FormatError(

@@ -17,7 +17,7 @@ from geocalib.result.record import Frame
 SUFFIX = ".usda"
 
 CENTIMETRES = 100.0
-"""In a metre."""
+"""Centimetres in a metre, USD's unit."""
 
 STAGE = """\
 #usda 1.0

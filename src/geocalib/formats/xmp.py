@@ -26,7 +26,7 @@ NAMESPACES = {
     "GPano": "http://ns.google.com/photos/1.0/panorama/",
     "xcr": "http://www.capturingreality.com/ns/xcr/1.1#",
 }
-"""By their usual prefixes."""
+"""XML namespaces by their usual prefixes."""
 
 END = "</rdf:RDF>"
 

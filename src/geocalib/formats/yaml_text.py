@@ -11,11 +11,11 @@ from typing import Any
 from geocalib.errors import FormatError
 
 DEEPEST = 100
-"""Brackets within brackets."""
+"""Most levels of brackets within brackets."""
 STEPS = {"[": 1, "{": 1, "]": -1, "}": -1}
 
 MOST_VALUES = 100_000
-"""In a file."""
+"""Most values in a file."""
 
 UNREADABLE = "numbers of thousands of digits, or lists in lists without end"
 """What parsers give up on."""

@@ -17,7 +17,7 @@ END = 0.002
 SIGMA_DEG = 0.3
 """One sigma by which edges of the world miss their direction, beside that."""
 MOST = 100
-"""Lines on one photograph."""
+"""Most lines on one photograph."""
 
 
 class LineKind(StrEnum):
@@ -45,7 +45,7 @@ class DrawnLine:
     kind: str = "up"
     """A value of ``LineKind``."""
     to: int | None = None
-    """Of a parallel: the number of the line that it is parallel to; the first line is 1."""
+    """For `parallel`: the number, from 1, of the line that it is parallel to."""
     sigma_deg: float = SIGMA_DEG
     """One sigma by which the edge misses its direction, beside the error of its ends."""
 

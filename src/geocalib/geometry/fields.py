@@ -210,8 +210,8 @@ LOG_ASPECT = "log aspect"
 
 @records.dataclass(frozen=True)
 class Free:
-    """Which parameters vary, in this order: gravity, log f, distortion, principal point, log of the
-    aspect."""
+    """The parameters that vary, in this order: gravity, log f, distortion, principal point, log of
+    the aspect."""
 
     gravity: bool = True
     focal: bool = True
@@ -227,7 +227,7 @@ class Free:
         return int(self.focal) + len(self.distortion) + pairs + int(self.aspect)
 
     def names(self, model: CameraModel) -> tuple[str, ...]:
-        """Of the parameters that vary, in order."""
+        """The names of the parameters that vary, in order."""
         return (
             *((ALONG_ROLL, ALONG_PITCH) if self.gravity else ()),
             *((LOG_F,) if self.focal else ()),

@@ -10,7 +10,7 @@ TINY = 1e-30
 """Far below the rounding of any number of size 1."""
 
 LEAST_COSINE = 0.01
-"""Of a pitch at which the roll still means something."""
+"""Least cosine of a pitch at which the roll is defined."""
 
 
 def from_roll_pitch(roll: Array, pitch: Array) -> Array:

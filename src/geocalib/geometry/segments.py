@@ -33,17 +33,17 @@ class Curves:
 
     @classmethod
     def none(cls) -> Curves:
-        """Of a picture without long edges."""
+        """The edges of a picture that has none."""
         points = np.zeros((0, STRETCHES, 2))
         return cls(points, points[..., 0], points[:, 0, 0])
 
     @classmethod
     def joined(cls, parts: Sequence[Curves]) -> Curves:
-        """Of several pictures of one camera."""
+        """The edges of several pictures of one camera, as one."""
         return map_tensors(lambda *column: namespace(column[0]).concat(column), *parts)
 
     def turned(self, width: float) -> Curves:
-        """Of the picture, so wide, turned counter-clockwise by a quarter."""
+        """The edges after the picture, ``width`` wide, is turned counter-clockwise by a quarter."""
         xp = namespace(self.points)
         x, y = unstack(self.points)
         return Curves(xp.stack([y, width - x], axis=-1), self.comb, self.sigma)
@@ -74,7 +74,8 @@ class Segments:
         return replace(self, ends=self.ends[index])
 
     def turned(self, width: float) -> Segments:
-        """Of the picture, so wide, turned counter-clockwise by a quarter."""
+        """The segments after the picture, ``width`` wide, is turned counter-clockwise by a
+        quarter."""
         xp = namespace(self.ends)
         x, y = unstack(self.ends)
         ends = xp.stack([y, width - x], axis=-1)

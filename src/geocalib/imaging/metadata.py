@@ -60,7 +60,7 @@ class Metadata:
 
     @classmethod
     def create(cls, orientation: int, tags: Mapping[int, Any], info: Mapping[Any, Any]) -> Metadata:
-        """Of all tags of a file, and of what Pillow tells of its image."""
+        """Metadata from all tags of a file, and from Pillow's properties of its image."""
         xmp = info.get("xmp")
         packet = xmp.encode() if isinstance(xmp, str) else xmp
         noted, damage = held(tags) if Base.MakerNote in tags else ({}, ())
@@ -118,7 +118,7 @@ class NoteLayout:
     """Where the byte order is stated, as II or MM; None, or where it is not: that of the shorter
     directory."""
     begins: int
-    """Bytes before the directory."""
+    """Number of bytes before the directory."""
     tags: Mapping[str, tuple[int, ...]]
     """By the name that the numbers go by: the tag, after those of the directories it lies in."""
     camera: str = ""
@@ -127,7 +127,7 @@ class NoteLayout:
     """Whether offsets count from the begin of the EXIF data. Where that was, the first value tells,
     which comes 4 bytes after the directory, wherever a program has moved the note since."""
     letters: str = ""
-    """Of ``struct``, if the numbers are packed otherwise than the types of the tags say."""
+    """Format letters of ``struct``, if numbers are packed otherwise than the tags' types say."""
 
 
 LEVEL_GAUGE = {"olympus_roll": (0x2020, 0x0903), "olympus_pitch": (0x2020, 0x0904)}
@@ -231,6 +231,6 @@ def _entry(
 
 
 def _ratios(values: tuple[int, ...]) -> Numbers:
-    """Of numerators, each followed by its denominator; NaN where that is 0."""
+    """The ratios of numerators, each followed by its denominator; NaN where that is 0."""
     pairs = zip(values[::2], values[1::2], strict=True)
     return tuple(over / under if under else math.nan for over, under in pairs)

@@ -86,11 +86,11 @@ class Photo:
     """(left, top, right, bottom) in ``pixels`` of what the original spans. A decoder that
     shrinks by whole numbers ends in a row and a column that reach beyond the original."""
     name: str
-    """What messages call it."""
+    """The name in messages."""
     notes: tuple[str, ...] = ()
     """What its user should know, in plain words."""
     metadata: Metadata = field(default_factory=Metadata, repr=False)
-    """Of the file it comes from."""
+    """The metadata of the file."""
 
 
 def read_photo(source: ImageSource, short_side: int | None = 320) -> Photo:

@@ -41,7 +41,7 @@ PIXELS_AT_ONCE = 1 << 18
 LONGEST_SIDE = 32766
 """Beyond, OpenCV cannot address the pixels."""
 ROUNDING = 0.01
-"""Of a pixel: less of it than this makes no pixel more or less."""
+"""Share of a pixel that rounding of a picture's size ignores."""
 BORDER_POINTS = 65
 """On each side of a rectangle; odd, so that the middle is one."""
 
@@ -231,7 +231,7 @@ class _Window(NamedTuple):
     corner: Array
     """(2,) of the picture, in its pixels from the principal point."""
     scale: float
-    """Of the plane's units to its pixels."""
+    """Pixels per unit of the plane."""
     size: Array
     """(2,) pixels."""
 

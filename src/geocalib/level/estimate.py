@@ -1,4 +1,4 @@
-"""Which way is down in a model: the gravity of all its photos as one estimate.
+"""The direction down in a model, estimated from the gravity of all its photos.
 
 With d the direction down in the world, photo i with the rotation R_i from the world to its camera
 saw gravity g_i with the covariance S_i on the tangent plane at g_i. The estimate minimises the sum
@@ -29,7 +29,7 @@ CUTOFF = 4.0
 """Sigmas beyond which a photo is an outlier, which has no weight."""
 
 MEDIAN = 2 * math.log(2)
-"""Of the sum of two squared normal variables."""
+"""Median of the sum of two squared normal variables."""
 
 BELIEF = 4
 """How many photos the sigmas as they are count for, when the residuals say how large s is."""
@@ -43,7 +43,7 @@ UNKNOWN = math.radians(1.0)
 
 @dataclass(frozen=True)
 class Down:
-    """Which way is down in a model."""
+    """The direction down in a model, with its sigma and outliers."""
 
     direction: Array
     """(3,) unit vector in the world of the model."""

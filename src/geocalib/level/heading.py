@@ -19,7 +19,7 @@ from geocalib.geometry.segments import Segments
 QUARTER = math.pi / 2
 
 BINS = 360
-"""Of a quarter of a turn."""
+"""Number of bins in a quarter of a turn."""
 
 WIDTH = 4
 """Bins to either side that belong to one heading: a degree."""

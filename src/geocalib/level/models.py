@@ -44,7 +44,7 @@ class Model:
     rotations: dict[str, Array]
     """(3, 3) from the world to the camera frame (x right, y down, z forward), by the image."""
     files: tuple[Path, ...]
-    """What was read."""
+    """The files that were read."""
     turned: Turned
     clouds: tuple[Path, ...] = ()
     """Point clouds that belong to it."""

@@ -36,7 +36,7 @@ SIDE = 512
 """Pixels on each side of a view, at most."""
 SMALLEST_SIDE = 224
 FOV_DEG = 75.0
-"""Of a view, across and down."""
+"""Horizontal and vertical field of view of a view, degrees."""
 PITCHES_DEG = (-12.0, 12.0, 0.0)
 """Taken in turn: views with the horizon in three heights."""
 ALIKE, LEAST_DEG = 2.0, 0.2
@@ -59,7 +59,7 @@ class UprightView:
 
 @dataclass(frozen=True)
 class PanoramaLevel:
-    """Which way is down in a panorama, in its frame: x right, y down, z ahead, where its middle
+    """The direction down in a panorama, in its frame: x right, y down, z ahead, where its middle
     column looks."""
 
     down: Array
@@ -112,7 +112,7 @@ class PanoramaLevel:
 
 
 def level_of(calibrator: Calibrator, panorama: ImageSource) -> PanoramaLevel:
-    """Which way is down in a panorama: its file, or a picture in memory."""
+    """The level of a panorama, given as a file or a picture in memory."""
     photo = read_panorama(panorama)
     camera = _camera(photo.pixels, FOV_DEG, SIDE)
     pixels = shrunk(photo.pixels, float(camera.f[0]))

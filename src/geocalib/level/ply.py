@@ -23,7 +23,7 @@ from geocalib.localize.rotation import to_quaternion
 from geocalib.records import dataclass
 
 MOST = 3
-"""The highest degree."""
+"""The highest degree of spherical harmonics."""
 
 
 def basis(degree: int, directions: Array) -> Array:
@@ -86,7 +86,7 @@ ORDERS = {"binary_little_endian": "<", "binary_big_endian": ">", "ascii": ""}
 VECTORS = (("x", "y", "z"), ("nx", "ny", "nz"))
 
 ROTATION = ("rot_0", "rot_1", "rot_2", "rot_3")
-"""w, x, y, z."""
+"""Properties of a rotation, a quaternion w, x, y, z."""
 
 AT_ONCE = 1 << 16
 """Rows that are turned at a time."""

@@ -196,14 +196,14 @@ DIRECTION_NOISE = math.radians(0.2)
 FIRST = ((math.radians(0.5), 3),)
 """Widths and iterations of the descents from every start."""
 LAST = ((DIRECTION_NOISE, 8),)
-"""Of that from the best one, with all segments."""
+"""Widths and steps of the descent from the best guess, with all segments."""
 FIRST_BENT = ((math.radians(1.0), 3), (math.radians(0.4), 2))
 LAST_BENT = ((math.radians(0.4), 3), (DIRECTION_NOISE, 8))
-"""Of other models than pinholes that may bend a little: under one width, some of those of strong
+"""The same for models with slight distortion: under one width, some of those of strong
 lenses end far from the truth."""
 LEAST_SUPPORT = 11.0
-"""Of a direction: log likelihood in units of independent segments. Chance gives 7 to the best of
-some 1500 headings and focal lengths."""
+"""Least support of a direction: log likelihood in units of independent segments. Chance gives 7 to
+the best of some 1500 headings and focal lengths."""
 
 
 @dataclass(frozen=True)

@@ -51,8 +51,8 @@ Normal = tuple[Array, Array]
 DAMPING_START, DAMPING_FACTOR = 1e-3, 10.0
 DAMPING_RANGE = (1e-9, 1e4)
 LONGEST_STEP = 0.2
-"""Of any unknown in one iteration (radians, log f, units of the distortion): directions and focal
-length trade off along curved valleys."""
+"""Longest step of any unknown in one iteration (radians, log f, units of the distortion):
+directions and focal length trade off along curved valleys."""
 SETTLED = 0.05
 """Converged when a step promises no more than to go so many sigmas, as the curvature has them."""
 

@@ -32,7 +32,8 @@ SHORT_SIDE = 500
 NOISE = 0.35
 """Pixels: one sigma of an end of a segment, across it."""
 SHORTEST = 0.015
-"""Of the diagonal: shorter segments say little, and there are many."""
+"""Least length of a segment, as a share of the diagonal: shorter segments say little, and there are
+many."""
 SAG = 1.0
 """Pixels by which a segment may leave its chord."""
 ROUGH = 0.15
@@ -204,7 +205,7 @@ NEAR = 2.0
 DARKEST = 1e-3
 """Grey levels per pixel: the least slope whose logarithm is taken."""
 MIDDLE, PLACES, ASIDE = 0.7, 9, 3
-"""Of a segment's length that is measured again, places there, and pixels to either side."""
+"""Share of a segment's length that is measured again, places there, and pixels to each side."""
 FEWEST, FARTHEST = 6, 1.5
 """Places where the edge must be found, and within how many pixels."""
 
@@ -279,7 +280,7 @@ def refit_to_edges(grey: npt.NDArray[Any], ends: Array) -> Array:
 
 Indices = npt.NDArray[np.intp]
 GAP, LONGEST_GAP = 1.5, 60.0
-"""Of the shorter piece, and pixels: between the end of one and the start of the next."""
+"""Longest gap between two pieces of an edge: in lengths of the shorter one, and in pixels."""
 PIECES_OVERLAP, LONGEST_OVERLAP = 0.8, 130.0
 """Likewise, where both show the same part of an edge."""
 BEND, BEND_NOISE = 1.2e-3, 0.03
@@ -358,7 +359,7 @@ def _following(ends: Array) -> Indices:
 
 
 STEP = 2.5
-"""Pixels between points."""
+"""Pixels between points of an edge."""
 EDGE_REACH = 4
 """Pixels to either side of a segment where its edge is looked for."""
 BLUR = 1.0
@@ -366,11 +367,11 @@ BLUR = 1.0
 SHORTEST_PIECE, MOST_PIECES = 14.0, 400
 """Pixels of a segment that may be part of an edge, and how many of them, the longest."""
 SHORTEST_EDGE = 70.0
-"""Pixels of an edge."""
+"""Least length of an edge, pixels."""
 CUTS = (3.0, 1.5, 0.8)
 """Pixels off a smooth path beyond which points are left out, one time after the other."""
 LEAST_KEPT = 0.6
-"""Of the points of an edge."""
+"""Least share of an edge's points that must be kept."""
 FEWEST_STRETCHES = 6
 MOST_WEIGHT = 5.0
 """Points of a stretch that count as independent."""

@@ -76,7 +76,7 @@ def as_pinhole(pinhole: Calibration, bent: Calibration) -> Calibration:
 
 
 SECOND, THIRD = np.array([1, 2, 0]), np.array([2, 0, 1])
-"""Of the axes, where each is the first."""
+"""The second and the third axis for each first one."""
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,7 @@ REPEATS = 3.0
 TAIL = 2.0
 """Degrees of freedom of Student's distribution of sagittas: many edges are really curved."""
 CROOKED = (0.8e-4, 1.6e-4, 3.2e-4, 6.4e-4)
-"""Of the picture's height: sigmas of the sagittas of edges that pass for straight. Rooms and
+"""Sigmas of the sagittas of straight edges, as shares of the height. Rooms and
 panoramas differ in it, so that each picture tells its own."""
 BULGE = 0.025
 """One sigma of how much more or less a lens magnifies, half the picture's height off its centre.

@@ -37,11 +37,11 @@ from geocalib.result.evidence import DrawnCheck, Lines, Traces, Verdict
 from geocalib.solver.coupling import couple
 
 STEPS = 30
-"""Of Levenberg-Marquardt, at most."""
+"""Most steps of Levenberg-Marquardt."""
 DAMPING = 1e-3
-"""Of the first step."""
+"""The damping of the first step."""
 LONGEST_STEP = 0.3
-"""Of gravity, radians, and of log f, in one step."""
+"""Longest step of gravity, radians, and of log f."""
 SETTLED = 1e-3
 """Sigmas: a step that goes no further is the last."""
 BEHIND = 4.0
@@ -51,7 +51,7 @@ make up for the rest: then it is given up."""
 DIFFERENCE = 1e-3
 """Sigmas by which unknowns are moved to see how residuals change."""
 ROUNDS = 4
-"""In which the heading of parallel lines and the noise of its residuals settle."""
+"""Iterations of the heading of parallel lines and the noise of its residuals."""
 HALF_PIXEL = np.array([[0.0, 0.0], [0.5, 0.0], [-0.5, 0.0], [0.0, 0.5], [0.0, -0.5]])
 TURNS = 36
 """Ways to turn the picture from which the fit may begin: what is drawn may be far from them."""
@@ -71,7 +71,7 @@ class Sketch:
     edges: Array
     """(N, 2, 2) ends, pixels."""
     groups: tuple[tuple[int, ...], ...]
-    """Which edges share a level direction; those of none stand upright."""
+    """Edges that share a level direction; edges in no group are upright."""
     spread: Array
     """(N,) one sigma by which each misses its direction, radians; (R, N) where it differs among R
     guesses."""
@@ -80,7 +80,7 @@ class Sketch:
     horizon_spread: Array
     """(H,) or (R, H), radians."""
     order: tuple[tuple[int, ...], ...]
-    """Of each line, where its residuals are: first those of edges, then those of horizons."""
+    """For each line the places of its residuals: first those of edges, then those of horizons."""
 
     @classmethod
     def of(cls, lines: Sequence[DrawnLine]) -> Sketch:
@@ -249,7 +249,7 @@ class _States:
         return _States(self.guess[rows], self.residual[rows], self.jacobian[rows])
 
     def improved(self, other: _States) -> tuple[_States, Flags]:
-        """Of each row the better of both, and (R,) where that is the other."""
+        """The better state of each row, and (R,) whether that is the other one."""
         better = other.cost <= self.cost
 
         def pick(new: Array, old: Array) -> Array:
@@ -323,7 +323,7 @@ class _DrawnSearch:
         return tried[np.concatenate([0 * every, best[others]])], np.concatenate([every, others])
 
     def minimum(self, sketches: Sequence[Sketch]) -> tuple[int, _States]:
-        """Which of some sketches of the same lines has the best guess, and that."""
+        """The sketch of the same lines with the lowest cost, and its best guess."""
         stacked = Sketch.stacked(sketches)
         starts, of = self.starts(stacked)
         row, end = self._descend(starts, stacked[of])

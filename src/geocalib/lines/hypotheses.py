@@ -200,7 +200,7 @@ class CovarianceRequest(Request):
     (R, B, P, P). From how many directions and segments that came does not matter."""
 
     guess: Guess
-    """Without headings."""
+    """The answer, without headings."""
     network: NetworkPrior
     information: LineInformation
     caution: Array
@@ -287,7 +287,7 @@ LEAST_EXTRA = 25.0
 THIRD = 5
 """Where it is among the directions of worlds that have it."""
 LEAST_SHARE = 0.7
-"""Of the weaker heading's support that a further one needs to cast doubt on right angles."""
+"""Share of the weaker heading's support that a further one needs to cast doubt on right angles."""
 
 
 def with_free_angles(problem: LineProblem, view: GuessView) -> tuple[LineProblem, Guess]:
@@ -343,7 +343,7 @@ def with_third_heading(
 # explanations and errors are small, and rounded. PER_SUPPORT was raised by hand, from 0.4. Of
 # NO_VERTICAL and what follows it likelihoods tell little: ``docs/lines.md`` has those of others.
 USUAL_SUPPORT, USUAL_AGREEMENT = 70.0, 5.0
-"""Of an image of buildings."""
+"""Typical values of an image of buildings."""
 USUAL = {Verdict.CROSSED: 2.5, Verdict.TURNED: 2.5, Verdict.UPRIGHT: 1.2}
 """Log odds, against the network alone, of a world with the usual support and agreement."""
 PER_SUPPORT, PER_AGREEMENT = 0.7, 0.2
@@ -361,7 +361,7 @@ one, and what a unit of log likelihood that they cost counts."""
 
 
 USUAL_PITCH_SIGMA = math.radians(2.5)
-"""Of a network's answer to an ordinary photograph."""
+"""Typical sigma of a network's pitch on an ordinary photograph."""
 LOOKING_UP, HIGHEST = math.radians(10.0), math.radians(40.0)
 """Pitch from which on, and up to which, it counts that an answer looks up: sides of things on a
 table, seen from above, vanish where verticals do that are seen from below."""
@@ -436,9 +436,9 @@ class Explanation:
     gains: Array
     """(B, K) support of each direction."""
     support: float
-    """Of all directions of an image, on average."""
+    """Mean support of all directions of an image."""
     log_odds: float
-    """Against the network alone."""
+    """Log odds against the network alone."""
 
 
 @dataclass(frozen=True)

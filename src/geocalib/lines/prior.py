@@ -30,9 +30,9 @@ from geocalib.solver.coupling import Coupling
 from geocalib.solver.state import Frame
 
 FREEDOM = 4.0
-"""Of Student's distribution. Networks are more wrong than they say more often than a normal
-variable: where lines are many and sure, they may contradict. Near the mean it is as stiff as a
-normal one, so that what lines say nothing about stays as sure as it was."""
+"""Degrees of freedom of Student's distribution. Networks are more wrong than they say more often
+than a normal variable: where lines are many and sure, they may contradict. Near the mean it is as
+stiff as a normal one, so that what lines say nothing about stays as sure as it was."""
 SHARED_ERROR = 1.5
 """Times the sigma of log f that a network's answer has beside lines: it errs alike in all photos of
 a place, and must not outvote sharp lines there."""
@@ -51,7 +51,7 @@ class NetworkPrior:
     """The network's belief about T gravities and C cameras, before the lines are seen."""
 
     mean: Guess
-    """One, without headings."""
+    """One guess, without headings."""
     basis: Array
     """(T, 3, a) tangent directions at the mean."""
     stiffness: BatchedArrow

@@ -369,7 +369,7 @@ def _difference(one: Calibration, other: Calibration) -> Array:
 
 
 def _traces(explanation: Explanation, segments: list[Segments]) -> list[Traces]:
-    """Which segments of each image follow which direction."""
+    """For each image the segments that follow each direction."""
     problem, state = explanation.problem, explanation.state
     alignment, shares = state.view.alignment, state.assignment.share[0]
     traces = []

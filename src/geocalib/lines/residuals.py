@@ -176,7 +176,7 @@ class Optics:
     s: Array
     """(..., N) squares of their lengths."""
     jet: DepthJet
-    """Of the depth at s."""
+    """The depth and its derivatives at s."""
     q: Array
     """(..., N)."""
     focal: Array

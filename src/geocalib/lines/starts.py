@@ -40,11 +40,11 @@ from geocalib.lines.unknowns import (
 from geocalib.records import dataclass, replace
 
 FOCALS = 15
-"""Focal lengths tried."""
+"""Number of focal lengths that are tried."""
 SPREAD = 3.0
 """Sigmas of the prior on either side that they span."""
 BORDER = 0.7
-"""Of log f: they keep off the end of what a fit may answer."""
+"""Distance of log f from the limits of a fit."""
 HEADINGS = 45
 """Headings tried in a quarter turn."""
 COARSE = math.radians(1.0)
@@ -52,7 +52,7 @@ COARSE = math.radians(1.0)
 PLUMB_WIDTHS = (3 * COARSE,) * 3 + (COARSE,) * 2
 """By how much verticals may miss gravity in each of the steps that seek it."""
 LONGEST_STEP = 0.2
-"""Radians."""
+"""Longest step, radians."""
 AT_ONCE = 3
 """Focal lengths whose headings are looked at: what they need fits into a processor's cache."""
 
@@ -251,7 +251,7 @@ SAMPLED_STARTS = 6
 DRAWN = 200
 """Segments to draw from, the longest."""
 FOCAL_RANGE = (0.3, 5.0)
-"""Of the longer side."""
+"""Focal lengths that are tried, in longer sides."""
 SEED = 0
 """The same photo gives the same answer."""
 

@@ -219,7 +219,7 @@ class Images:
 
 @dataclass(frozen=True)
 class Layout:
-    """Which unknowns B images have, and how far these may go. What belongs to cameras may differ
+    """The unknowns of B images and their bounds. Values of cameras may differ
     from guess to guess: then it begins with R."""
 
     model: CameraModel

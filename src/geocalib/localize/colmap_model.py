@@ -45,7 +45,7 @@ class ColmapModel:
     """A reconstruction of COLMAP: cameras, images, points."""
 
     images: dict[str, ModelImage]
-    """By name."""
+    """Images by their names."""
     points: dict[int, Array]
     """(3,) positions by id."""
 
@@ -149,7 +149,7 @@ def _image(
     keypoints: Array,
     points: npt.NDArray[np.int64],
 ) -> ModelImage:
-    """Of a pose (7,): quaternion and translation."""
+    """An image from its pose (7,): quaternion and translation."""
     if not np.isfinite(pose).all() or not has_direction(pose[:4]):
         raise FormatError(f"{path}: image {name} has no sound pose: {pose.tolist()}")
     return ModelImage(name, camera, from_quaternion(pose[:4]), pose[4:], keypoints, points)

@@ -32,7 +32,7 @@ REWARD_SIGMAS = 2.0
 """How far a pose's gravity may be from the estimate, in sigmas, for the reward."""
 
 LOCAL_ROUNDS, LOCAL_STEPS = 3, 3
-"""Of a local optimisation: how often the inliers are chosen anew, and steps for each choice."""
+"""Rounds of a local optimisation, each with new inliers, and steps in each round."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,9 +16,9 @@ class LocalizeOptions:
     threshold: float = 12.0
     """Pixels: matches with a smaller error are inliers."""
     max_iterations: int = 20_000
-    """Minimal samples at most."""
+    """Largest number of minimal samples."""
     min_iterations: int = 1000
-    """Minimal samples at least."""
+    """Least number of minimal samples."""
     confidence: float = 0.9999
     """Stop when a better sample exists with a smaller chance than 1 less this."""
     min_inliers: int = 4
@@ -28,7 +28,7 @@ class LocalizeOptions:
     gravity_weight: float = 0.2
     """Weight of the squared gravity error, in sigmas, for each inlier; 0: none."""
     seed: int = 0
-    """Of the samples: the same seed gives the same pose."""
+    """Seed of the samples: the same seed gives the same pose."""
     solver: Solver | None = None
     """What finds the poses of a sample; None: PoseLib where it is installed, else OpenCV."""
 

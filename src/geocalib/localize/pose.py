@@ -92,7 +92,7 @@ class Pose:
     """(6, 6) of a small motion of the camera in its own axes: a rotation vector, radians, and
     the position of its centre, in the unit of the 3D points."""
     iterations: int
-    """Minimal samples drawn."""
+    """Number of minimal samples drawn."""
     status: PoseStatus
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Which way is down in a model: from the gravity that its own photos show."""
+"""The direction down in a model, from the gravity of its own photos."""
 
 from __future__ import annotations
 

@@ -183,7 +183,7 @@ class Trunk(Protocol):
     """What turns a normalised image into feature maps, finest first."""
 
     widths: tuple[int, ...]
-    """Channels of each map."""
+    """Number of channels of each map."""
     strides: tuple[int, ...]
     """Input pixels per cell of each map."""
 

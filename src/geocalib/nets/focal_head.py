@@ -21,7 +21,7 @@ PARAMETERS = ("roll", "pitch", "vfov", "k1_hat")
 length."""
 
 BINS = 256
-"""Of each parameter."""
+"""Number of bins of each parameter."""
 
 LOW = (-math.radians(45), -math.radians(90), math.radians(5), -0.5)
 HIGH = (math.radians(45), math.radians(90), math.radians(120), 0.5)

@@ -37,7 +37,7 @@ class LeanConfig:
     widths: tuple[int, int, int] = (96, 160, 256)
     """Channels of the decoder at strides 4, 8 and 16."""
     blocks: int = 4
-    """Layers of global attention."""
+    """Number of blocks of global attention."""
     ranks: tuple[int, ...] = ()
     """Channels in the middle of the decoder's 3x3 convolutions at strides 4 and 8, which are then
     products of a 3x3 and a 1x1 one; none: they are in one piece."""

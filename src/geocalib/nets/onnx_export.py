@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 
 OPSET = 20
-"""Of the operators: the first with GELU."""
+"""Version of the operators, the first with GELU."""
 
 SMALL = 256
 """Numbers of a tensor that is kept as it is."""
@@ -48,7 +48,7 @@ HALF = ".half"
 """Ends the name of a tensor in half precision."""
 
 ROUNDING = 1e-6
-"""Of single precision, relative to the largest number of a row."""
+"""Rounding of single precision, relative to the largest number of a row."""
 
 EXAMPLE = (2, 3, 256, 320)
 """A shape to follow the network with. No side is special: all of them may change."""
@@ -165,7 +165,7 @@ def _attend(block: AttentionBlock, x: Tensor) -> Tensor:
 
 @contextmanager
 def _silent() -> Iterator[None]:
-    """The exporter speaks of packages that it misses and does not need."""
+    """Hide the exporter's messages about missing packages that it does not need."""
     logger = logging.getLogger("torch.onnx")
     level = logger.level
     logger.setLevel(logging.ERROR)
@@ -205,7 +205,7 @@ class _Parts:
 
     half: npt.NDArray[np.float16]
     gain: npt.NDArray[np.float32] | None
-    """Of each row."""
+    """The scale of each row."""
 
 
 def _parts(numbers: Array, source: Array | None) -> _Parts | None:

@@ -24,15 +24,15 @@ PLACES = 25
 MARGIN = 0.03
 """Share of the image's sides that the box keeps off its border."""
 LEAST_SLOPE = math.sin(math.radians(0.2))
-"""Of the way down to the box's foot: farther away the ground is a line."""
+"""Least slope of the ray to the box's foot: farther away the ground is a line."""
 HIGHEST = 0.8
 """A box lower than the camera shows its lid."""
 STEEPEST = math.sin(math.radians(45))
-"""Of that way: a box seen from above looks like none."""
+"""Largest slope of that ray: from above a box is not recognisable."""
 GOOD_PLACE = (0.5, 0.62)
-"""Of the box's middle in the image, as shares of its sides."""
+"""Preferred place of the box's middle, as shares of the image's sides."""
 TURN_DEG = 32.0
-"""Of the box against the line of sight, so that two walls are seen."""
+"""Angle of the box to the line of sight, so that two walls are visible."""
 SAMPLES = 25
 """Points along an edge, which a lens may bend."""
 
@@ -43,7 +43,7 @@ EDGES = [
     for a, b in itertools.combinations(range(8), 2)
     if int((CORNERS[a] != CORNERS[b]).sum()) == 1
 ]
-"""Pairs of corners."""
+"""Edges of the box, as pairs of corners."""
 
 
 @dataclass(frozen=True)

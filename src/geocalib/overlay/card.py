@@ -49,11 +49,11 @@ LEAST_ASPECT_WITH_FIELDS = 1.45
 LEAST_PANELS = 270
 """Pixels across what shows the fields."""
 SMALL = 13.0
-"""Pixels of small letters."""
+"""Size of small letters, pixels."""
 LINE = 1.5
 """Heights of a letter from one line to the next."""
 MOST_LINES = 7
-"""Of warnings."""
+"""Most lines of warnings."""
 
 
 def photo_size(calibration: Calibration) -> tuple[int, int]:

@@ -14,7 +14,7 @@ VERTICAL = "#00a5ff"
 LEVEL = ("#ff6d00", "#00b34a", "#9c27b0")
 """One for each level direction."""
 ASTRAY = "#ffffff"
-"""Of segments that follow no direction."""
+"""Colour of segments that follow no direction."""
 
 
 def colours(lines: Traces) -> list[str]:

@@ -37,7 +37,7 @@ LEAST_POINT = 0.4
 LEAST_LETTER = 7.0
 """Pixels: smaller letters are left out."""
 LABEL = 13.0
-"""Points of the letters."""
+"""Size of the letters, points."""
 MOST_ARROWS = 13
 """Along the longer side of the image."""
 LEAST_SPACING = 14.0

@@ -154,7 +154,7 @@ class Calibrator:
     def _outcomes(
         self, sources: Sequence[ImageSource], options: Options, alone: bool
     ) -> list[Outcome]:
-        """Of each image. alone: of one that is given by itself."""
+        """The outcome of each image. alone: whether a single image was given."""
         from geocalib.pipeline.fit import lines_of_image
         from geocalib.pipeline.job import models_of
         from geocalib.pipeline.parallel.stream import answer, batch_size, stream

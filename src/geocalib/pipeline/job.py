@@ -39,7 +39,7 @@ IMPLIED = {1: "simple_radial", 2: "radial"}
 """The camera model by how many numbers of distortion are known."""
 
 Image = TypeVar("Image")
-"""What stands for an image: a source, or what a stage made of it."""
+"""An image: a source, or the result of a stage."""
 
 
 @dataclass(frozen=True)
@@ -48,11 +48,11 @@ class Job:
     is known of the network that sees them."""
 
     models: tuple[CameraModel, ...]
-    """One per image."""
+    """The camera model of each image."""
     unnamed: tuple[bool, ...]
-    """Of each image, whether it tells its kind of lens itself; its model is then a pinhole's."""
+    """Whether each image's kind of lens is to be found; its model is a pinhole meanwhile."""
     given: Given
-    """What the caller knows."""
+    """Values and priors of the caller."""
     camera: Array
     """(B,) integers, equal for images of one camera."""
     rig: Rig | None

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     CameraModels = str | CameraModel | Sequence[str | CameraModel]
     """A camera model or its name, or one per image."""
     Sharing = bool | str | Path | Sequence[int]
-    """As ``Options.shared_intrinsics``."""
+    """The type of ``Options.shared_intrinsics``."""
 
 LinesMode = Literal["auto", "off", "only"]
 RotationMode = Literal["auto", "on", "off"]
@@ -131,7 +131,7 @@ class FrameName(StrEnum):
 
 
 class Rotation(StrEnum):
-    """Which sides of a photo may be up."""
+    """The sides of a photo that may be up."""
 
     AUTO = "auto"
     ON = "on"
@@ -176,7 +176,7 @@ class Keywords(TypedDict, total=False):
 
 @dataclass(frozen=True, eq=False)
 class Options:
-    """Which camera to find in photographs, and what is known of it beforehand.
+    """All settings of a calibration: the camera to find, and what is known of it.
 
     Values are in pixels of the original photographs and in degrees; one for all images, or one per
     image. A number is held fixed; a ``Prior(value, sigma)`` pulls; None leaves it to the picture.

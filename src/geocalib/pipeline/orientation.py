@@ -1,4 +1,4 @@
-"""Which side of a picture is up, where nothing says so.
+"""Find which side of a picture is up.
 
 The network has learnt from pictures that are within 45 degrees of upright, and answers any other as
 if it were. So a picture that lies on a side has to be found out: by a classifier on what the
@@ -54,9 +54,9 @@ class OrientedFields:
     turns: Sequence[int]
     """Quarters that each was taken to stand turned by."""
     down: Sequence[Array | None]
-    """Of each, (3,) a rough direction of gravity, where it was looked for."""
+    """A rough direction of gravity (3,) of each picture; None if it was not estimated."""
     notes: Sequence[tuple[str, ...]]
-    """Of each, what its user should know."""
+    """Warnings for each picture."""
 
 
 def turned(fields: Fields, turns: int) -> Fields:

@@ -35,7 +35,7 @@ from geocalib.result.calibration import Failure
 from geocalib.result.trust import BLANK, SHARP_SIDE
 
 TINY_POWER = 2.5
-"""Of the shorter side, in the weight of what is seen in tiny pictures: gravity is off by 2.1, 2.8
+"""Power of the shorter side in the weight of fields of tiny pictures: gravity is off by 2.1, 2.8
 and 3.5 of its sigmas at 64, 48 and 32 pixels, the focal length by 1.3, 1.7 and 1.9 of its own (77
 photographs with ground truth, shrunk)."""
 

@@ -1,4 +1,4 @@
-"""Which priors are used: EXIF data, sensors, known crops, and what is usual of photographs."""
+"""The priors in use: EXIF, sensors, known crops, and usual focal lengths."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ class EnabledPriors:
     exif: bool
     """About focal lengths and lenses."""
     sensors: bool
-    """About gravity."""
+    """Whether sensors' gravity is used."""
     crops: tuple[Crop | None, ...]
     point_share: float | None
     """One sigma of the principal point, in units of the longer side of the full picture."""
     photos: bool = False
-    """Whether focal lengths of which nobody tells are those of photographs (``priors.photos``)."""
+    """Whether unknown focal lengths follow the prior of photographs (``priors.photos``)."""
 
     @classmethod
     def create(
@@ -171,7 +171,7 @@ def with_readings(
     cameras: Sequence[int],
     usual_distortion: Rows = None,
 ) -> Given:
-    """With soft priors where the sensors say something; the same if they are silent.
+    """Add soft priors for the sensors' readings, if there are any.
 
     Single angles of gravity are heeded where none of the images has both. cameras: equal integers
     for images of one camera. usual_distortion: (B, D) of lenses that

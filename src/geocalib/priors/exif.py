@@ -1,4 +1,4 @@
-"""What a file's EXIF data say of how long the lens is.
+"""The focal length in the EXIF data of a file.
 
 EXIF is written by many hands. Nothing in it raises: what cannot be true is left out, and a note
 says so.
@@ -46,7 +46,7 @@ CROPPED = 0.02
 """Relative change of the aspect ratio that is more than the rounding of a resize."""
 
 MILLIMETRES: dict[float, float] = {2: 25.4, 3: 10.0, 4: 1.0, 5: 0.001}
-"""Of the FocalPlaneResolutionUnit: inch, centimetre, millimetre, micrometre."""
+"""Millimetres in each FocalPlaneResolutionUnit: inch, centimetre, millimetre, micrometre."""
 
 STITCHED = 2.4
 """Longer to shorter side beyond which a picture is more or less than one shot: panoramas of phones

@@ -44,13 +44,13 @@ class AngleReading:
 
     @property
     def gravity(self) -> Vector:
-        """Of the angle, with the other one 0."""
+        """Gravity by the known angle, with the other one 0."""
         roll, pitch = (self.degrees, 0.0) if self.angle == "roll" else (0.0, self.degrees)
         return from_gimbal(roll, pitch)
 
     @property
     def sigmas_deg(self) -> tuple[float, float]:
-        """Of roll and pitch; that of the unknown one is as good as infinite."""
+        """Sigmas of roll and pitch, degrees; that of an unknown angle is practically infinite."""
         known = self.sigma_deg
         return (known, VAGUE_DEG) if self.angle == "roll" else (VAGUE_DEG, known)
 

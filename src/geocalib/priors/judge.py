@@ -53,7 +53,7 @@ CROPPED, LARGEST_CROP = 0.9, 1.2
 ANYWHERE = 2.0
 """Range of log f of all others, of wrong tags."""
 FREEDOM = 4.0
-"""Of Student's distribution, as of ``geocalib.lines.prior``."""
+"""Degrees of freedom of Student's distribution, as in ``geocalib.lines.prior``."""
 MOVED = 2.0
 """Sigmas of a prior by which lines may pull an answer off it before both are compared again."""
 NEAR = 1.5
@@ -381,7 +381,7 @@ def _angles_check(
 
 
 def _distortion_check(source: str, value: Array, sigma: Array, alone: Calibration) -> PriorCheck:
-    """Of all parameters of the lens at once."""
+    """The check of all distortion parameters at once."""
     seen = np.asarray(alone.cameras.distortion, float).reshape(-1)
     at = [alone.parameters.index(name) for name in alone.cameras.model.parameters]
     covariance = np.asarray(alone.covariance)[np.ix_(at, at)] + np.diag(sigma**2)
@@ -429,7 +429,7 @@ def _student(value: float) -> float:
 
 
 SPREAD = 1.5
-"""Of pictures that are not lost: their errors, in their sigmas."""
+"""Errors of pictures that are not lost, in their sigmas."""
 STEEP_DEG = 30.0
 """Pitch by the sensor beyond which a picture looks steeply up or down."""
 LOST_LEVEL, LOST_STEEP = (0.07, 8.0), (0.45, 26.0)
@@ -438,9 +438,9 @@ WRONG_IF_EDITED = 0.1
 """Share of sensors that speak of another picture, of those that a program may have written. Of some
 nine hundred photographs that none has, not one."""
 LEAST_WEIGHT = 0.01
-"""Of a picture, which may still be the only one to tell of the lens."""
+"""Least weight of a picture, which may be the only source for the lens."""
 SPHERE = 4 * math.pi * math.degrees(1) ** 2
-"""Square degrees."""
+"""Area of the sphere, square degrees."""
 
 
 @dataclass(frozen=True)
@@ -453,7 +453,7 @@ class Odds:
 
     @classmethod
     def create(cls, said: GravityReading, alone: Calibration) -> Odds:
-        """Of a sensor, and of the calibration that the picture gives without it."""
+        """The comparison of a sensor with the calibration by the picture without it."""
         down = np.array(said.gravity)
         basis = sphere.tangent_basis(alone.gravity)
         apart = np.rad2deg(sphere.difference(alone.gravity, down, basis))

@@ -72,7 +72,7 @@ def database() -> Any:
 
 @lru_cache(256)
 def find_body(make: str, model: str) -> Body | None:
-    """The camera that calls itself so; None if nobody knows it. Phones with several lenses, which
+    """The camera of that name; None if it is unknown. Phones with several lenses, which
     have several sensors, are not among them."""
     cameras = database().find_cameras(make, model) if installed() and make and model else []
     if len({(camera.mount, camera.crop_factor) for camera in cameras}) != 1:
@@ -88,7 +88,7 @@ def find_body(make: str, model: str) -> Body | None:
 def find_profile(
     make: str, model: str, lens: str, millimetres: float, crop: float, size: tuple[int, int]
 ) -> Profile | None:
-    """How a lens of that name bends on a camera, at a focal length; None if nobody knows it, or
+    """The distortion of a lens by name, camera and focal length; None if it is unknown, or
     several go by that name.
 
     crop: of the picture of (width, height), where it is a part of the sensor. Fisheyes have none.

@@ -33,7 +33,7 @@ as the lens of a photo does from the one that was measured; and lenses bend othe
 POLYNOMIALS = tuple(map(get_model, ("simple_radial", "radial", "radial3", "radial4")))
 """Models that a profile can be brought to, by the number of their parameters."""
 BENT = POLYNOMIALS[0]
-"""The one that stands for a lens that is known where nobody names a model."""
+"""The model of a known lens, if the caller names none."""
 
 STRAIGHT = "its camera straightens what the lens bends"
 DEVELOPED = re.compile(
@@ -52,7 +52,7 @@ class LensReading:
     name: str
     distortion: tuple[float, ...]
     sigma: tuple[float, ...]
-    """One sigma of each."""
+    """One sigma of each parameter."""
     stretch: float
     """The focal length in the middle of the picture over the one that EXIF tells: there the lens
     of a barrel is longer."""

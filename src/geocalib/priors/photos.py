@@ -1,4 +1,4 @@
-"""How people take photographs: a prior of focal lengths, for photos of which nobody tells one.
+"""How people take photographs: a prior of focal lengths, for photos without a known one.
 
 A second network that has looked at the photo (``nets.focal_head``) is used as well, where there is
 one.
@@ -39,7 +39,7 @@ WIDER = 1.35
 many times too small: networks have learnt some of these habits. By the same photographs."""
 
 GRAVITY_WIDER = 2.5
-"""The sigmas of gravity, of photographs in which no lines tell of it, are so many times too small:
+"""The factor by which sigmas of gravity are too small on photographs without lines:
 networks learnt it from panoramas, in which nobody looks down at a table. By photographs with an
 accelerometer (``lab/benchmarks/trust.py report``)."""
 
@@ -54,7 +54,7 @@ class FocalComponent:
     share: float
     millimetres: float
     sigma: float
-    """Of the logarithm."""
+    """One sigma of the logarithm."""
 
 
 @dataclass(frozen=True)

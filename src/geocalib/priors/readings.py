@@ -60,7 +60,7 @@ GIMBAL_SIGMA_DEG = 1.0
 """Gimbals drift, and their angles are those of the horizon that the drone believes in."""
 
 POSE_SIGMA_DEG = 2.0
-"""Of angles that a program wrote as those of the whole picture, nobody knows by what."""
+"""One sigma of angles that a program wrote for the whole picture, from an unknown source."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Readings:
     gravity: GravityReading | None = None
     """All of them as one, if there are several."""
     instruments: tuple[GravityReading, ...] = ()
-    """Each of them."""
+    """The readings of the single instruments."""
     angle: AngleReading | None = None
     """One angle of gravity, where none of them tells both."""
     notes: tuple[str, ...] = ()
@@ -117,14 +117,15 @@ def of_both_angles(readings: Sequence[Readings]) -> list[Readings]:
 
 
 PHONE_SIGMA_DEG = 0.9
-"""Of a phone at rest: 0.5 degrees of roll, 1.2 of pitch, most of it the bias of each phone."""
+"""One sigma of a phone at rest: 0.5 degrees of roll, 1.2 of pitch, most of it the bias of each
+phone."""
 MOTION_DEG_PER_G = 50.0
 """More of it for each g by which the length of the acceleration is off: as much again across
 gravity as along it."""
 MOST_MOTION_G = 0.2
 """Beyond it, nothing is concluded."""
 GAUGE_SIGMA_DEG = 1.5
-"""Of the level gauges of cameras, which nobody has measured here: they show half degrees to whole
+"""One sigma of cameras' level gauges, a guess: they show half degrees to whole
 ones."""
 STEEP = 0.35
 """Gravity across the view, in g, below which a picture's quarter turns do not follow from it."""
@@ -300,7 +301,7 @@ GIMBALS = (
     ),
 )
 POSE = ("GPano:PoseRollDegrees", "GPano:PosePitchDegrees", "GPano:PoseHeadingDegrees")
-"""Roll, pitch and yaw."""
+"""XMP's names of roll, pitch and yaw."""
 PROJECTION = "GPano:ProjectionType"
 NAMES = {PROJECTION, *POSE, *(name for gimbal in GIMBALS for name in gimbal)}
 
@@ -382,9 +383,9 @@ def _degrees(name: str, text: str) -> float:
 
 
 ACCELEROMETER_SIGMA_DEG = 1.0
-"""Of a phone held by hand: its bias, and how it moves while the picture is taken."""
+"""One sigma of a phone held by hand: its bias, and its motion while the picture is taken."""
 TRACKED_SIGMA_DEG = 0.5
-"""Of visual-inertial tracking, which averages the accelerometer over seconds."""
+"""One sigma of visual-inertial tracking, which averages the accelerometer over seconds."""
 
 LARGEST_FILE = 1 << 20
 """Bytes: what is larger is something else."""

@@ -12,9 +12,9 @@ FULL = (36.0, 24.0)
 ONE_INCH = (13.2, 8.8)
 FOUR_THIRDS = (17.3, 13.0)
 COMPACT = (7.44, 5.58)
-"""Called 1/1.7 inch."""
+"""Width and height of a 1/1.7 inch sensor, millimetres."""
 SMALL = (6.17, 4.55)
-"""Called 1/2.3 inch."""
+"""Width and height of a 1/2.3 inch sensor, millimetres."""
 
 SHAPE = 0.02
 """Relative: shapes that differ by less are one, as sides are rounded."""

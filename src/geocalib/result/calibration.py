@@ -47,8 +47,8 @@ class Calibration:
     image: str | None
     """The path as it was given, if there was one."""
     cameras: Camera
-    """Of the original image: a batch of 1, as functions on many images take it. All arrays are
-    NumPy's, in float64."""
+    """The camera of the original image, a batch of 1, as functions on many images take it. All
+    arrays are NumPy's, in float64."""
     gravity: Array
     """(3,) unit vector in the camera frame, pointing down."""
     sigma: Uncertainty
@@ -61,7 +61,7 @@ class Calibration:
     warnings: tuple[str, ...] = ()
     """Reasons to doubt the answer."""
     trust: Trust = ALL_TRUSTED
-    """What of it is to be believed all the same."""
+    """The parts of the answer that are trusted."""
     fields: Fields | None = field(default=None, repr=False)
     """What the network saw, at its resolution or at that of the image, where it was wanted; not
     in the record."""
@@ -76,7 +76,7 @@ class Calibration:
     lens: Lens | None = None
     """The lens families that were compared, where the camera model was not named."""
     frame: Frame = "upright"
-    """Of camera, gravity and all else: of the picture as it is seen, or of the stored pixels."""
+    """The frame of all values: the upright picture, or the stored pixels."""
     orientation: int | None = 1
     """By EXIF, 1 to 8: how the stored pixels are turned to be upright; None if it is not known."""
 
@@ -323,12 +323,12 @@ class Calibration:
 
     @property
     def trusted_fov(self) -> bool:
-        """Whether the field of view is to be believed, and the focal length with it."""
+        """Whether field of view and focal length are trusted."""
         return self.status == Status.CONVERGED and self.trust.fov
 
     @property
     def trusted_lens(self) -> bool:
-        """Whether the distortion is to be believed, and the kind of lens where it was not named.
+        """Whether the distortion is trusted, and the kind of lens if it was not named.
         Of a model that was named, none were compared."""
         return self.status == Status.CONVERGED and self.trust.lens
 
@@ -492,7 +492,7 @@ class Failure:
     height: int | None
     """Pixels, if the image could be read."""
     error: str
-    """Why, in one line."""
+    """Why there is no answer, in one line."""
     status: str | None = None
     """``OUTLIER`` if the image was left out, as it does not show the camera of its group."""
 

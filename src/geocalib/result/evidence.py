@@ -30,7 +30,7 @@ class PriorCheck:
     prior_sigma: float
     """Pixels, degrees, or as the parameters (the largest); 0 for what is held fixed."""
     estimate: tuple[float, ...]
-    """As the prior."""
+    """The same quantity by the picture alone."""
     estimate_sigma: float
     """Pixels, or degrees along the most uncertain direction; NaN if not known."""
     tension: float
@@ -72,7 +72,7 @@ class LensFamily:
     """What a picture shows if its lens is of one family."""
 
     camera_model: str
-    """The model that stands for it."""
+    """The model fitted for the family."""
     probability: float
     """By the picture, what its file says, and how common such lenses are."""
     vfov_deg: float
@@ -100,12 +100,12 @@ class Lens:
 
     @property
     def camera_model(self) -> str:
-        """Of the most probable family."""
+        """The model of the most probable family."""
         return self.families[0].camera_model
 
     @property
     def probability(self) -> float:
-        """Of the most probable family."""
+        """The probability of the most probable family."""
         return self.families[0].probability
 
     @property
@@ -223,9 +223,9 @@ class Lines:
     level: tuple[int, ...] = ()
     """Segments that are used along each level direction."""
     unused: int = 0
-    """All others."""
+    """Number of all other segments."""
     probability: float = 1.0
-    """Of the verdict, among all that the segments may mean."""
+    """Probability of the verdict."""
     roll_deg: float = 0.0
     """By how much they moved the answer."""
     pitch_deg: float = 0.0

@@ -77,7 +77,7 @@ def _second(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 Frame = Literal["upright", "stored"]
-"""Of a picture: as it is seen, or as its pixels lie in the file (``geocalib.result.frame``)."""
+"""The frame of a picture: upright, or as its pixels are stored (``geocalib.result.frame``)."""
 FRAMES: tuple[Frame, ...] = get_args(Frame)
 
 FOCAL_RANGE = (1e-6, 1e6)
@@ -120,12 +120,12 @@ def _check_schema(record: Mapping[str, Any], source: str) -> None:
 
 @dataclass(frozen=True)
 class Values:
-    """The values of a record, each of the kind that it should be, and what they stand for."""
+    """The values of a record, each of its kind, and the objects that they describe."""
 
     values: Mapping[str, Any]
-    """As ``layout.read`` gives them."""
+    """The values, as ``layout.read`` gives them."""
     record: Mapping[str, Any]
-    """As they were."""
+    """The original record."""
     place: RecordPlace
 
     @classmethod
@@ -200,7 +200,7 @@ class Values:
         return as_doubles(rows).reshape(size, size)
 
     def frame(self) -> Frame:
-        """Of all that is in the record."""
+        """The frame of all values of the record."""
         frame: Frame = self["frame"]
         if frame not in FRAMES:
             self._fail("frame", " or ".join(map(repr, FRAMES)))
@@ -233,7 +233,7 @@ class Values:
         return Lens(families) if families else None
 
     def trust(self) -> Trust:
-        """What of the answer is to be believed."""
+        """The parts of the answer that are trusted."""
         return Trust(*(self[f"trusted_{quantity}"] for quantity in EVERYTHING))
 
     def priors(self) -> tuple[PriorCheck, ...]:

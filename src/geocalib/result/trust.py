@@ -1,4 +1,4 @@
-"""What of an answer is to be believed, and in plain words why the rest is not.
+"""The parts of an answer that are trusted, and warnings for the others.
 
 Gravity, the field of view and the lens have a gate each: a photo whose field of view nobody can
 tell does not lose its horizon. A ``Doubt`` closes the gates of what it is about.

@@ -17,7 +17,7 @@ EVERYTHING: tuple[Quantity, ...] = get_args(Quantity)
 
 @dataclass(frozen=True)
 class Trust:
-    """What of an answer is to be believed (``geocalib.result.trust`` judges it)."""
+    """The parts of an answer that are trusted (by ``geocalib.result.trust``)."""
 
     gravity: bool = True
     fov: bool = True
@@ -38,13 +38,13 @@ class Uncertainty:
     vfov_deg: float
     hfov_deg: float
     focal: float
-    """Of fy, pixels."""
+    """One sigma of fy, pixels."""
     aspect: float
-    """Of fx / fy."""
+    """One sigma of fx / fy."""
     distortion: tuple[float, ...]
     """In the unit of each parameter."""
     principal_point: tuple[float, float]
-    """Pixels."""
+    """One sigma of cx and of cy, pixels."""
 
     @classmethod
     def of(
@@ -74,7 +74,7 @@ class Uncertainty:
 
     @classmethod
     def unknown(cls, camera: Camera) -> Uncertainty:
-        """Of an answer that nobody knows the sigmas of."""
+        """The sigmas of an answer whose sigmas are unknown: NaN."""
         each = (math.nan,) * len(camera.model.parameters)
         return cls(*(math.nan,) * 7, each, (math.nan, math.nan))
 

@@ -28,7 +28,7 @@ class RigCamera:
     camera_from_rig: Array
     """(3, 3) float64 rotation: a direction in the rig's frame to the camera's."""
     images: str
-    """Which images it took: the end of their paths, with one * for the time step."""
+    """The images that it took: the end of their paths, with one * for the time step."""
     intrinsics: str
     """Cameras with the same word here have the same lens, size and settings."""
     rig: str = ""

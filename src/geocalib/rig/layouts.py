@@ -37,4 +37,4 @@ def stereo_pair(apart_deg: float = 0.0) -> RigDescription:
 
 
 LAYOUTS: dict[str, Callable[[], RigDescription]] = {"cube": cube_faces, "stereo": stereo_pair}
-"""By the words that stand for them."""
+"""Rigs by their names on the command line."""

@@ -1,4 +1,4 @@
-"""Which camera of a rig took an image, and when: both follow from its path.
+"""The camera of a rig that took an image, and the time step, from the image's path.
 
 A pattern such as ``left/*`` or ``cam_left_*.png`` is matched with the end of the path, from the
 start of a file's or folder's name; what stands in the place of the * is the time step. The suffix

@@ -74,7 +74,7 @@ Result = TypeVar("Result")
 
 
 PAGE = Path(__file__).parent / "page"
-"""What ``/`` shows."""
+"""The folder of the page at ``/``."""
 
 
 def create_app(
@@ -188,7 +188,7 @@ def create_app(
 
 
 def _answer(answers: Sequence[Answered]) -> Response:
-    """Of images: as an error if none of them has an answer."""
+    """The response for some images: an error if none has an answer."""
     content: dict[str, Any] = {"results": [answer.record for answer in answers]}
     failed = [a.outcome for a in answers if isinstance(a.outcome, Failure)]
     if len(failed) < len(answers):
@@ -220,7 +220,7 @@ def _explain_errors(app: FastAPI) -> None:
 async def cancel_on_disconnect(
     request: Request, work: Coroutine[Any, Any, Result], seconds: float
 ) -> Result:
-    """The result of the work, which ends when nobody waits for it any longer.
+    """The result of the work, which is cancelled if the client disconnects.
 
     request: its body was read.
     """

@@ -25,7 +25,7 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
-"""Of every answer: the page can reach nobody but its server."""
+"""Headers of every response: the page can only reach its server."""
 
 GONE = 499
 """How a request is counted whose client went away."""

@@ -21,7 +21,7 @@ from geocalib.server.limits import RefusedError
 from geocalib.server.requests import SentFields
 
 COLUMNS = 32
-"""Of the grid, at most; its rows follow."""
+"""Most columns of the grid; its rows follow."""
 DIGITS = 4
 
 Floats = npt.NDArray[np.float64]

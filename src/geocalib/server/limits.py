@@ -12,21 +12,21 @@ class ServerLimits:
     """Bounds of one request and of all of them together; ``docs/server.md`` tells of each."""
 
     megabytes: float = 64.0
-    """Of the body of a request."""
+    """Largest body of a request."""
     megapixels: float = 50.0
-    """Of each image."""
+    """Largest size of each image."""
     images: int = 64
-    """In a request."""
+    """Most images in a request."""
     seconds: float = 60.0
     """For the upload of a request, and again for its answer."""
     queue: int = 256
     """Images that were accepted and wait for their answer, of all clients together."""
     upload_megabytes: float = 1024.0
-    """Of all bodies that are in memory at a time."""
+    """Largest total of all bodies in memory at a time."""
     kept: int = 256
     """Photos whose fields are kept for refits."""
     kept_minutes: float = 15.0
-    """How long they are."""
+    """How long photos are kept after their last use."""
 
     @property
     def bytes(self) -> int:

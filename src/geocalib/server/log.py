@@ -9,7 +9,7 @@ log = logging.getLogger("geocalib.server")
 
 
 def unexpected(error: BaseException) -> None:
-    """An error that nobody foresaw: its kind, and where in the code. Its words may hold what users
-    sent."""
+    """Log the kind of an unexpected error and its place in the code, without its message, which may
+    hold what users sent."""
     places = "".join(traceback.format_tb(error.__traceback__))
     log.error("unexpected %s\n%s", type(error).__name__, places)

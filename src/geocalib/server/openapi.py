@@ -48,7 +48,7 @@ RECORD = {
 """An answer, shortened: ``docs/formats.md`` has all keys."""
 
 UPRIGHT = {"x0": 143.0, "y0": 420.0, "x1": 136.5, "y1": 205.0, "kind": "up"}
-"""A drawn line."""
+"""An example of a drawn line."""
 
 KNOWN = {"camera_model": "simple_radial", "vfov_deg": {"value": 60, "sigma": 3}}
 

@@ -111,7 +111,7 @@ class RulerBody(Strict):
 
 
 class OptionsBody(Strict):
-    """Which camera to find, and what is known of it. A value alone is held fixed; with a sigma it
+    """The camera to find, and what is known of it. A value alone is fixed; with a sigma it
     pulls. Everything is in pixels of the original photo and in degrees."""
 
     camera_model: CameraModelName = CameraModelName.AUTO

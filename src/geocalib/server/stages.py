@@ -23,7 +23,7 @@ from geocalib.server.requests import Kind, OptionsBody, PictureFormat, RenderReq
 from geocalib.server.uploads import Upload
 
 QUALITY = 92
-"""Of JPEG."""
+"""The quality of written JPEG files."""
 SHOWN_SIDE = 2048
 """Pixels of the longer side of a photo that is shown, at most."""
 

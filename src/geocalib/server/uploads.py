@@ -28,7 +28,7 @@ class Upload:
     """One file of a request."""
 
     name: str
-    """As the client calls it: to be said back to it, and to nobody else."""
+    """The client's name of the image, which only that client gets back."""
     data: bytes
 
 

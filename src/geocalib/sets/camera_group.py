@@ -144,9 +144,9 @@ class FitMethod:
     """How the pictures of a set are fitted."""
 
     model: CameraModel
-    """As ``FieldErrors.fitted`` has it."""
+    """The camera model, as ``FieldErrors.fitted`` has it."""
     errors: FieldErrors
-    """Of the network that saw the pictures."""
+    """The scales of the network's errors."""
     warnings: tuple[str, ...]
     """What is to be said of every answer."""
     keep_fields: bool
@@ -170,7 +170,7 @@ class GroupMember:
     segments: Segments | None
     fields: Fields | None
     confidence: float
-    """Of the network, summed over the picture."""
+    """The network's confidence, summed over the picture."""
 
 
 class CameraGroup:
@@ -379,7 +379,7 @@ class CameraGroup:
 
 
 def _misshapen(sizes: Sequence[tuple[int, int]]) -> tuple[Array, tuple[int, int]]:
-    """Which pictures (B,) are not of the shape that most have, and the most frequent size."""
+    """Whether each picture (B,) has another shape than most, and the most frequent size."""
     counts = Counter(max(size, size[::-1]) for size in sizes)
     usual = counts.most_common(1)[0][0]
     return np.array([not alike(size, usual) for size in sizes]), usual

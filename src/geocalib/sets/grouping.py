@@ -1,4 +1,4 @@
-"""Which pictures were taken by the same camera: by what their files say, or as the user says."""
+"""Pictures grouped by camera: by what their files say, or by the user's table."""
 
 from __future__ import annotations
 

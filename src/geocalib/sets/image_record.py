@@ -28,7 +28,7 @@ class ImageRecord:
     file: File
     plane: Plane
     observations: Observations
-    """Of one picture, in the plane of its camera."""
+    """The observations of one picture, in the plane of its camera."""
     down: Array | None
     """(3,) where to look for gravity first, where any side may be up."""
     notes: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Which images do not show the camera that the others show: a robust chi-square test.
+"""Find the images that do not show the camera of the others, by a robust chi-square test.
 
 Each image has an opinion of the intrinsics, with a covariance. The consensus is their mean under
 Student's distribution, started from their median; how far opinions of one camera really scatter,
@@ -29,7 +29,7 @@ FEW = 16
 """Images up to which each is held against all others."""
 
 FEWEST = 3
-"""Images among which one can be odd: of two that disagree, nobody knows which is wrong."""
+"""Least number of images with outliers: of two that disagree, either may be wrong."""
 
 SAME_CAMERA = 0.02
 """Sigma by which log f and the distortion of one camera differ between its photos: focusing and
@@ -39,7 +39,7 @@ BELIEF = 5.0
 """Images that the covariances are worth when their scale is judged."""
 
 FREEDOM = 4.0
-"""Of Student's distribution."""
+"""Degrees of freedom of Student's distribution."""
 
 ROUNDS = 50
 
@@ -117,7 +117,7 @@ def _from_others(x: Array, covariance: Array, row: int) -> float:
 
 
 def silent(confidence: Array) -> Array:
-    """Which images (B,) the network is hardly confident of at all, compared with the others, as of
+    """Whether the network has hardly any confidence in each image (B,), compared with others, as of
     pictures that no camera took. Each has a sum of confidences (B,); 0 counts as none."""
     level = np.log(np.maximum(confidence, np.finfo(np.float64).tiny))
     middle = _median(level)

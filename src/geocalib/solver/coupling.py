@@ -70,9 +70,9 @@ class Coupling:
     camera_slot: Array
     """(C,) position of each camera among those of its component."""
     slots: int
-    """S."""
+    """The number of slots, S."""
     components: int
-    """K."""
+    """The number of connected components, K."""
 
     @cached_property
     def separate(self) -> bool:

@@ -1,4 +1,4 @@
-"""Which kind of lens took a picture: families of camera models, compared by their evidence.
+"""The kind of lens of a picture: families of camera models, compared by their evidence.
 
 Each family is fitted to the same perspective fields, the simplest first, and the next only where
 those before leave something to explain. Its evidence is the likelihood of the fields at the optimum
@@ -79,9 +79,9 @@ class Candidate:
     distortion: tuple[float, float] | None
     """Mean and sigma of the prior it was fitted with."""
     log_evidence: float
-    """Of the field; -inf where the fit failed."""
+    """Log evidence of the field; -inf if the fit failed."""
     cost: float
-    """In units of s^2."""
+    """Cost of the fit, in units of s^2."""
 
     @property
     def bend(self) -> float:
@@ -151,7 +151,7 @@ def _size(camera: Camera) -> tuple[float, float]:
 
 
 def _focal(camera: Camera) -> float:
-    """Of a pinhole; a usual one, where its fit failed."""
+    """The focal length of the pinhole's fit; a usual one if that fit failed."""
     focal = camera.f.item()
     return focal if math.isfinite(focal) else 0.7 * max(_size(camera))
 
@@ -159,7 +159,7 @@ def _focal(camera: Camera) -> float:
 def _log_evidence(
     family: Family, result: FitResult, row: int, prior: tuple[float, float] | None
 ) -> float:
-    """Of one field, given its fit."""
+    """The log evidence of one field, given its fit."""
     cost, scale = float(result.cost[row]), float(result.confidence_scale[row])
     if result.status[row].failed or not cost > 0:
         return -math.inf

@@ -90,7 +90,7 @@ class FitOptions:
     cells: int | None = 48
     """Pool the fields to at least this many cells along the shorter side; None: every pixel."""
     initial: Initial = "trivial"
-    """Where to start."""
+    """The guess at which a fit starts."""
     huber: float | None = HUBER_THRESHOLD
     """Residual norm beyond which the cost grows linearly; None: plain squares."""
     max_iterations: int = 30

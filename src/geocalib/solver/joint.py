@@ -216,7 +216,7 @@ class SingleFits:
     intrinsics: Array
     """(B, P) log f and the distortion, as far as they are free; NaN where there is no answer."""
     parameters: tuple[str, ...]
-    """Their names."""
+    """Names of the parameters."""
     covariance: Array
     """(B, P, P)."""
     fits: FitResult

@@ -102,7 +102,7 @@ class Priors:
     distortion: Constraint
     principal_point: Constraint
     log_stretch: Constraint = UNCONSTRAINED
-    """Of the aspect over that of the frame: soft where it is free, its value 0."""
+    """Constraint of the aspect relative to the frame's: soft if it is free, with the value 0."""
 
     @property
     def soft(self) -> bool:

@@ -186,7 +186,7 @@ def _moments(weight: Array, values: Array) -> Array:
 
 
 def _means(sums: Array) -> tuple[Array, tuple[Array, ...]]:
-    """Of moments (B, 3 + C, h, w) summed up over cells: the weights (B, h, w), and the weighted
+    """From moments (B, 3 + C, h, w) summed over cells, the weights (B, h, w), and the weighted
     means of all else."""
     total = sums[:, 0]
     inverse = 1 / clip(total, tiny(total))

@@ -45,11 +45,11 @@ class Source:
     """Frames in order, which can be read once."""
 
     name: str
-    """What messages call it."""
+    """The name in messages."""
     rate: Fraction
-    """Frames per second, about."""
+    """Approximate number of frames per second."""
     count: int
-    """Frames that there will be, about; 0 if nobody knows."""
+    """Approximate number of frames; 0 if unknown."""
     frames: Iterator[VideoFrame]
 
 
@@ -121,7 +121,7 @@ def _sampled(frames: Iterable[VideoFrame], every: int, fps: float | None) -> Ite
 
 @contextmanager
 def newest(frames: Iterator[VideoFrame]) -> Iterator[Iterator[VideoFrame]]:
-    """The frames without those that nobody took before the next one came."""
+    """The newest frame at each request; frames in between are skipped."""
     box: list[VideoFrame] = []
     state: dict[str, Any] = {"ended": False, "stopped": False, "error": None}
     changed = Condition()

@@ -21,7 +21,7 @@ class Turn:
     covariance: Array
     """(3, 3) of a small rotation in the later frame, radians^2."""
     log_f: float
-    """Of the lens."""
+    """Logarithm of the focal length."""
     slope: Array
     """(3,) small rotation by which it changes per unit of log f."""
     better_log_f: float
@@ -56,7 +56,7 @@ class Heading:
         return cls(chain, np.eye(3), np.zeros((3, 3)))
 
     def after(self, turn: Turn | None) -> Heading:
-        """With one turn more; None if nobody knows it."""
+        """The heading after one more turn; None if the turn is unknown."""
         if turn is None:
             return Heading.start(self.chain + 1)
         R = turn.rotation @ self.rotation

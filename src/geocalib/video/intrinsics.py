@@ -23,7 +23,7 @@ from geocalib.chi_square import chi2_sf
 from geocalib.video.change_detector import LEVEL
 
 EXPECTED_SHARE = 0.25
-"""Of the variance, that is new in each frame; before any frame is used."""
+"""Share of the variance that is new in each frame, before any frame is used."""
 EXPECTED_WEIGHT = 4.0
 """Frames it takes to tell otherwise."""
 SHARES = (0.02, 4.0)

@@ -1,4 +1,4 @@
-"""Which kind of lens took a video, where nobody names it: frames from all over the video decide
+"""The kind of lens of a video, if it is not named: frames from all over the video decide
 together, and every frame is then calibrated as if that model had been named."""
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from geocalib.pipeline.calibrator import Calibrator
 
 DECIDING = 8
-"""Frames that decide together."""
+"""Number of frames that decide together."""
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,7 @@ LONGEST_UNTURNED = 0.3
 """Seconds that errors last at most where turns are not known: what lasts longer looks like motion,
 and to take it for an error would smooth motion away."""
 WHITE = 0.05
-"""Of the share, that is noise of each frame alone."""
+"""Part of the share that is noise of each frame alone."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ class Moment:
     """When, and which way the camera looks, where that is known."""
 
     time: float
-    """Seconds."""
+    """Time of the frame, seconds."""
     heading: Heading | None = None
 
     def since(self, earlier: Moment) -> tuple[Array, Array] | None:
@@ -276,9 +276,9 @@ class MotionFilter:
 
     noise: MotionNoise
     moment: Moment
-    """Of the last frame."""
+    """The moment of the last frame."""
     state: MotionState
-    """After it."""
+    """The state after it."""
     likelihood: Array
     """(M,) logarithms."""
     claimed: Array
@@ -303,7 +303,7 @@ class MotionFilter:
         return int(self.likelihood.argmax())
 
     def pose_at(self, moment: Moment) -> GravityEstimate:
-        """Of the likeliest filter, at the last frame or later."""
+        """The pose of the likeliest filter, at the last frame or later."""
         noise, state = self.noise[self.best], self.state[self.best]
         if moment.time > self.moment.time:
             state, _ = state.predicted(self.moment, moment, noise)

@@ -26,7 +26,7 @@ CONTAINERS = {".mp4": "mp4", ".mov": "mov", ".mkv": "matroska"}
 CODEC = "libx264"
 QUALITY = {"crf": "18"}
 TICKS = 90_000
-"""Of the clock of the video, per second."""
+"""Ticks of the video's clock per second."""
 
 Pixels = npt.NDArray[np.uint8]
 
@@ -55,7 +55,7 @@ class Way:
     """The smoothed calibrations of a video, and what lies between them."""
 
     times: Sequence[float]
-    """Seconds, ascending."""
+    """Times of frames, seconds, ascending."""
     calibrations: Sequence[Calibration]
 
     @classmethod

@@ -21,7 +21,7 @@ from geocalib.video.motion import FrameGravity, GravityEstimate, Moment, MotionF
 from geocalib.video.turns import Flow, turn_of
 
 Status = Literal["ok", "outlier", "failed"]
-"""Of a frame: used; left out as it contradicts its neighbours; without an answer of its own."""
+"""A frame is used, left out as it contradicts its neighbours, or has no answer of its own."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Tracked:
     index: int
     """Among all frames of the video, from 0."""
     time: float
-    """Seconds."""
+    """Time of the frame, seconds."""
     raw: Outcome
     """What the frame says alone."""
     smoothed: Calibration | None

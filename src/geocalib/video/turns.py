@@ -29,22 +29,22 @@ LONG_SIDE = 640
 POINTS, FEWEST = 200, 25
 """Corners to look for, and to find again."""
 SHARE_FOUND = 0.4
-"""Of the corners that must be found again: of two scenes hardly any is."""
+"""Least share of corners found again; between two scenes hardly any are."""
 LEVELS = 4
 """Halvings of the picture, so that points that move far are found."""
 RETURN = 0.7
 """Pixels by which a point that is followed there and back may miss its start."""
 DIRECTIONS = 48
-"""Of travel, that are tried."""
+"""Number of directions of travel that are tried."""
 BETWEEN = 0.1
-"""Of the scatter along lines of travel, that a direction between those that are tried leaves."""
+"""Share of the scatter along lines of travel that remains between tried directions."""
 FINEST = 0.1
 """Pixels: the least median residual that is believed."""
 ALIKE = 10.0
 """Points that err as one, since neighbours move alike."""
 REFINEMENTS = 5
 STEP = 1e-3
-"""Of log f, for the derivative."""
+"""Step of log f, for the derivative."""
 STILL = 1.3
 """By how much more points may scatter along their lines of travel than across while the camera
 stands: of one that travels, the focal length does not show."""

@@ -49,9 +49,9 @@ class WeightCard:
     source: str
     description: str
     sha256: str | None = None
-    """Of the file that was loaded."""
+    """SHA-256 of the file that was loaded."""
     url: str | None = None
-    """Where to download it."""
+    """Address of the file to download."""
 
     def __post_init__(self) -> None:
         for name, kind in get_type_hints(WeightCard).items():

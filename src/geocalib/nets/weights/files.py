@@ -52,7 +52,7 @@ HALF_LOSS = 1e-2
 """Largest error relative to a row of a tensor that half precision may make."""
 
 SEED = 0
-"""Of the weights of a network that was never trained."""
+"""Seed of the weights of an untrained network."""
 
 
 _PLACEHOLDER = WeightCard(

@@ -1,4 +1,4 @@
-"""Which engine runs a network, and an engine that is being loaded.
+"""The choice of the engine that runs a network, and an engine that is being loaded.
 
 What each of them needs is imported when it is chosen.
 """

@@ -42,8 +42,8 @@ PROVIDERS = {
     "openvino": "OpenVINOExecutionProvider",
     "cpu": "CPUExecutionProvider",
 }
-"""Of ONNX Runtime, by the names of devices. "auto" tries the first and the last of them: the others
-may compute in half precision, and have to be named."""
+"""Execution providers of ONNX Runtime, by the names of devices. "auto" tries the first and the last
+of them: the others may compute in half precision, and have to be named."""
 
 CUDA = {"use_tf32": "0", "cudnn_conv_algo_search": "HEURISTIC"}
 """In full precision, and without a search for the fastest way at each new size."""
@@ -131,7 +131,7 @@ class Opened(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """Of the device that it runs on: a name of ``PROVIDERS``."""
+        """The device that it runs on: a name of ``PROVIDERS``."""
         kinds = {provider: kind for kind, provider in PROVIDERS.items()}
         return kinds[self.session.get_providers()[0]]
 

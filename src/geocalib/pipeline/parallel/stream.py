@@ -188,7 +188,7 @@ class Stages:
     engine_spec: EngineSpec
     input_spec: InputSpec
     job: Job
-    """About one photo."""
+    """The job of one photo."""
 
     def prepare(self, photos: Sequence[ImageSource]) -> list[Prepared | Failure]:
         """Run the first stage, on processors."""

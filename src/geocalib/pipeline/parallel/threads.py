@@ -65,7 +65,7 @@ def low_priority(make: Callable[[], Made]) -> Made:
 
 
 def _lower_priority() -> None:
-    """Of this thread, which hands it on to all that it starts and cannot take it back."""
+    """Lower the priority of this thread for good; threads that it starts inherit it."""
     if sys.platform == "linux":
         own = get_native_id()
         # A sandbox may forbid it, and all goes on without.

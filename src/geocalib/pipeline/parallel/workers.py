@@ -146,7 +146,7 @@ class _Process:
             self._process.kill()
 
     def end(self) -> None:
-        """Without a trace; nobody may be asking."""
+        """End the process at once, without messages."""
         self.kill()
         self._process.wait()
         self._answers.close()

@@ -142,7 +142,7 @@ class OutputFile:
         guard: Guard,
         frame: Frame | None = None,
     ) -> OutputFile:
-        """Of a run with these options; no file is touched yet."""
+        """The answers of a run with these options; no file is touched yet."""
         path = Path(f"{Path(output)}.partial.jsonl")
         if format is Format.JSON:
             (file,) = files_of(format, (), output)
