@@ -1,5 +1,5 @@
 """How often lines that are used are not of an upright world, and what tells it: the constants of
-``geocalib.lines.hypotheses.NOT_UPRIGHT``.
+``geocalib.lines.hypotheses``, ``NOT_UPRIGHT`` and ``LAID_DOWN``.
 
 python lab/benchmarks/upright_odds.py KEPT.pickle ... [--off DEGREES]
 
@@ -13,6 +13,7 @@ import argparse
 import pickle
 from dataclasses import dataclass
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +21,8 @@ import numpy.typing as npt
 from geocalib import Calibration
 from geocalib.geometry import gravity as sphere
 from geocalib.geometry.fields import ALONG_PITCH
-from geocalib.lines.hypotheses import upright_traits
+from geocalib.lines import refine as refine_module
+from geocalib.lines.hypotheses import LAID_DOWN, laid_down, laid_down_traits, upright_traits
 from geocalib.lines.refine import refine
 from geocalib_lab.evaluation.datasets import Sample
 
@@ -43,6 +45,10 @@ class Photo:
     error_deg: float
     sigmas: float
     """By how many the answer is off."""
+    laid: Array | None
+    """Traits of what lies flat, where the answer looks up."""
+    laid_error_deg: float
+    """By how much gravity is off then; infinite where the answer does not look up."""
 
 
 def main() -> None:
@@ -64,6 +70,19 @@ def main() -> None:
     print(f"off by more than {options.off:g} degrees: {wrong.mean():.1%}; by 5 sigmas: {far:.1%}")
     print("coefficients:", ", ".join(f"{value:.2f}" for value in logistic(traits, wrong)))
     print(f"area under the curve, cross-validated: {area(odds, wrong):.2f}")
+    _print_laid_down(photos)
+
+
+def _print_laid_down(photos: list[Photo]) -> None:
+    seen = [photo for photo in photos if photo.laid is not None]
+    flat = np.array([photo.laid_error_deg < photo.error_deg for photo in seen], np.float64)
+    if not 0 < flat.sum() < len(flat):
+        return
+    traits = np.array([[1, *photo.laid] for photo in seen if photo.laid is not None])
+    chosen = traits @ LAID_DOWN > 0
+    print(f"{len(seen)} seem to look up, of which {flat.sum():.0f} show what lies flat")
+    print("coefficients:", ", ".join(f"{value:.2f}" for value in logistic(traits, flat)))
+    print(f"put right: {(chosen * flat).sum():.0f}, wrong: {(chosen * (1 - flat)).sum():.0f}")
 
 
 def photos_of(path: Path) -> list[Photo]:
@@ -72,7 +91,9 @@ def photos_of(path: Path) -> list[Photo]:
     for sample, _, by_card, segments in pickle.loads(path.read_bytes()):
         if not isinstance(by_card, Calibration) or sample.roll_deg is None:
             continue
-        (answer,) = refine([by_card], [segments])
+        # The upright world, whatever the constants say.
+        with patch.object(refine_module, "chance_laid_down", return_value=0.0):
+            (answer,) = refine([by_card], [segments])
         assert answer.lines is not None
         if answer.lines.verdict.used:
             photos.append(_photo(sample, by_card, answer))
@@ -92,8 +113,12 @@ def _photo(sample: Sample, network: Calibration, answer: Calibration) -> Photo:
     off = sphere.difference(answer.gravity, truth, sphere.tangent_basis(answer.gravity))
     covariance = answer.covariance[:2, :2] + np.diag(LABEL_SIGMA**2)
     sigmas = float(np.sqrt(off @ np.linalg.solve(covariance, off)))
-    owner = sample.image.name.split("__")[0]
-    return Photo(owner, traits, float(np.degrees(np.hypot(*off))), sigmas)
+    owner, error = sample.image.name.split("__")[0], float(np.degrees(np.hypot(*off)))
+    laid = laid_down(answer.gravity, traces.directions, traces.vertical)
+    if laid is None:
+        return Photo(owner, traits, error, sigmas, None, np.inf)
+    flat = float(np.degrees(sphere.angle_between(laid, truth)))
+    return Photo(owner, traits, error, sigmas, laid_down_traits(answer.gravity, laid, sigma), flat)
 
 
 def logistic(traits: Array, wrong: Array) -> Array:
