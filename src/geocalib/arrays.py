@@ -1,9 +1,9 @@
 """Arrays of NumPy and tensors of torch, handled alike: mathematics is written once for both.
 
 It is made of three things: what arrays of both libraries do by themselves (operators, indexing,
-``reshape``, ``sum(axis)``, ``all()``, ``any()``, ``mT``), the functions of the array API standard,
-which ``namespace`` finds, and the few below that the standard lacks or that are slow there. NumPy
-has the standard's functions itself (all but sorting downwards); torch's come from
+``reshape``, ``clip``, ``sum(axis)``, ``all()``, ``any()``, ``mT``), the functions of the array API
+standard, which ``namespace`` finds, and the few below that the standard lacks or that are slow
+there. NumPy has the standard's functions itself (all but sorting downwards); torch's come from
 array-api-compat.
 
 torch is not imported here before somebody brings something of it along.
@@ -148,15 +148,6 @@ def _finfo(dtype: DType) -> Any:
 # Elements and axes -------------------------------------------------------------------------------
 
 
-def clip(x: Array, low: float | None = None, high: float | None = None) -> Array:
-    """Values held between two numbers."""
-    if not isinstance(x, NUMPY):
-        return x.clamp(low, high)
-    if low is not None:
-        x = np.maximum(x, low)
-    return x if high is None else np.minimum(x, high)
-
-
 def degrees(x: Array) -> Array:
     """Angles in degrees, of radians."""
     return math.degrees(1) * x
@@ -166,7 +157,7 @@ def inverse_root(x: Array, floored: bool = False) -> Array:
     """The inverse of the square root, 1 / sqrt(x). floored: of at least the smallest normal
     number, which keeps it finite at 0."""
     if floored:
-        x = clip(x, tiny(x))
+        x = x.clip(tiny(x))
     return 1 / np.sqrt(x) if isinstance(x, NUMPY) else x.rsqrt()
 
 

@@ -13,7 +13,6 @@ from geocalib.arrays import (
     as_array,
     as_floats,
     cast,
-    clip,
     common_namespace,
     eps,
     namespace,
@@ -202,7 +201,7 @@ class Camera:
             xp.linalg.vector_norm(xp.linalg.cross(first, last), axis=-1), (first * last).sum(-1)
         )
         # The angle between two rays never exceeds 180 degrees; the view through the axis may.
-        beyond = xp.acos(clip(rays[..., 2], -1, 1)).sum(-1) > math.pi
+        beyond = xp.acos(rays[..., 2].clip(-1, 1)).sum(-1) > math.pi
         angle = xp.where(beyond, 2 * math.pi - angle, angle)
         return xp.where(valid.all(-1), angle, math.nan)
 

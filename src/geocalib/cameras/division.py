@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from geocalib.arrays import Array, clip, eps, inverse_root, namespace, no_gradients
+from geocalib.arrays import Array, eps, inverse_root, namespace, no_gradients
 from geocalib.cameras.base import DepthJet, Limits, Parameters
 from geocalib.cameras.newton import bracketed_newton, last_step
 
@@ -29,7 +29,7 @@ class Division:
 
     def depth(self, s: Array, k: Parameters) -> tuple[Array, Array | None]:
         ks = k[0] * s
-        return 1 + clip(ks, high=1), ks < 1
+        return 1 + ks.clip(max=1), ks < 1
 
     def jet(self, s: Array, k: Parameters) -> DepthJet:
         xp = namespace(s)
@@ -115,7 +115,7 @@ class Division2:
             # A ray within rounding of the edge, where it hardly turns any more, lies on it.
             rounding = 1 + 8 * eps(z)
             valid = xp.atan2(r, z) <= rounding * self.limits(k).angle
-            start = xp.minimum(R / clip(Z, 0.1), 0.99 * end)
+            start = xp.minimum(R / Z.clip(0.1), 0.99 * end)
             rho = bracketed_newton(error, start, end)
         return last_step(error, rho, end), valid
 
@@ -144,7 +144,7 @@ def _end(k: Parameters) -> Array:
     with no_gradients():
         # Written 2 / (k1 + sqrt(k1^2 + 12 k2)), so that it holds at k2 = 0.
         discriminant = k[0] * k[0] + 12 * k[1]
-        denominator = k[0] + xp.sqrt(clip(discriminant, 0))
+        denominator = k[0] + xp.sqrt(discriminant.clip(0))
         ends = (discriminant >= 0) & (denominator > 0)
         s = 2 / xp.where(ends, denominator, 1.0)
         return xp.where(ends, s, math.inf)

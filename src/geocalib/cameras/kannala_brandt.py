@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from geocalib.arrays import Array, clip, namespace
+from geocalib.arrays import Array, namespace
 from geocalib.cameras import polynomial
 from geocalib.cameras.base import DepthJet, Limits, Parameters
 
@@ -41,7 +41,7 @@ class KannalaBrandt:
 
     def angle_limit(self, k: Parameters) -> Array:
         """Largest theta: the first zero of the slope, or pi."""
-        return clip(polynomial.first_flat(k), 0, math.pi)
+        return polynomial.first_flat(k).clip(0, math.pi)
 
     def limits(self, k: Parameters) -> Limits:
         end = self.angle_limit(k)

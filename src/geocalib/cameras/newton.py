@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from geocalib.arrays import Array, clip, detach, namespace
+from geocalib.arrays import Array, detach, namespace
 
 MAX_STEPS = 60
 
@@ -56,5 +56,5 @@ def last_step(error: Error, x: Array, end: Array) -> Array:
     xp = namespace(x)
     off, slope = error(x)
     # At the very edge of the domain the slope vanishes and x is already exact.
-    x = x - off / clip(slope, FLAT)
-    return xp.minimum(clip(x, 0), detach(end))
+    x = x - off / slope.clip(FLAT)
+    return xp.minimum(x.clip(0), detach(end))

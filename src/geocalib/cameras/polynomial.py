@@ -9,7 +9,6 @@ from __future__ import annotations
 from geocalib.arrays import (
     Array,
     as_array,
-    clip,
     detach,
     double,
     inverse_root,
@@ -125,7 +124,7 @@ def _newton(error: Error, rho: Array, k: Parameters, x_end: Array) -> Array | No
     xp = namespace(rho)
     enough = tolerance(rho)
     # Exact at rho = 0 and at the end of the domain of a polynomial with k1 < 0 alone.
-    x = 3 * rho / (2 + xp.sqrt(clip(1 + 6.75 * k[0] * rho * rho, 0)))
+    x = 3 * rho / (2 + xp.sqrt((1 + 6.75 * k[0] * rho * rho).clip(0)))
     x = xp.minimum(x, 0.999 * x_end)
     for count in range(8):
         off, steepness = error(x)
@@ -148,7 +147,7 @@ def held(s: Array, rho_end: Array) -> tuple[Array, Array]:
     xp = namespace(s)
     valid = s < rho_end * rho_end
     # The square root has no derivative at 0; nothing depends on it there.
-    rho = xp.sqrt(clip(s, tiny(s)))
+    rho = xp.sqrt(s.clip(tiny(s)))
     if not bool(valid.all()):
         # A hair inside, where the polynomial still grows.
         rho = xp.where(valid, rho, EDGE * detach(rho_end))

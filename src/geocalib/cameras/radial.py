@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from geocalib.arrays import Array, clip, namespace
+from geocalib.arrays import Array, namespace
 from geocalib.cameras import polynomial
 from geocalib.cameras.base import Parameters
 from geocalib.cameras.tangent_polynomial import TangentPolynomial
@@ -27,7 +27,7 @@ class Radial(TangentPolynomial):
         # so that it holds at k2 = 0: the larger denominator is the smaller positive root.
         k1, k2 = k
         discriminant = 9 * k1 * k1 - 20 * k2
-        denominator = xp.sqrt(clip(discriminant, 0)) - 3 * k1
+        denominator = xp.sqrt(discriminant.clip(0)) - 3 * k1
         ends = (discriminant >= 0) & (denominator > 0)
         X = 2 / xp.where(ends, denominator, 1.0)
         return xp.sqrt(xp.where(ends, X, math.inf))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from geocalib.arrays import NUMPY, Array, clip, namespace
+from geocalib.arrays import NUMPY, Array, namespace
 
 TINY = 1e-30
 """Far below the rounding of any number of size 1."""
@@ -67,7 +67,7 @@ def turn(gravity: Array, step: Array) -> Array:
     roll, pitch = to_roll_pitch(gravity)
     along_roll, along_pitch = step[..., 0], step[..., 1]
     # Around the zenith and the nadir, circles of equal pitch are small.
-    cosine = clip(namespace(pitch).cos(pitch), LEAST_COSINE)
+    cosine = namespace(pitch).cos(pitch).clip(LEAST_COSINE)
     return from_roll_pitch(roll + along_roll / cosine, pitch + along_pitch)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from geocalib.arrays import Array, cast, clip, namespace, no_gradients, unstack
+from geocalib.arrays import Array, cast, namespace, no_gradients, unstack
 from geocalib.cameras import Camera
 from geocalib.errors import CameraError
 from geocalib.geometry.gravity import world_from_camera
@@ -81,7 +81,7 @@ def _azimuths_in_view(camera: Camera, gravity: Array, level: Array) -> tuple[Arr
     first = _first(shown)
     last = SCAN - 1 - _first(xp.flip(shown, axis=1))
     inner = xp.concat([first, last], axis=1)
-    outer = clip(xp.concat([first - 1, last + 1], axis=1), 0, SCAN - 1)
+    outer = xp.concat([first - 1, last + 1], axis=1).clip(0, SCAN - 1)
     ends, beyond = (xp.take_along_axis(azimuths, at, axis=1) for at in (inner, outer))
     parts = xp.linspace(0, 1, FINER, dtype=gravity.dtype, device=gravity.device)
     for _ in range(ROUNDS):
@@ -90,7 +90,7 @@ def _azimuths_in_view(camera: Camera, gravity: Array, level: Array) -> tuple[Arr
         _, shown = _at_azimuths(camera, level, tried.reshape(-1, 2 * FINER))
         shown = shown.reshape(tried.shape)
         at = xp.where(shown.any(-1), _first(shown)[..., 0], FINER - 1)
-        ends, beyond = (beyond + (ends - beyond) * parts[each] for each in (at, clip(at - 1, 0)))
+        ends, beyond = (beyond + (ends - beyond) * parts[each] for each in (at, (at - 1).clip(0)))
     return ends[:, :1], ends[:, 1:]
 
 
@@ -116,5 +116,5 @@ def _azimuth_bound(camera: Camera, gravity: Array) -> Array:
     angle = xp.max(xp.where(valid, angles, camera.limits.angle[:, None]), axis=1)
     # A horizontal ray at azimuth a under pitch p has cos(angle) = cos(a) cos(p). Solved for a in
     # the form that is exact for small angles: 0 where no azimuth lies in the cone, pi where all.
-    sine = xp.sqrt(clip(xp.sin(angle) ** 2 - gravity[:, 2] ** 2, 0))
+    sine = xp.sqrt((xp.sin(angle) ** 2 - gravity[:, 2] ** 2).clip(0))
     return xp.atan2(sine, xp.cos(angle))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from geocalib.arrays import Array, clip, tiny
+from geocalib.arrays import Array, tiny
 from geocalib.cameras.camera import Window
 from geocalib.geometry.fields import Fields
 
@@ -29,7 +29,7 @@ def enlarge(fields: Fields, view: Window, size: tuple[int, int]) -> Fields:
     stretch = np.array([view.width / width, view.height / height], fields.up.dtype)
     up = enlarged(fields.up) * stretch[:, None, None]
     return Fields(
-        up=up / clip(np.linalg.norm(up, axis=1, keepdims=True), tiny(up)),
+        up=up / np.linalg.norm(up, axis=1, keepdims=True).clip(tiny(up)),
         latitude=enlarged(fields.latitude),
         up_confidence=enlarged(fields.up_confidence) * inside,
         latitude_confidence=enlarged(fields.latitude_confidence) * inside,

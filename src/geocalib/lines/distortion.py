@@ -30,7 +30,7 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
-from geocalib.arrays import Array, clip, quiet, tiny, unstack
+from geocalib.arrays import Array, quiet, tiny, unstack
 from geocalib.cameras import get_model
 from geocalib.cameras.base import DepthJet
 from geocalib.cameras.camera import Camera
@@ -391,7 +391,7 @@ def _moved(camera: Camera, steps: Array, free: Free) -> Camera:
     several = camera[np.zeros(len(steps), np.intp)]
     distortion = several.distortion.copy()
     for i, step in zip(free.distortion, steps.T, strict=True):
-        distortion[:, i] = clip(distortion[:, i] + step, *camera.model.bounds[i])
+        distortion[:, i] = (distortion[:, i] + step).clip(*camera.model.bounds[i])
     return replace(several, distortion=distortion)
 
 

@@ -21,7 +21,6 @@ from geocalib.arrays import (
     Array,
     as_array,
     cast,
-    clip,
     counting,
     double,
     inverse_root,
@@ -128,8 +127,8 @@ def heuristic(fields: Fields, centre: Array) -> StartGuess:
     """
     width, height = fields.size
     xp = namespace(centre)
-    column = clip(cast(centre[:, 0], xp.int64), 0, width - 1)
-    row = clip(cast(centre[:, 1], xp.int64), 0, height - 1)
+    column = cast(centre[:, 0], xp.int64).clip(0, width - 1)
+    row = cast(centre[:, 1], xp.int64).clip(0, height - 1)
     images = counting(len(fields), centre)
     latitude = double(fields.latitude[:, 0])
     up = double(fields.up[images, :, row, column])
@@ -138,7 +137,7 @@ def heuristic(fields: Fields, centre: Array) -> StartGuess:
     gravity = xp.concat([-xp.cos(middle)[:, None] * up, -xp.sin(middle)[:, None]], axis=1)
     span = latitude[images, 0, column] - latitude[images, -1, column]
     # The rows' centres lie half a pixel inside the image at either end.
-    return StartGuess(gravity, 0.5 * (height - 1) / xp.tan(0.5 * clip(span, 0.05, 3.0)))
+    return StartGuess(gravity, 0.5 * (height - 1) / xp.tan(0.5 * span.clip(0.05, 3.0)))
 
 
 def minimal_solver(
@@ -197,7 +196,7 @@ def ransac(observations: Observations, centre: Array, aspect: Array) -> StartGue
     up_at = (o.up_places() - centre[:, None]) * scale
     lat_at = (o.latitude_places() - centre[:, None]) * scale
     up = double(xp.stack([o.up_x / stretch, o.up_y], axis=-1))
-    up = up / clip(xp.linalg.vector_norm(up, axis=-1, keepdims=True), 1e-12)
+    up = up / xp.linalg.vector_norm(up, axis=-1, keepdims=True).clip(1e-12)
     sine = double(o.sin_latitude)
     up_weight, lat_weight = double(o.up_weight), double(o.latitude_weight)
 
@@ -206,7 +205,7 @@ def ransac(observations: Observations, centre: Array, aspect: Array) -> StartGue
         mass = xp.cumulative_sum(weight, axis=1)
         ticks = as_array(generator.random((batch, count)), mass) * mass[:, -1:]
         rows = [xp.searchsorted(each, at) for each, at in zip(mass, ticks, strict=True)]
-        return clip(xp.stack(rows), high=weight.shape[1] - 1)
+        return xp.stack(rows).clip(max=weight.shape[1] - 1)
 
     def take(values: Array, index: Array) -> Array:
         index = index if values.ndim == 2 else index[..., None]

@@ -19,7 +19,6 @@ from geocalib.arrays import (
     Array,
     as_array,
     cast,
-    clip,
     double,
     inference,
     namespace,
@@ -108,7 +107,7 @@ class Plane:
         scale, unit = cast(self.mapping.scale, kind), cast(self.unit[:, None], kind)
         origin = cast(self.mapping.corner - self.centre, kind)
         x, y = o.up_x / scale[:, :1], o.up_y / scale[:, 1:]
-        length = clip(namespace(x).hypot(x, y), tiny(x))
+        length = namespace(x).hypot(x, y).clip(tiny(x))
         return replace(
             o,
             at_x=(o.at_x / scale[:, :1] + origin[:, :1]) / unit,

@@ -14,7 +14,6 @@ from functools import cached_property
 
 from geocalib.arrays import (
     Array,
-    clip,
     diagonal,
     diagonal_matrices,
     double,
@@ -152,7 +151,7 @@ def huber_kernel(squared: Array, threshold: float | None) -> tuple[Array, Array]
     if threshold is None:
         return squared, namespace(squared).ones_like(squared)
     xp = namespace(squared)
-    norm = xp.sqrt(clip(squared, threshold**2))
+    norm = xp.sqrt(squared.clip(threshold**2))
     return xp.minimum(squared, 2 * threshold * norm - threshold**2), threshold / norm
 
 
@@ -188,9 +187,9 @@ def _density(squared: Array, weight: Array, threshold: float) -> Array:
     # noise, nearly as deaf to outliers, and much cheaper.
     xp = namespace(squared)
     root = xp.sqrt(xp.sqrt(squared))
-    total = clip(weight.sum(1)[:, None], tiny(weight))
+    total = weight.sum(1)[:, None].clip(tiny(weight))
     typical = ((weight * root).sum(1)[:, None] / total) ** 2
-    window = clip(0.5 * typical, threshold)
+    window = (0.5 * typical).clip(threshold)
     return (squared < window * window) * (threshold / window)
 
 
@@ -387,7 +386,7 @@ def _away(gravity: Array, target: Array, inverse_variance: Array) -> tuple[Array
     (roll, pitch), (wanted_roll, wanted_pitch) = map(sphere.to_roll_pitch, (gravity, target))
     turn = xp.remainder(wanted_roll - roll + math.pi, 2 * math.pi) - math.pi
     # Straight up and down roll has no meaning; the floor keeps it from pulling without end.
-    length = xp.stack([clip(xp.cos(pitch), sphere.LEAST_COSINE), xp.ones_like(pitch)], axis=1)
+    length = xp.stack([xp.cos(pitch).clip(sphere.LEAST_COSINE), xp.ones_like(pitch)], axis=1)
     return xp.stack([turn, wanted_pitch - pitch], axis=1) * length, inverse_variance / length**2
 
 
@@ -469,4 +468,4 @@ def estimated_scale(hessian: Array, scatter: Array, coupling: Coupling) -> Array
     # Parameters that the data say nothing about have neither.
     xp, seen = namespace(curvature), curvature > 0
     ratio = xp.where(seen, scatter / xp.where(seen, curvature, 1.0), 0.0)
-    return clip(ratio.sum(1) / clip(seen.sum(1), 1), SMALLEST_SCALE)
+    return (ratio.sum(1) / seen.sum(1).clip(1)).clip(SMALLEST_SCALE)

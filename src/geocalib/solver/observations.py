@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 
-from geocalib.arrays import Array, clip, counting, detach, namespace, tiny, unstack, zeros
+from geocalib.arrays import Array, counting, detach, namespace, tiny, unstack, zeros
 from geocalib.geometry.fields import Fields
 from geocalib.records import dataclass, map_tensors
 
@@ -156,7 +156,7 @@ def _pooled(fields: Fields, side: int) -> Observations:
     sums = _over_cells(of_both, side)
     up_total, (up_at_x, up_at_y, up_x, up_y) = _means(sums[:, : of_up.shape[1]])
     # The floor comes before the root, whose derivative at 0 is infinite.
-    length = xp.sqrt(clip(up_x * up_x + up_y * up_y, tiny(up_x)))
+    length = xp.sqrt((up_x * up_x + up_y * up_y).clip(tiny(up_x)))
     total, (at_x, at_y, mean) = _means(sums[:, of_up.shape[1] :])
     # A stray latitude would pull its cell's mean by its full distance: count it (much) less, and
     # move the cell's place along, which keeps the mean exact to first order. Cells without a
@@ -164,7 +164,7 @@ def _pooled(fields: Fields, side: int) -> Observations:
     distance = _distance(latitude, mean, side)
     if bool((distance > 1).any()):
         for _ in range(STRAY_PASSES):
-            trusted = latitude_weight / clip(distance * distance, 1) ** 2
+            trusted = latitude_weight / (distance * distance).clip(1) ** 2
             _, (at_x, at_y, mean) = _means(_over_cells(_moments(trusted, latitude), side))
             distance = _distance(latitude, mean, side)
     return Observations(
@@ -189,7 +189,7 @@ def _means(sums: Array) -> tuple[Array, tuple[Array, ...]]:
     """From moments (B, 3 + C, h, w) summed over cells, the weights (B, h, w), and the weighted
     means of all else."""
     total = sums[:, 0]
-    inverse = 1 / clip(total, tiny(total))
+    inverse = 1 / total.clip(tiny(total))
     return total, unstack(sums[:, 1:] * inverse[:, None], 1)
 
 

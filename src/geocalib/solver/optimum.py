@@ -17,7 +17,6 @@ from dataclasses import replace
 from geocalib.arrays import (
     Array,
     cast,
-    clip,
     diagonal,
     diagonal_matrices,
     double,
@@ -181,7 +180,7 @@ def _stretch(trend: Array, gain: Array, cost: Array) -> Array:
     """
     xp = namespace(trend)
     follows_noise = (gain < 0.1 * cost) & (trend < 1)
-    return xp.where(follows_noise, 1 / (1 - clip(trend, high=LARGEST_TREND)), 1.0)
+    return xp.where(follows_noise, 1 / (1 - trend.clip(max=LARGEST_TREND)), 1.0)
 
 
 def _advance(
@@ -196,12 +195,12 @@ def _advance(
     xp = namespace(step)
     running = ~progress.done
     # Two accepted steps in a row tell how fast they shrink; the damping of a rejected one lies.
-    trend = xp.where(better, clip(step / progress.step, high=1), 1.0)
+    trend = xp.where(better, (step / progress.step).clip(max=1), 1.0)
     settled = little | (step * trend <= tolerance)
     stuck = ~better & ~settled & (progress.damping >= DAMPING_MOST)
     damping = xp.where(better, progress.damping / DAMPING_FACTOR, progress.damping * DAMPING_FACTOR)
     return Progress(
-        damping=clip(damping, least_damping, DAMPING_MOST),
+        damping=damping.clip(least_damping, DAMPING_MOST),
         step=xp.where(better, step, 0.0),
         trend=trend,
         iterations=progress.iterations + running,
@@ -229,7 +228,7 @@ def _go_on(
 def _residual_count(observations: Observations) -> Array:
     """(B,) observations that carry weight."""
     up = (observations.up_weight > 0).sum(1)
-    return double(clip(up + (observations.latitude_weight > 0).sum(1), 1))
+    return double((up + (observations.latitude_weight > 0).sum(1)).clip(1))
 
 
 FLATTEST = 1e-12

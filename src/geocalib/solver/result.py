@@ -15,7 +15,6 @@ from geocalib.arrays import (
     Array,
     as_array,
     cast,
-    clip,
     degrees,
     detach,
     diagonal,
@@ -113,16 +112,16 @@ def double_sigmas(
     """Return what ``sigmas_of`` does, of arrays in double precision without gradients."""
     xp, fixed = namespace(gravity), 0 * camera.f
     variances = dict(zip(parameters, unstack(diagonal(covariance)), strict=True))
-    sigma = {name: xp.sqrt(clip(variance, 0)) for name, variance in variances.items()}
+    sigma = {name: xp.sqrt(variance.clip(0)) for name, variance in variances.items()}
     roll = pitch = largest = fixed
     if ALONG_PITCH in sigma:
         # The tangent basis runs along roll, shortened by the cosine of the pitch, and pitch.
-        cos_pitch = clip(xp.linalg.vector_norm(gravity[:, :2], axis=1), 1e-9)
+        cos_pitch = xp.linalg.vector_norm(gravity[:, :2], axis=1).clip(1e-9)
         roll, pitch = sigma[ALONG_ROLL] / cos_pitch, sigma[ALONG_PITCH]
         # Without an eigensolver, which refuses what is not finite.
         first, second = variances[ALONG_ROLL], variances[ALONG_PITCH]
         spread = xp.hypot(0.5 * (first - second), covariance[:, 0, 1])
-        largest = xp.sqrt(clip(0.5 * (first + second) + spread, 0))
+        largest = xp.sqrt((0.5 * (first + second) + spread).clip(0))
 
     def of_each(names: Sequence[str]) -> Array:
         each = [sigma.get(name, fixed) for name in names]
@@ -160,14 +159,15 @@ def _view_sigma(
     else:
         view = camera.vfov if axis else camera.hfov
         slopes = view_slopes(camera, axis, view)
-    xp, none = namespace(camera.f), namespace(camera.f).zeros_like(view)
+    xp = namespace(camera.f)
+    none = xp.zeros_like(view)
     columns = [slopes.get(name, none) for name in parameters]
     if not columns:
         return xp.where(xp.isfinite(view), 0.0, view)
     slope = xp.stack(columns, axis=1)[:, None]
     variance = (slope @ covariance @ slope.mT)[:, 0, 0]
     # Without a view there is no slope either.
-    return xp.where(xp.isfinite(view), xp.sqrt(clip(variance, 0)), math.nan)
+    return xp.where(xp.isfinite(view), xp.sqrt(variance.clip(0)), math.nan)
 
 
 def view_slopes(camera: Camera, axis: int, view: Array) -> dict[str, Array]:
@@ -193,7 +193,7 @@ def border_slopes(camera: Camera, axis: int, view: Array) -> dict[str, Array]:
     # The view widens as its rays turn away from each other, or beyond 180 degrees towards.
     other = xp.flip(rays, axis=1)
     away = rays * (rays * other).sum(-1)[..., None] - other
-    away = away / clip(xp.linalg.vector_norm(away, axis=-1, keepdims=True), tiny(s))
+    away = away / xp.linalg.vector_norm(away, axis=-1, keepdims=True).clip(tiny(s))
     widening = xp.where((view > math.pi)[:, None, None], -away, away) / length
     of_x, of_y, of_depth = unstack(widening)
 

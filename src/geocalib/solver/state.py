@@ -11,7 +11,6 @@ from geocalib.arrays import (
     Array,
     DType,
     cast,
-    clip,
     inverse_root,
     namespace,
     replace_rows,
@@ -165,7 +164,7 @@ class Frame:
         log_stretch, xp = state.log_stretch, namespace(state.gravity)
         if self.free.gravity:
             square = (time_step * time_step).sum(1)[:, None]
-            short = time_step * (LONGEST_STEP * inverse_root(clip(square, LONGEST_STEP**2)))
+            short = time_step * (LONGEST_STEP * inverse_root(square.clip(LONGEST_STEP**2)))
             gravity = (
                 sphere.move(gravity, short, state.basis)
                 if self.move is None
@@ -173,13 +172,13 @@ class Frame:
             )
         at = 0
         if self.free.focal:
-            moved = log_f + clip(camera_step[:, 0], -LONGEST_STEP, LONGEST_STEP)
+            moved = log_f + camera_step[:, 0].clip(-LONGEST_STEP, LONGEST_STEP)
             log_f = xp.minimum(xp.maximum(moved, self.log_f_low), self.log_f_high)
             at = 1
         if self.free.distortion:
             columns = list(unstack(distortion, 1))
             for i in self.free.distortion:
-                columns[i] = clip(columns[i] + camera_step[:, at], *self.model.bounds[i])
+                columns[i] = (columns[i] + camera_step[:, at]).clip(*self.model.bounds[i])
                 at += 1
             distortion = xp.stack(columns, axis=1)
             if not self.model.unit_centre and self.free.focal:
@@ -188,7 +187,7 @@ class Frame:
             c = c + camera_step[:, at : at + 2]
         if self.free.aspect:
             moved = log_stretch + camera_step[:, -1]
-            log_stretch = clip(moved, -LARGEST_STRETCH, LARGEST_STRETCH)
+            log_stretch = moved.clip(-LARGEST_STRETCH, LARGEST_STRETCH)
         return State(
             gravity=gravity, log_f=log_f, distortion=distortion, c=c, log_stretch=log_stretch
         )
