@@ -13,6 +13,7 @@ import torch
 from page_driving import (
     SMALL_TOWN,
     answered,
+    downloaded,
     drop,
     horizon_of,
     numbers,
@@ -23,6 +24,7 @@ from page_driving import (
 )
 from test_page_access import PHONE, serious
 
+from geocalib import Calibration, Ruler
 from geocalib.geometry.gravity import from_roll_pitch
 
 SIZE = (480, 320)
@@ -280,3 +282,59 @@ def test_lines_belong_to_one_photo(open_page: Callable[..., Any]) -> None:
     still(page)
     page.click("#filmstrip li:nth-child(1) .thumb")
     assert len(words(page)) == 1
+
+
+def test_a_ruler_tells_how_high_the_camera_stood(page: Any, tmp_path: Path) -> None:
+    assert not page.is_visible("#ruler-metres")
+    draw(page, "ruler", 330, 250, 420, 245)
+    page.fill("#ruler-metres", "2.5")
+    page.press("#ruler-metres", "Enter")
+    draw(page, "level", 40, 190, 120, 190)
+    draw(page, "parallel", 40, 100, 120, 90)
+    found = record(page, tmp_path)
+    # The ruler is none of the lines that others count.
+    assert [(check["kind"], check["to"]) for check in found["drawn"]] == [
+        ("level", None),
+        ("parallel", 1),
+    ]
+    assert words(page)[0] == "Ruler, 2.5 m on the ground"
+    told = found["ruler"]
+    assert close_to(told, 330, 250, 420, 245)
+    own = Calibration.from_dict(found).measured(Ruler(330, 250, 420, 245, 2.5)).ruler
+    assert own is not None
+    assert told["camera_height"] == pytest.approx(own.camera_height, rel=0.03)
+    shown = numbers(page)["Camera above the ground"]
+    assert float(shown.split(" ")[0]) == pytest.approx(told["camera_height"], rel=0.05)
+    script = downloaded(page, "[data-format=blender]", tmp_path).read_text()
+    assert f"HEIGHT = {told['camera_height']!r} " in script
+    # Another one takes its place.
+    page.evaluate("scrollTo({ top: 0, behavior: 'instant' })")
+    draw(page, "ruler", 300, 225, 460, 215)
+    assert sum(text.startswith("Ruler") for text in words(page)) == 1
+    assert close_to(record(page, tmp_path)["ruler"], 300, 225, 460, 215)
+    page.locator("#drawn-lines li", has_text="Ruler").locator("button").click()
+    still(page)
+    found = record(page, tmp_path)
+    assert found["ruler"] is None
+    assert len(found["drawn"]) == 2
+
+
+def test_what_stands_upright_is_a_ruler_too(page: Any, tmp_path: Path) -> None:
+    page.check("input[name=kind][value=ruler]", force=True)
+    page.check("#ruler-up")
+    draw(page, "ruler", *projected(GRAVITY, through=(400, 210), reach=0.1))
+    told = record(page, tmp_path)["ruler"]
+    assert (told["kind"], told["metres"]) == ("up", 1.0)
+    assert words(page) == ["Ruler, 1 m upright"]
+
+
+def test_a_ruler_in_the_sky_says_why_it_tells_nothing(open_page: Callable[..., Any]) -> None:
+    page = open_page(refusals=True, webgl=False)
+    drop(page, {"town.jpg": SMALL_TOWN})
+    answered(page)
+    page.click("#draw")
+    draw(page, "ruler", 150, 20, 260, 30)
+    assert "above the horizon: no ground is there" in page.inner_text("#problem")
+    page.click("#undo-line")
+    still(page)
+    assert page.inner_text("#problem") == ""

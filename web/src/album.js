@@ -1,7 +1,7 @@
 /** The photos of a visit, what is asked of each, and its answers. */
 
 import * as api from "./api.js";
-import { turnedLines } from "./lines.js";
+import { asked, turnedLines } from "./lines.js";
 import { veilOf } from "./overlay.js";
 
 const AT_ONCE = 4; // uploads; the server makes batches of what comes together
@@ -197,7 +197,7 @@ export class Album extends EventTarget {
 
   /** What is asked about a photo. Lines are drawn on one by itself. */
   #asked({ request, drawn }) {
-    return this.shared || drawn.length === 0 ? request : { ...request, drawn };
+    return this.shared ? request : { ...request, ...asked(drawn) };
   }
 
   #follow(fitted, meanwhile = {}) {

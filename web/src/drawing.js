@@ -3,7 +3,7 @@
 
 import { Camera } from "./camera.js";
 import { circle } from "./curves.js";
-import { distanceTo, endsOf, kindOfWorld, lineOf, without } from "./lines.js";
+import { checksOf, distanceTo, endsOf, kindOfWorld, lineOf, rulerAt, without } from "./lines.js";
 import { levelFrame } from "./vectors.js";
 import { drawnWords, withKnown } from "./words.js";
 
@@ -23,6 +23,7 @@ const HINTS = {
   parallel: (to) => `Drag along an edge that is parallel to line ${to}; tap another to choose it.`,
   horizon: (_, there) =>
     there ? "Drag the horizon, or one of its ends." : "Drag from one end of the horizon to the other.",
+  ruler: () => "Drag along a length that you know, on the ground or upright on it: it tells the scale.",
 };
 
 export class Drawing {
@@ -32,6 +33,8 @@ export class Drawing {
     this.layer = element("drawn");
     this.loupe = element("loupe");
     this.kinds = [...document.querySelectorAll("input[name=kind]")];
+    this.metres = element("ruler-metres");
+    this.upright = element("ruler-up");
     this.on = false;
     this.photo = null;
     this.selected = null; // the number of a line, from 0
@@ -42,6 +45,9 @@ export class Drawing {
     element("undo-line").addEventListener("click", () => this.#undo());
     element("delete-line").addEventListener("click", () => this.remove(this.selected));
     for (const input of this.kinds) input.addEventListener("change", () => this.#render());
+    for (const input of [this.metres, this.upright]) {
+      input.addEventListener("change", () => this.#measure());
+    }
     new ResizeObserver(() => this.#render()).observe(this.frame);
     this.#listen();
   }
@@ -100,7 +106,7 @@ export class Drawing {
 
   /** The number, from 1, of the line that the next one is parallel to; 0: there is none. */
   get #reference() {
-    const edge = ({ kind }) => kind !== "horizon";
+    const edge = ({ kind }) => kind !== "horizon" && kind !== "ruler";
     if (this.lines[this.selected] && edge(this.lines[this.selected])) return this.selected + 1;
     return this.lines.findLastIndex(edge) + 1;
   }
@@ -201,14 +207,30 @@ export class Drawing {
       this.#replace(grip.lines.with(grip.index, lineOf(ends, line)), grip.index);
       this.held.eye = grip.ends.length === 1 ? ends[grip.ends[0]] : null;
     } else {
-      this.#replace([...before, this.#made([from, pixel])], before.length);
+      // There is one ruler: another takes its place.
+      const other = this.kind === "ruler" ? rulerAt(before) : -1;
+      const kept = other < 0 ? before : without(before, other);
+      this.#replace([...kept, this.#made([from, pixel])], kept.length);
       this.held.eye = pixel;
     }
     this.#look();
   }
 
   #made(ends) {
-    return lineOf(ends, { kind: this.kind, to: this.held?.to ?? this.#reference });
+    const to = this.held?.to ?? this.#reference;
+    return lineOf(ends, { kind: this.kind, to, ...this.#length });
+  }
+
+  /** Of a ruler. */
+  get #length() {
+    return { metres: this.metres.valueAsNumber, along: this.upright.checked ? "up" : "ground" };
+  }
+
+  /** Another length for the ruler that there is. */
+  #measure() {
+    if (!this.metres.checkValidity() || !(this.metres.valueAsNumber > 0)) this.metres.value = "1";
+    const at = rulerAt(this.lines);
+    if (at >= 0) this.#change(this.lines.with(at, { ...this.lines[at], ...this.#length }));
   }
 
   #replace(lines, selected) {
@@ -267,10 +289,11 @@ export class Drawing {
     const { width, height } = this.photo.record;
     const upright = this.kind === "up";
     const [x, y] = upright ? [0, 0.15 * height] : [0.15 * width, 0];
-    const middle = [[width / 2 - x, height / 2 - y], [width / 2 + x, height / 2 + y]];
-    const horizon = this.lines.findIndex(({ kind }) => kind === "horizon");
-    if (this.kind === "horizon" && horizon >= 0) {
-      this.selected = horizon; // There is one.
+    const at = (this.kind === "ruler" ? 0.85 : 0.5) * height; // The ground is below.
+    const middle = [[width / 2 - x, at - y], [width / 2 + x, at + y]];
+    const same = this.lines.findIndex(({ kind }) => kind === this.kind);
+    if ((this.kind === "horizon" || this.kind === "ruler") && same >= 0) {
+      this.selected = same; // There is one.
       return;
     }
     const made = this.#ghost ?? this.#made(middle);
@@ -308,6 +331,7 @@ export class Drawing {
     if (!edges && parallel.checked) this.kinds[0].checked = true;
     const ghost = active ? this.#ghost : null;
     const horizon = ghost ?? this.lines.find(({ kind }) => kind === "horizon");
+    element("ruler-entry").hidden = this.kind !== "ruler";
     element("pen-hint").textContent = HINTS[this.kind](this.#reference, horizon);
     element("undo-line").disabled = this.photo.undo.length === 0;
     element("delete-line").disabled = !this.lines[this.selected];
@@ -319,7 +343,7 @@ export class Drawing {
     const list = element("drawn-lines");
     const { record, drawn = [] } = this.visible ? this.photo : {};
     // An answer to other lines is still on the screen while one is drawn.
-    const checks = record?.drawn?.length === drawn.length ? record.drawn : [];
+    const checks = checksOf(drawn, record?.drawn);
     const texts = drawn.map((line, i) => drawnWords(line, checks[i], i + 1));
     if (list.dataset.texts === texts.join("\n")) return;
     list.dataset.texts = texts.join("\n");
@@ -340,8 +364,9 @@ export class Drawing {
     const { record } = this.photo;
     const unit = this.#unit;
     this.layer.setAttribute("viewBox", `0 0 ${record.width} ${record.height}`);
+    const checks = checksOf(this.lines, record.drawn);
     const groups = this.lines.map((line, i) => {
-      const used = record.drawn?.[i]?.used ?? true;
+      const used = checks[i]?.used ?? true;
       const chosen = active && i === this.selected;
       const group = this.#group(line, kindOfWorld(this.lines, line), unit, active, chosen);
       group.classList.toggle("unused", !used);
@@ -395,11 +420,11 @@ function make(tag, attributes) {
 }
 
 /** A line's number beside its middle. */
-function label({ x0, y0, x1, y1, to }, number, unit) {
+function label({ x0, y0, x1, y1, to, metres }, number, unit) {
   const length = Math.hypot(x1 - x0, y1 - y0);
   const off = (1.1 * LETTER * unit) / length;
   const [x, y] = [(x0 + x1) / 2 + off * Math.abs(y1 - y0), (y0 + y1) / 2 - off * Math.abs(x1 - x0)];
   const text = make("text", { x, y, "font-size": LETTER * unit, "stroke-width": 3 * unit });
-  text.textContent = to ? `${number} ∥ ${to}` : `${number}`;
+  text.textContent = metres ? `${metres} m` : to ? `${number} ∥ ${to}` : `${number}`;
   return text;
 }

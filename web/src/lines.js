@@ -1,6 +1,7 @@
 /**
  * Lines that a person drew on a photo, as requests hold them: { x0, y0, x1, y1, kind, to }, in pixels
- * of the photo. `to` is a parallel's alone: the number, from 1, of a line before it.
+ * of the photo. `to` is a parallel's alone: the number, from 1, of a line before it. Among them may be
+ * one of the kind "ruler", a known length: { metres, along }, along "ground", or "up" of what stands.
  *
  * Nothing here changes what it is given.
  */
@@ -9,15 +10,34 @@ export const KINDS = { up: "upright", level: "level", parallel: "parallel", hori
 
 export const endsOf = ({ x0, y0, x1, y1 }) => [[x0, y0], [x1, y1]];
 
-/** kind and to: of the line between two ends. */
-export const lineOf = ([[x0, y0], [x1, y1]], { kind, to }) => ({
+/** kind and the rest: of the line between two ends. */
+export const lineOf = ([[x0, y0], [x1, y1]], { kind, to, metres, along }) => ({
   x0,
   y0,
   x1,
   y1,
   kind,
   ...(kind === "parallel" && { to }),
+  ...(kind === "ruler" && { metres, along }),
 });
+
+/** Where the ruler is among them; -1: there is none. */
+export const rulerAt = (lines) => lines.findIndex(({ kind }) => kind === "ruler");
+
+/** The lines and the ruler as requests hold them. */
+export function asked(lines) {
+  const at = rulerAt(lines);
+  const drawn = at < 0 ? lines : without(lines, at);
+  const { along: kind, ...ruler } = lines[at] ?? {};
+  return { ...(drawn.length > 0 && { drawn }), ...(at >= 0 && { ruler: { ...ruler, kind } }) };
+}
+
+/** What became of each line, by an answer to these lines; null of the ruler, or if it is older. */
+export function checksOf(lines, checks = []) {
+  const rest = [...checks];
+  const fits = lines.filter(({ kind }) => kind !== "ruler").length === rest.length;
+  return lines.map(({ kind }) => (fits && kind !== "ruler" ? rest.shift() : null));
+}
 
 /** The kind of the line whose direction this one has: its own, unless it is a parallel. */
 export function kindOfWorld(lines, line) {

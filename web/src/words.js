@@ -80,6 +80,9 @@ function row(name, value, sigma, { unit = "", sign = false, most = 2 } = {}) {
   return { name, value: (sign ? plus : fixed)(value, digits) + unit, sigma: spread };
 }
 
+const heightRow = ({ camera_height: height, camera_height_sigma: sigma }) =>
+  row("Camera above the ground", height, sigma, { unit: " m", most: 3 });
+
 /** Rows of the table of numbers: { name, value, sigma }. */
 export function rows(record, known = {}) {
   // An angle that is held while the other is free has a sigma all the same, of no meaning.
@@ -99,6 +102,7 @@ export function rows(record, known = {}) {
       unit: " mm",
       most: 1,
     }),
+    ...(record.ruler ? [heightRow(record.ruler)] : []),
     ...bends.map((name, i) =>
       row(`Distortion ${name}`, record.distortion[i], sigma.distortion[i], { sign: true, most: 4 }),
     ),
@@ -167,7 +171,8 @@ export function remarks(record) {
 }
 
 /** A drawn line, and what became of it. check: as the record has it, if it has it already. */
-export function drawnWords({ kind, to }, check, number) {
+export function drawnWords({ kind, to, metres, along }, check, number) {
+  if (kind === "ruler") return `Ruler, ${metres} m ${along === "up" ? "upright" : "on the ground"}`;
   const name = `Line ${number}, ${kind === "parallel" ? `parallel to ${to}` : KINDS[kind]}`;
   if (!check) return name;
   const off = `${fixed(check.off_deg, 1)}° off`;
