@@ -210,7 +210,7 @@ def calibrate(
     overlay: Annotated[
         str | None,
         typer.Option(
-            metavar="DIR", help="Draw what was seen in each photo there.", rich_help_panel=OUTPUT
+            metavar="DIR", help="Draw the answer on each photo, there.", rich_help_panel=OUTPUT
         ),
     ] = None,
     recursive: Recursive = False,
@@ -326,7 +326,7 @@ def show(
     device: Device = "auto",
     overwrite: Overwrite = False,
 ) -> None:
-    """Draw what was seen in a photo.
+    """Draw the answer on a photo.
 
     One picture of the horizon, of lines of equal latitude, of the up-vectors, of the straight lines
     that were used, and of the numbers.

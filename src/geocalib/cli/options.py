@@ -242,7 +242,7 @@ FreePrincipalPoint = Annotated[
     bool,
     typer.Option(
         "--free-principal-point",
-        help="Photos may be cropped, nobody knows where.",
+        help="Photos may be cropped at an unknown place.",
         rich_help_panel=LENS,
     ),
 ]

@@ -36,8 +36,8 @@ def file_stat(paths: Sequence[str]) -> FileStat | None:
 def snapshot(paths: Sequence[str], before: FileStat | None) -> dict[str, Any]:
     """What ``unchanged`` needs, as plain values; nothing for a missing file.
 
-    before: their ``file_stat`` before they were used. If they have changed since, nobody knows what
-    was used: that matches nothing.
+    before: their ``file_stat`` before they were used. If they have changed since,
+    the result matches nothing, as the used state is unknown.
     """
     now = file_stat(paths)
     if now is None:

@@ -1,8 +1,8 @@
-"""Copies of JPEG files that say in EXIF and XMP what was found: focal length and how the camera
-was turned. The picture and all else that the file says stay as they are, byte by byte.
+"""Copies of JPEG files with the answer in EXIF and XMP: focal length and rotation of the camera.
+The picture and all else in the file stay as they are, byte by byte.
 
-EXIF is a TIFF file within the JPEG file, full of offsets, some of them in notes of makers that
-nobody else understands. Hence nothing in it is moved: changed tables are appended to it.
+EXIF is a TIFF file within the JPEG file, full of offsets, some of them in undocumented notes
+of makers. Hence nothing in it is moved: changed tables are appended to it.
 """
 
 from __future__ import annotations

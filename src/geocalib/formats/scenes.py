@@ -78,17 +78,17 @@ class SceneCamera:
 
     @property
     def above_ground(self) -> float:
-        """How high it stands, in metres."""
+        """The height of the camera above the ground, metres."""
         return EYE_HEIGHT if self.ruler is None else self.ruler.camera_height
 
     @property
     def scale_source(self) -> str:
-        """Who says so, for the comments of files."""
+        """The source of the height, for the comments of files."""
         return "a guess" if self.ruler is None else "by the ruler"
 
     @property
     def clip(self) -> tuple[float, float]:
-        """The nearest and the farthest that it shows, in metres."""
+        """The nearest and the farthest distance that it shows, metres."""
         scale = self.above_ground / EYE_HEIGHT
         return NEAR * scale, FAR * scale
 

@@ -50,8 +50,8 @@ def load_yaml(content: str, file: str | Path) -> Any:
 
 
 def _expanded(value: Any, known: dict[int, float]) -> float:
-    """How many values there are if those that YAML repeats by an alias count each time. A few
-    lines may stand for billions, which nothing must go through; what holds itself has no end."""
+    """The number of values, counting those that YAML repeats by an alias each time. A few lines
+    may expand to billions, which must not be visited; a value that holds itself is infinite."""
     if not isinstance(value, list | dict):
         return 1
     if id(value) not in known:

@@ -1,11 +1,11 @@
-"""What the lines of photos may be lines of: rival hypotheses, and how probable each is.
+"""Rival hypotheses of what the lines of a photo are, and the probability of each.
 
 Lines may show a world of vertical edges and level ones at right angles; one whose level edges turn
-freely; one whose vertical edges alone are what they seem; or something else altogether, of which
-they tell nothing and the network's answer stands. Two things speak for a hypothesis: how many
-segments follow its directions, and how well its answer agrees with the network's, compared with an
-answer that could be anything. Against it speak a focal length that hardly any lens has, and one
-that level edges alone show. How much each counts was measured (``docs/lines.md``).
+freely; one whose vertical edges alone are what they seem; or something else, and the network's
+answer is kept. A hypothesis becomes more probable with the number of segments that follow its
+directions, and with the agreement of its answer with the network's, compared with an arbitrary
+answer; and less probable with an unusual focal length, or one that level edges alone show. The
+weights were measured (``docs/lines.md``).
 
 How sure an answer is: the inverse of the curvature at its minimum, and on top of it what a
 principal point that is not quite where it is held would do to it: no number of segments averages

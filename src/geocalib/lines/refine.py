@@ -58,11 +58,11 @@ from geocalib.solver.coupling import Coupling, Rig, couple
 FEWEST = 6
 """Segments below which nothing is tried."""
 LEAST_TOGETHER = 70.0
-"""Support of all directions of an image that lines need where no network speaks for them: desks,
-whose edges point anywhere, have 30 to 60."""
+"""Least support of all directions of an image by lines alone: desks, whose edges point anywhere,
+have 30 to 60."""
 FEW_TRIALS, LEAST_ELSEWHERE = 500, 30.0
-"""Quadruples of segments that are drawn where a network's answer is at hand, and support of those
-whose world is looked at: pictures without buildings hardly ever have as much."""
+"""Quadruples of segments that are drawn if there is a network's answer, and the least support of a
+world that is kept: pictures without buildings hardly ever have as much."""
 OPEN = 0.5
 """Probability of other explanations from which on their spread counts in full."""
 

@@ -1,9 +1,8 @@
 """Which side of a picture is up, read off what the lean network's encoder makes of it.
 
-The confidences of the network do not tell: upside down, a wall is as good a wall. What its features
-show of skies, floors and faces does, and a linear classifier on them is enough to know how a
-picture stands which more than walls show. It was fitted to one set of weights, after they
-were trained (``geocalib_lab.training.upright``), and speaks for no other.
+The confidences of the network do not show it: an upside-down wall looks like a wall. Its features
+of skies, floors and faces do, by a linear classifier, which is fitted to one set of weights after
+their training (``geocalib_lab.training.upright``) and valid for these only.
 """
 
 from __future__ import annotations

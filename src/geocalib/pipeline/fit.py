@@ -1,12 +1,11 @@
-"""The third stage: what the network saw, lines and what is known, to outcomes.
+"""The third stage: from fields, lines and priors to outcomes.
 
 Within it: ``_fit_fields`` fits cameras and gravity to the network's fields, ``_refined`` refines
-them with lines, and ``_judged`` holds what files and sensors said against the pictures
+them with lines, and ``_judged`` compares the priors of files and sensors with the pictures
 (``geocalib.priors.judge``). Each returns data, and none knows of the next.
 
-Where nobody names a camera model, the pictures choose one before anything is fitted
-(``geocalib.pipeline.lens``). What sensors tell of gravity are soft priors in
-``EnabledPriors.readings``.
+If no camera model is named, ``geocalib.pipeline.lens`` chooses one first. Sensors' gravity is a
+soft prior (``EnabledPriors.readings``).
 """
 
 from __future__ import annotations
@@ -304,8 +303,8 @@ def prefer_refined(network: Outcome, refined: Outcome) -> Outcome:
 
 
 def _with_covariances(result: FitResult, outcomes: Sequence[Outcome]) -> list[Outcome]:
-    """With the covariances of a fit with the same parameters, none of them in pixels. Their sigmas
-    stay: nobody reads them where lines may yet make other ones."""
+    """Outcomes with the covariances of a fit with the same parameters, none of them in pixels.
+    Their sigmas are unchanged, as lines will replace them."""
     return [
         replace(outcome, covariance=result.covariance[row])
         if isinstance(outcome, Calibration)
@@ -343,8 +342,8 @@ def _fit_fields(
     job: Job, outputs: Sequence[NetworkOutput], given: Given
 ) -> tuple[FitResult, FitResult | None]:
     """Cameras, in pixels of the fields, and gravity, with the sigmas that the network's card
-    calibrates; and the same with those that were learnt for single photos, where these hold: for
-    images with unknowns of their own, of which nobody tells anything."""
+    calibrates; and the same with the sigmas learnt for single photos, which hold for images
+    with unknowns of their own and without priors."""
     alone = not job.coupled and given.focal is None and given.gravity is None
     given = with_starts(given, [output.down for output in outputs])
     result = _fit_sizes(job, outputs, given)

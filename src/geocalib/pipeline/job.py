@@ -216,16 +216,16 @@ def given_of(options: Options, models: Sequence[CameraModel], coupling: Coupling
 
 
 def models_of(options: Options, count: int) -> list[CameraModel]:
-    """The camera model of each image: a pinhole's, where nobody names one, or what a distortion
-    that is known stands for."""
+    """The camera model of each image: if it is not named, a pinhole's, or the one that a known
+    distortion implies."""
     names = _names_of(options.camera_model, count)
     unnamed = _implied(options)
     return [unnamed if name == AUTO else get_model(name) for name in names]
 
 
 def unnamed_of(options: Options, count: int) -> tuple[bool, ...]:
-    """Of each image, whether it tells its kind of lens itself: where nobody names a camera model,
-    and nothing that is known stands for one."""
+    """Whether each image's kind of lens is to be found: if no camera model is named, and known
+    values imply none."""
     named = options.distortion is not None or options.vfov_deg is not None
     return tuple(name == AUTO and not named for name in _names_of(options.camera_model, count))
 
@@ -242,7 +242,7 @@ def _names_of(camera_model: CameraModels, count: int) -> Sequence[str | CameraMo
 
 
 def _implied(options: Options) -> CameraModel:
-    """The model that stands for what is known of a lens that nobody names."""
+    """The model that a known distortion implies, if no model is named."""
     known = options.distortion
     if known is None:
         return get_model("pinhole")

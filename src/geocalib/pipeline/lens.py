@@ -1,4 +1,4 @@
-"""Which kind of lens took a picture that nobody names a camera model of.
+"""The kind of lens of a picture without a named camera model.
 
 The families of ``geocalib.solver.families`` are compared on the fields of the pictures, before
 anything else is fitted; pictures of one camera or rig decide together. The answer is that of the
@@ -30,7 +30,8 @@ from geocalib.solver.sigma_calibration import FieldErrors
 
 
 def choose(job: Job, outputs: Sequence[NetworkOutput], given: Given) -> list[Choice]:
-    """The choice of each picture; given: in pixels of the originals, with principal points."""
+    """The kind of lens of each picture. given: in pixels of the originals, with principal
+    points."""
     files = [output.file for output in outputs]
     readings = job.readings(given, files, BENT.model)
     coupling = couple(len(outputs), job.camera, job.rig)
@@ -38,7 +39,7 @@ def choose(job: Job, outputs: Sequence[NetworkOutput], given: Given) -> list[Cho
     # The database of lenses knows those of all their pictures.
     pairs = zip(lenses, readings, strict=True)
     named = set(lenses) - {lens for lens, reading in pairs if reading.lens is None}
-    # What files tell of one picture must not change the last bits of another's answer.
+    # The priors of one picture must not change the last bits of another's answer.
     kinds = [
         (
             output.fields.size,
@@ -56,14 +57,14 @@ def choose(job: Job, outputs: Sequence[NetworkOutput], given: Given) -> list[Cho
         found: dict[int, Fitted] = {}
         for kind in dict.fromkeys(kinds[row] for row in rows):
             own = [row for row in rows if kinds[row] == kind]
-            told = with_readings(
+            known = with_readings(
                 given[own], [readings[row] for row in own], [files[row] for row in own], own
             )
             if usual is None:
-                told = replace(told, distortion=given[own].distortion)
+                known = replace(known, distortion=given[own].distortion)
             elif lenses[own[0]] not in named:
-                told = replace(told, distortion=prior_of([usual[rows.index(row)] for row in own]))
-            result = _fit([outputs[row] for row in own], job.errors, model, told)
+                known = replace(known, distortion=prior_of([usual[rows.index(row)] for row in own]))
+            result = _fit([outputs[row] for row in own], job.errors, model, known)
             found |= {row: (result, place) for place, row in enumerate(own)}
         return [found[row] for row in rows]
 
@@ -85,7 +86,7 @@ def choose(job: Job, outputs: Sequence[NetworkOutput], given: Given) -> list[Cho
 def _fit(
     outputs: Sequence[NetworkOutput], errors: FieldErrors, model: CameraModel, given: Given
 ) -> FitResult:
-    """Fields of one size, each by itself and coarsely, in their pixels."""
+    """Coarse fits of fields of one size, each by itself, in pixels of the fields."""
     mapping = Mapping.create(
         [output.view for output in outputs], [output.fields.size for output in outputs]
     )
@@ -103,7 +104,7 @@ def _fit(
 
 
 def within_circle(output: NetworkOutput) -> NetworkOutput:
-    """A picture of which only the circle that it fills is heeded, where there is one."""
+    """The output without confidence outside the circle that a circular picture fills."""
     if output.circle is None:
         return output
     fields, view, (cx, cy) = output.fields.map(to_numpy), output.view, output.circle.centre

@@ -214,14 +214,14 @@ class Options:
 
     # What may be known beside the pixels.
     exif: bool = True
-    """Whether the focal length that a file tells of is a soft prior where none is given."""
+    """Whether the focal length in a file is a soft prior if none is given."""
     sensors: bool = True
-    """Whether gravity, as a phone's accelerometer, a camera's level gauge, a drone's gimbal or a
-    file beside the image tells it, is a soft prior where none is given."""
+    """Whether gravity by a phone's accelerometer, a camera's level gauge, a drone's gimbal or a
+    file beside the image is a soft prior if none is given."""
     prior: UsualPrior = "auto"
-    """"auto" expects focal lengths as people use them where nobody tells one, of single whole
-    pictures; "photos" does, too, and is an error where that makes no sense; "none" expects any:
-    of crops, renderings and frames of videos."""
+    """"auto" expects the focal lengths that people use, of single whole pictures without a known
+    one; "photos" does, too, and is an error where that makes no sense; "none" expects any, for
+    crops, renderings and frames of videos."""
     crop: CropLike = None
     """Where in a larger picture, whose middle is the principal point, an image was cut out."""
     free_principal_point: float | None = None

@@ -118,8 +118,8 @@ class EnabledPriors:
         return as_people_take_them(outcomes, cameras, focal_information, focal_estimates)
 
     def as_sure(self, outcomes: list[Outcome], given: Given) -> list[Outcome]:
-        """The answers after lines, with the sigmas that gravity has on photographs, where these are
-        expected and in the angles of which nobody tells."""
+        """The answers after lines, with the sigmas of gravity on photographs, if these are
+        expected, for the angles without a prior."""
         if not self.expects_photos:
             return outcomes
         return [
@@ -173,9 +173,9 @@ def with_readings(
 ) -> Given:
     """Add soft priors for the sensors' readings, if there are any.
 
-    Single angles of gravity are heeded where none of the images has both. cameras: equal integers
-    for images of one camera. usual_distortion: (B, D) of lenses that
-    nobody knows.
+    Single angles of gravity are used if none of the images has both. cameras: equal integers
+    for images of one camera. usual_distortion: (B, D) of unknown
+    lenses.
     """
     hints = [reading.gravity for reading in readings]
     if any(hints):

@@ -1,7 +1,7 @@
 """The focal length in the EXIF data of a file.
 
-EXIF is written by many hands. Nothing in it raises: what cannot be true is left out, and a note
-says so.
+EXIF is written by many programs. Nothing in it raises an error: impossible values are left out,
+with a note.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""What is known beside a picture against what the picture shows: how well the two agree, which of
-them is believed, and what is to be said of it.
+"""Priors against the picture: how well the two agree, which of them is believed, and the warning.
 
 Every photo is fitted with its priors, and once more without them, but without lines, which take
-most of the time: that tells whether the priors agree with the network (``agreement``). Lines, which
-have seen the priors, tell by how far they pull the answer off them. Only where one of the two comes
+most of the time: that shows whether the priors agree with the network (``agreement``). Lines, which
+start from the priors, may pull the answer away from them. Only where one of the two comes
 near a contradiction (``doubtful_rows``), the photo is fitted with lines and without priors, and it
 is decided which of the two is believed (``believed_readings``).
 
@@ -14,12 +13,12 @@ EXIF and picture may both be wrong: a program cropped the photo and kept its EXI
 and lines were misled. Errors of pictures have the heavy tails of Student's distribution; the focal
 length of a cropped photo is anywhere beyond that of its tag. The likelier explanation is taken.
 
-Of sensor and picture the likelier one is believed. Sensors of pictures that nobody has touched are
-not wrong. Pictures are lost now and then: of phones' photographs one in fourteen, and nearly every
+Of sensor and picture the likelier one is believed. Sensors of unedited pictures are not
+wrong. Pictures are lost now and then: of phones' photographs one in fourteen, and nearly every
 other of those that look steeply up or down, where nothing says that a table is no wall. So the
 angle between the two comes from a normal distribution as wide as both sigmas, or from a wide one of
-pictures that are lost; or from anywhere, of sensors that speak of another picture than this: one
-turned by a program, which left the notes of the camera as they were. ``lab/benchmarks/sensors.py``
+pictures that are lost; or from anywhere, for sensors that belong to another picture: one
+turned by a program that kept the notes of the camera. ``lab/benchmarks/sensors.py``
 fits all of it.
 """
 
@@ -57,8 +56,8 @@ FREEDOM = 4.0
 MOVED = 2.0
 """Sigmas of a prior by which lines may pull an answer off it before both are compared again."""
 NEAR = 1.5
-"""Sigmas between what a caller gave and the network's answer without it, from which on lines are
-asked for theirs: they may be much surer."""
+"""Sigmas between what a caller gave and the network's answer without it, from which on the answer
+of lines is compared as well: it may be much surer."""
 GIVEN = "given"
 """The source of what a caller gave."""
 NOTHING_DEG = 1e3
@@ -435,8 +434,8 @@ STEEP_DEG = 30.0
 LOST_LEVEL, LOST_STEEP = (0.07, 8.0), (0.45, 26.0)
 """Share of the pictures that are lost, and half of how far in the mean, degrees."""
 WRONG_IF_EDITED = 0.1
-"""Share of sensors that speak of another picture, of those that a program may have written. Of some
-nine hundred photographs that none has, not one."""
+"""Share of sensors that belong to another picture, among files that a program may have written;
+among some nine hundred unedited photographs there is none."""
 LEAST_WEIGHT = 0.01
 """Least weight of a picture, which may be the only source for the lens."""
 SPHERE = 4 * math.pi * math.degrees(1) ** 2

@@ -4,7 +4,7 @@ A second network that has looked at the photo (``nets.focal_head``) is used as w
 one.
 
 35 mm equivalents of 1,519 photographs of 108 people, each of whom counts alike; a wide third part
-makes none improbable. The shape of a photo tells what took it: phones and compact cameras have
+makes none improbable. The shape of a photo depends on its camera: phones and compact cameras have
 sensors of 4:3 and lenses near 28 mm, reflex cameras 3:2, zooms and longer lenses.
 ``lab/benchmarks/photo_prior.py`` fits the numbers, and measures what they give.
 """
@@ -27,8 +27,8 @@ FACTOR = 3.6
 POWER = 1.42
 """Beside the estimate of a second network, a fit whose sigma of log f is s counts with
 FACTOR s^POWER where that is more: both networks saw the same photo and learnt from the same
-panoramas, so they err together, and the less sure a fit is, the more. By photographs that nobody
-trained on (docs/model-card.md)."""
+panoramas, so they err together, and the less sure a fit is, the more. By held-out
+photographs (docs/model-card.md)."""
 
 TOO_LONG = 0.05
 """By how much the second network's estimates of log f are too large: a network that is unsure leans
@@ -40,7 +40,7 @@ many times too small: networks have learnt some of these habits. By the same pho
 
 GRAVITY_WIDER = 2.5
 """The factor by which sigmas of gravity are too small on photographs without lines:
-networks learnt it from panoramas, in which nobody looks down at a table. By photographs with an
+networks learn from panoramas, whose views rarely look down at a table. By photographs with an
 accelerometer (``lab/benchmarks/trust.py report``)."""
 
 SILENT = 1.0

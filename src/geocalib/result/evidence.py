@@ -1,4 +1,4 @@
-"""What speaks for an answer and against it: the lines of the photo, those that a person drew, the
+"""Evidence for and against an answer: the lines of the photo, those that a person drew, the
 kinds of lens that were compared, and what was known beforehand.
 """
 
@@ -21,7 +21,7 @@ CONTRADICTION = 3.0
 
 @dataclass(frozen=True)
 class PriorCheck:
-    """What a caller, a file or a sensor said, beside the estimate of the same without it."""
+    """A prior of a caller, a file or a sensor, beside the estimate of the same without it."""
 
     quantity: Literal["focal", "gravity", "distortion"]
     source: str

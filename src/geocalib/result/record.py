@@ -2,8 +2,8 @@
 
 Records of earlier versions are brought to the layout of today. Those of ``geocalib/1`` had some
 keys only sometimes. Until ``geocalib/2`` all were of upright pictures, and none said how the pixels
-lie in the file. Until ``geocalib/3`` all lenses were named, nobody drew lines, and nothing was
-trusted by itself.
+lie in the file. Until ``geocalib/3`` all lenses were named, there were no drawn lines, and parts
+of an answer were not trusted separately.
 """
 
 from __future__ import annotations

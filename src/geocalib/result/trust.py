@@ -1,8 +1,8 @@
 """The parts of an answer that are trusted, and warnings for the others.
 
-Gravity, the field of view and the lens have a gate each: a photo whose field of view nobody can
-tell does not lose its horizon. A ``Doubt`` closes the gates of what it is about.
-``lab/benchmarks/trust.py`` measures what the gates let pass.
+Gravity, the field of view and the lens are trusted separately: a photo of unknown field of view may
+have a good horizon. A ``Doubt`` names the parts that it concerns. ``lab/benchmarks/trust.py``
+measures the errors of trusted parts.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 FAR_OFF_DEG = 5.0
 DOUBTFUL_GRAVITY_DEG = FAR_OFF_DEG
 DOUBTFUL_CHANCE = 0.22
-"""Probability, from which on a doubt says so, that gravity is off by more than ``FAR_OFF_DEG``: of
+"""Probability from which on there is a doubt that gravity is off by more than ``FAR_OFF_DEG``: of
 photographs with a smaller one, 90% are within 3 degrees."""
 FAR_OFF_WEIGHTS = (-0.55, 0.55, 1.03, 1.03, 0.18, 0.66, -0.97, 0.69, 0.28)
-"""Constant, and weights of ``gravity_traits``: fitted to photographs whose gravity an accelerometer
-tells, those of one half of their owners (``lab/benchmarks/trust.py fit``)."""
+"""Constant, and weights of ``gravity_traits``: fitted to photographs with an accelerometer, of
+one half of their owners (``lab/benchmarks/trust.py fit``)."""
 DOUBTFUL_FOCAL = 0.16
 """One sigma of the logarithm of the focal length: at 50 degrees, 7 degrees of the field of view. Of
 photographs with a smaller one, 90% are within 10 degrees."""

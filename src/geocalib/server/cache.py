@@ -29,13 +29,12 @@ class CachedPhoto:
 
 
 class PhotoCache:
-    """A bounded number of sights by ids that nobody can guess. Threads may share it."""
+    """A bounded number of photos by random ids. Threads may share it."""
 
     def __init__(
         self, most: int, seconds: float, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """most: sights at a time; seconds: since a sight was last wanted, after which it is
-        forgotten."""
+        """most: photos at a time; seconds: after its last use a photo is dropped."""
         self._most, self._seconds, self._clock = most, seconds, clock
         self._kept: OrderedDict[str, CachedPhoto] = OrderedDict()
         self._lock = threading.Lock()
@@ -46,7 +45,7 @@ class PhotoCache:
             return len(self._kept)
 
     def keep(self, output: NetworkOutput, outcome: Outcome) -> str:
-        """The id of a sight that is kept from now on."""
+        """Keep a photo, and return its id."""
         name = secrets.token_urlsafe(18)
         with self._lock:
             self._kept[name] = CachedPhoto(output, _traces(outcome), self._clock())

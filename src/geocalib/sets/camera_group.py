@@ -148,7 +148,7 @@ class FitMethod:
     errors: FieldErrors
     """The scales of the network's errors."""
     warnings: tuple[str, ...]
-    """What is to be said of every answer."""
+    """Warnings for every answer."""
     keep_fields: bool
     """Whether the answers hold what the network saw. It is then held in memory."""
     unnamed: bool = False
@@ -203,18 +203,18 @@ class CameraGroup:
         self._store.append(record.observations)
         self._planes.append(record.plane)
         seen = record.observations
-        heard = float(seen.up_weight.sum() + seen.latitude_weight.sum())
+        confidence = float(seen.up_weight.sum() + seen.latitude_weight.sum())
         self.members.append(
             GroupMember(
-                index, record.file, record.down, record.notes, record.segments, fields, heard
+                index, record.file, record.down, record.notes, record.segments, fields, confidence
             )
         )
 
     def choose(self, known: Given, bent: bool = False) -> list[Choice]:
         """The kind of lens, the same for each picture and in its pixels. Of many pictures some
-        decide for all; the one whose focal length lies in the middle stands for them.
+        decide for all: the one with the median focal length represents them.
 
-        bent: whether it is known to bend a little, as the distortion (B, 1) in known says.
+        bent: whether slight distortion is known, as (B, 1) in ``known``.
         """
         step = -(-len(self.members) // MOST_TO_CHOOSE)
         evidence = self._evidence(known, self.method.model, None)[::step]
@@ -261,16 +261,16 @@ class CameraGroup:
         evidence = self._evidence(known, model, lens)
         misshapen, usual = _misshapen([member.file.size for member in self.members])
         evidence.leave_out(misshapen)
-        said = fit_each(evidence)
-        opinion, covariance = _scaled(said, self.method.errors.sigma_scale, misshapen)
+        singles = fit_each(evidence)
+        opinion, covariance = _scaled(singles, self.method.errors.sigma_scale, misshapen)
         if lines:
-            opinion, covariance = self._with_lines(said, opinion, covariance, known, plane)
+            opinion, covariance = self._with_lines(singles, opinion, covariance, known, plane)
         alarm = GUESSED_ALARM if self.guessed else FALSE_ALARM
         verdict = judge(opinion, covariance, alarm)
         mute = self._mute(silent_ones) & ~misshapen
         odd = verdict.outlier | misshapen | mute
         evidence.leave_out(odd)
-        result = self._joint(evidence, said, verdict)
+        result = self._joint(evidence, singles, verdict)
         camera = plane.originals(result.camera)
         others = len(self.members) - int(odd.sum())
         answers: list[Outcome] = []
@@ -283,7 +283,7 @@ class CameraGroup:
                 those = f"the {others} others" if others else "other photos"
                 answers.append(_outlier(file, f"shows no camera, as {those} do"))
             elif odd[row]:
-                answers.append(_outlier(file, _disagreement(row, said, verdict, plane, others)))
+                answers.append(_outlier(file, _disagreement(row, singles, verdict, plane, others)))
             elif result.status[row].failed:
                 error = f"{file.name}: {result.status[row]}"
                 answers.append(Failure(file.path, *file.size, error))
@@ -301,13 +301,13 @@ class CameraGroup:
         return self.method.by_exif and len(self.members) > 1 and not named
 
     def _with_lines(
-        self, said: SingleFits, opinion: Array, covariance: Array, known: Given, plane: Plane
+        self, singles: SingleFits, opinion: Array, covariance: Array, known: Given, plane: Plane
     ) -> tuple[Array, Array]:
         """What the pictures say of log f by themselves, (B, 1) and (B, 1, 1), once straight lines
         are used as well: of few pictures, whose focal length is all that is unknown."""
-        if said.parameters != (LOG_F,) or not FEWEST <= len(self.members) <= FEW:
+        if singles.parameters != (LOG_F,) or not FEWEST <= len(self.members) <= FEW:
             return opinion, covariance
-        fits = self.method.errors.corrected(said.fits)
+        fits = self.method.errors.corrected(singles.fits)
         cameras = plane.originals(fits.camera)
         alone: list[Outcome] = [
             Calibration.from_fit(fits, row, known.restored(cameras[row], row), member.file.path)
@@ -350,8 +350,8 @@ class CameraGroup:
             return np.array([member.index in silent_ones for member in self.members])
         return silent(np.array([member.confidence for member in self.members]))
 
-    def _joint(self, evidence: Evidence, said: SingleFits, verdict: OutlierVerdict) -> FitResult:
-        result = fit_from(evidence, said.gravity, verdict.consensus)
+    def _joint(self, evidence: Evidence, singles: SingleFits, verdict: OutlierVerdict) -> FitResult:
+        result = fit_from(evidence, singles.gravity, verdict.consensus)
         result = self.method.errors.corrected(result)
         # Pictures that disagree more than their sigmas allow are less sure of what they share.
         wider = max(1.0, verdict.spread)
@@ -385,12 +385,14 @@ def _misshapen(sizes: Sequence[tuple[int, int]]) -> tuple[Array, tuple[int, int]
     return np.array([not alike(size, usual) for size in sizes]), usual
 
 
-def _scaled(said: SingleFits, scale: Mapping[str, float], unheard: Array) -> tuple[Array, Array]:
-    """SingleFits (B, P) and their covariances (B, P, P) with calibrated sigmas; NaN if unheard."""
-    kinds = ["focal" if name == LOG_F else "distortion" for name in said.parameters]
+def _scaled(
+    singles: SingleFits, scale: Mapping[str, float], unusable: Array
+) -> tuple[Array, Array]:
+    """SingleFits (B, P) and their covariances (B, P, P) with calibrated sigmas; NaN if unusable."""
+    kinds = ["focal" if name == LOG_F else "distortion" for name in singles.parameters]
     factor = np.array([scale.get(kind, 1.0) for kind in kinds])
-    opinion = np.where(unheard[:, None], np.nan, said.intrinsics)
-    return opinion, factor[:, None] * said.covariance * factor
+    opinion = np.where(unusable[:, None], np.nan, singles.intrinsics)
+    return opinion, factor[:, None] * singles.covariance * factor
 
 
 def _outlier(file: File, why: str) -> Failure:
@@ -398,12 +400,12 @@ def _outlier(file: File, why: str) -> Failure:
 
 
 def _disagreement(
-    row: int, said: SingleFits, verdict: OutlierVerdict, plane: Plane, others: int
+    row: int, singles: SingleFits, verdict: OutlierVerdict, plane: Plane, others: int
 ) -> str:
     """Why a picture is an outlier, in words."""
     off = f"{verdict.distance[row].item():.1f} sigmas off"
-    own, usual = said.intrinsics[row].tolist(), verdict.consensus.tolist()
-    if said.parameters[0] != LOG_F:
+    own, usual = singles.intrinsics[row].tolist(), verdict.consensus.tolist()
+    if singles.parameters[0] != LOG_F:
         return f"looks as if the lens bent it otherwise than the {others} others ({off})"
     pixels = [plane.unit[row].item() * math.exp(log_f[0]) for log_f in (own, usual)]
     return (

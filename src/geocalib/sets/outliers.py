@@ -66,13 +66,13 @@ def judge(opinion: Array, covariance: Array, alarm: float = FALSE_ALARM) -> Outl
     """The verdict on opinions (B, P) with covariances (B, P, P); NaN rows have none. alarm: the
     probability that an image of the same camera is called an outlier."""
     images, unknowns = opinion.shape
-    heard = np.isfinite(opinion).all(1) & np.isfinite(covariance).all((1, 2))
+    usable = np.isfinite(opinion).all(1) & np.isfinite(covariance).all((1, 2))
     distance = np.full(images, np.nan)
-    nobody = np.zeros(images, np.bool_)
-    x, C = opinion[heard], covariance[heard]
+    outlier = np.zeros(images, np.bool_)
+    x, C = opinion[usable], covariance[usable]
     if unknowns == 0 or len(x) == 0:
         return OutlierVerdict(
-            np.full(unknowns, np.nan), 1.0, np.where(heard, 0.0, distance), nobody
+            np.full(unknowns, np.nan), 1.0, np.where(usable, 0.0, distance), outlier
         )
     consensus, spread = _consensus(x, C)
     squared = _squared(x - consensus, _with_changes(spread**2 * C))
@@ -90,8 +90,8 @@ def judge(opinion: Array, covariance: Array, alarm: float = FALSE_ALARM) -> Outl
             odd[oddest] = True
         if odd.any():
             consensus, spread = _consensus(x[~odd], C[~odd])
-    distance[heard], nobody[heard] = np.sqrt(squared), odd
-    return OutlierVerdict(consensus, spread, distance, nobody)
+    distance[usable], outlier[usable] = np.sqrt(squared), odd
+    return OutlierVerdict(consensus, spread, distance, outlier)
 
 
 def _consensus(x: Array, covariance: Array) -> tuple[Array, float]:

@@ -29,7 +29,7 @@ class ResumeCache:
     """A folder of records, from which an interrupted run resumes."""
 
     def __init__(self, folder: Path, options: str) -> None:
-        """asked: what else the records depend on, in any words."""
+        """options: all else that the records depend on, as any text."""
         self.folder = folder
         self._options = options
         folder.mkdir(parents=True, exist_ok=True)
@@ -37,7 +37,7 @@ class ResumeCache:
     def images(
         self, images: Sequence[S], see: Callable[[Sequence[S]], Iterator[T]]
     ) -> Iterator[T | ImageRecord]:
-        """Each picture as its record in the cache, or else as it is seen now, a few at a time."""
+        """Each picture as its record in the cache, or else from ``see``, a few at a time."""
         there = [self._exists(image) for image in images]
         fresh = see([image for image, known in zip(images, there, strict=True) if not known])
         for image, known in zip(images, there, strict=True):

@@ -1,12 +1,12 @@
 """The kind of lens of a picture: families of camera models, compared by their evidence.
 
-Each family is fitted to the same perspective fields, the simplest first, and the next only where
-those before leave something to explain. Its evidence is the likelihood of the fields at the optimum
+Each family is fitted to the same perspective fields, the simplest first, and the next only if the
+fit before is not good enough. Its evidence is the likelihood of the fields at the optimum
 times the share of its prior that the optimum's neighbourhood takes up (Laplace's approximation).
 How noisy the fields of a picture are is not known beforehand: with E the sum of squared residuals,
 and as much information as ``INFORMATION`` independent residuals, the noise is summed out, which
-leaves E^(-INFORMATION / 2). So it is the ratio of residuals that tells lenses apart, and pictures
-that networks see badly tell little.
+leaves E^(-INFORMATION / 2). So lenses are compared by the ratio of their residuals, and pictures
+with noisy fields decide little.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ a sigma."""
 ERROR = 0.1
 """Part of a sigma at which their fits may end: it changes the evidence by less than 0.1."""
 EXACT = 1.5e-3
-"""Costs below it are no better: no network sees that sharply, and rounding is no lens."""
+"""Costs below this count as equal: they are below the errors of networks and near rounding."""
 EXPLAINED = 1.6
 """Cost of a pinhole, in units of s^2, below which no other family is looked at. Of 44 rendered wide
 views none is below (the least has 1.67, the next 2.49); of photographs of phones 72% are."""
@@ -40,7 +40,7 @@ views none is below (the least has 1.67, the next 2.49); of photographs of phone
 
 @dataclass(frozen=True)
 class Family:
-    """Lenses of one kind, and how they are spread before a picture is seen."""
+    """Lenses of one kind, and the prior of their parameters."""
 
     model: CameraModel
     odds: float
@@ -105,8 +105,8 @@ def compare(
     ones for all pictures of one camera.
 
     cameras: (B,) integers, equal where the camera is. odds: of each camera, where more is known
-    than how common the families are. Where it speaks for a wide lens, all are looked at. bent:
-    cameras that are known to bend a little; they have that family alone.
+    than how common the families are; if they favour a wide lens, all families are fitted. bent:
+    cameras with known slight distortion, which have that family alone.
     """
     found: list[list[Candidate]] = [[] for _ in cameras]
 
@@ -121,7 +121,7 @@ def compare(
     unexplained = known | {camera for camera, own in pairs if not own[0].cost < EXPLAINED}
     look_at(BENT, unexplained.union(bent))
     found = [own[1:] if camera in bent else own for camera, own in pairs]
-    # What is wider than it seems looks like a barrel.
+    # A wide lens fitted as a slightly bent one has barrel distortion.
     barrels = {camera for camera, own in pairs if len(own) > 1 and not own[1].bend >= 0}
     look_at(WIDE, (known | barrels).difference(bent))
     return found
@@ -185,20 +185,20 @@ def log_normal(value: float, mean: float, sigma: float) -> float:
 
 
 def probabilities(pictures: Sequence[Sequence[Candidate]], odds: Odds | None = None) -> list[float]:
-    """Of each family that was looked at, given all pictures of one camera, of which some may be of
-    no use.
+    """The probability of each fitted family, given all pictures of one camera, whether usable or
+    not.
 
     odds: how common the families are for such cameras, in place of ``Family.odds``.
     """
     shares = [family.odds for family in FAMILIES] if odds is None else odds
-    told = [own for own in pictures if max(each.log_evidence for each in own) > -math.inf]
-    # What a network gets wrong of one picture it gets wrong of others as well.
-    weight = 1 / math.sqrt(max(1, len(told)))
+    usable = [own for own in pictures if max(each.log_evidence for each in own) > -math.inf]
+    # Errors of a network are alike in pictures of one camera.
+    weight = 1 / math.sqrt(max(1, len(usable)))
     logs = [
-        math.log(shares[place]) + weight * sum(own[place].log_evidence for own in told)
-        for place in range(len(pictures[0]) if told else 0)
+        math.log(shares[place]) + weight * sum(own[place].log_evidence for own in usable)
+        for place in range(len(pictures[0]) if usable else 0)
     ]
-    if not told:
+    if not usable:
         return [1.0, *[0.0] * (len(pictures[0]) - 1)]
     if not max(logs) > -math.inf:
         return [1.0, *[0.0] * (len(logs) - 1)]

@@ -46,7 +46,7 @@ AGILITY_DEG = (3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 DRIFT = 0.001
 """Seconds^2: sigma by which known turns go wrong in a second, by the square root of q."""
 SHARES = (1.0, 0.3, 0.1, 0.03, 0.01)
-"""s."""
+"""Values of the share s that are tried."""
 MEMORIES = (0.01, 0.1, 0.3, 1.0, 3.0)
 """t, seconds: frames err each for itself, or alike for a while."""
 LONGEST_UNTURNED = 0.3

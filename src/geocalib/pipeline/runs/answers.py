@@ -167,7 +167,7 @@ class OutputFile:
         return self.journal.done(images, together, self._finished())
 
     def _finished(self) -> Iterator[Record]:
-        """The rows of a table that is to be gone on with."""
+        """The rows of a table that the run resumes."""
         if self.format is Format.CSV and not self.guard.overwrite and self._there():
             for record in csv_table.read_records(self.place):
                 check_record(record, self.journal.request, self.place)
