@@ -17,7 +17,7 @@ import lensfunpy
 import numpy as np
 
 from geocalib.priors.lens_database import database, sampled
-from geocalib.priors.lens_reading import POLYNOMIALS, odd_polynomial
+from geocalib.priors.lens_reading import POLYNOMIALS, in_words_of
 
 SIZE = (4256, 2832)
 HALF = 0.5 * min(SIZE)
@@ -37,12 +37,8 @@ def main() -> None:
         sampled(lens, lens.calib_distortion[0].focal, lens.crop_factor, SIZE) for lens in lenses
     ]
     for model in POLYNOMIALS:
-        terms = len(model.parameters)
         misses = np.array(
-            [
-                odd_polynomial(np.array(each.straight), np.array(each.bent), terms)[1]
-                for each in profiles
-            ]
+            [in_words_of(model, each, each.focal_px, HALF).miss_px for each in profiles]
         )
         within = (misses < 0.1).mean()
         print(
@@ -70,9 +66,7 @@ def differences(lenses: list[Any]) -> list[float]:
 
 def bend(lens: Any, focal: float, crop: float) -> float:
     profile = sampled(lens, focal, crop, SIZE)
-    radii = np.array(profile.straight) / HALF, np.array(profile.bent) / HALF
-    weights, _ = odd_polynomial(*radii, 1)
-    return float(weights[1] / weights[0])
+    return in_words_of(POLYNOMIALS[0], profile, HALF, HALF).distortion[0]
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from geocalib.cameras import Camera
-from geocalib.cameras.nearest import nearest_kannala_brandt
+from geocalib.cameras.nearest import nearest
 from geocalib.errors import CameraError
 from geocalib.geometry.fields import pixel_grid
 
@@ -24,7 +24,7 @@ def test_pixels_of_a_wide_lens_stay_where_they_are(bend: float, hfov_deg: float)
         pytest.skip("the model does not see as far")
     f = 320 * (bend + (1 - bend) * math.cos(half)) / math.sin(half)
     given = Camera.create("ucm", [f, 1.2 * f], SIZE, [bend], c=(300.0, 250.0), dtype=np.float64)
-    found = nearest_kannala_brandt(given)
+    found = nearest(given, "kannala_brandt")
     assert found.model.name == "kannala_brandt"
     pixels = 10 * pixel_grid(64, 48, given.f).reshape(1, -1, 2)
     for one, other in zip(given, found, strict=True):
@@ -34,11 +34,21 @@ def test_pixels_of_a_wide_lens_stay_where_they_are(bend: float, hfov_deg: float)
         assert np.abs(again - pixels)[valid].max() < 0.2
 
 
+def test_pixels_of_ptlens_stay_where_they_are() -> None:
+    given = Camera.create("ptlens", 420.0, SIZE, [0.01, -0.12, 0.05], dtype=np.float64)
+    found = nearest(given, "radial3")
+    assert found.model.name == "radial3"
+    pixels = 10 * pixel_grid(64, 48, given.f).reshape(1, -1, 2)
+    again, seen = found.project(given.unproject(pixels)[0])
+    assert seen.all()
+    assert np.abs(again - pixels).max() < 0.05
+
+
 def test_a_fisheye_stays_the_same_in_torch() -> None:
     given = Camera.create(
         "kannala_brandt", torch.tensor([190.0]).double(), SIZE, [0.02, -0.01, 0.003, 0.0]
     )
-    found = nearest_kannala_brandt(given)
+    found = nearest(given, "kannala_brandt")
     assert isinstance(found.f, torch.Tensor)
     assert found.f.item() == pytest.approx(190, rel=1e-9)
     assert found.distortion[0].tolist() == pytest.approx(given.distortion[0].tolist(), abs=1e-6)
@@ -46,4 +56,4 @@ def test_a_fisheye_stays_the_same_in_torch() -> None:
 
 def test_a_lens_that_misses_has_none() -> None:
     with pytest.raises(CameraError, match=r"the nearest kannala_brandt misses this lens by \d"):
-        nearest_kannala_brandt(Camera.create("pinhole", 20.0, SIZE, dtype=np.float64))
+        nearest(Camera.create("pinhole", 20.0, SIZE, dtype=np.float64), "kannala_brandt")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from geocalib.cli import photo_info, prior_report
 from geocalib.priors import lens_reading
 from geocalib.priors.exif import focal_reading
 from geocalib.priors.lens_database import database, sampled
-from geocalib.priors.lens_reading import SIGMA, LensReading, find_lens
+from geocalib.priors.lens_reading import HELD, SIGMA, LensReading, find_lens
 from oracle_network import knowing, picture, truth
 
 lensfunpy = pytest.importorskip("lensfunpy", reason="no lensfunpy here")
@@ -53,48 +54,72 @@ def refused(told: Tags, size: tuple[int, int] = SIZE) -> str:
     return why_not
 
 
-def lenses() -> list[tuple[Any, float]]:
-    """Every lens that one model describes, at its shortest focal length of which that is known."""
+def lenses(*types: str) -> list[tuple[Any, float]]:
+    """Every lens of some types that one polynomial describes, at its shortest focal length of which
+    that is known."""
     return [
         (lens, lens.calib_distortion[0].focal)
         for lens in database().lenses
-        if lens.type == lensfunpy.LensType.RECTILINEAR
-        and len({each.model for each in lens.calib_distortion}) == 1
+        if lens.type.name in types and len({each.model for each in lens.calib_distortion}) == 1
     ]
 
 
-def coordinates(lens: Any, millimetres: float) -> tuple[Array, Array]:
-    """Pixels (N, 2) of a straight picture of ``SIZE``, and where Lensfun takes them from."""
-    modifier = lensfunpy.Modifier(lens, lens.crop_factor, *SIZE)
-    flags = lensfunpy.ModifyFlags.DISTORTION
-    modifier.initialize(millimetres, 8.0, 1000.0, 1.0, lens.type, flags=flags)
-    x, y = np.meshgrid(np.linspace(0, SIZE[0] - 1, 25), np.linspace(0, SIZE[1] - 1, 17))
+def spread(every: list[Any], count: int) -> list[Any]:
+    """So many of them, at even steps."""
+    return every[:: max(1, len(every) // count)][:count]
+
+
+def of_kind(kind: str, count: int) -> list[tuple[Any, float]]:
+    """So many lenses of one polynomial, spread over the database."""
+    every = lenses("RECTILINEAR")
+    return spread([each for each in every if each[0].calib_distortion[0].model.name == kind], count)
+
+
+def coordinates(lens: Any, millimetres: float, size: tuple[int, int]) -> tuple[Array, Array]:
+    """Rays (N, 3) of a straight picture, or of that of an equidistant fisheye, and where in the
+    photo, pixels (N, 2), Lensfun takes them from."""
+    modifier = lensfunpy.Modifier(lens, lens.crop_factor, *size)
+    flags, ideal = lensfunpy.ModifyFlags.DISTORTION, lens.type
+    straight = lens.type == lensfunpy.LensType.RECTILINEAR
+    if not straight:
+        flags, ideal = flags | lensfunpy.ModifyFlags.GEOMETRY, lensfunpy.LensType.FISHEYE
+    modifier.initialize(millimetres, 8.0, 1000.0, 1.0, ideal, flags=flags)
+    x, y = np.meshgrid(np.linspace(0, size[0] - 1, 25), np.linspace(0, size[1] - 1, 17))
     points = np.stack([x, y], -1).reshape(-1, 2)
     rows = [modifier.apply_geometry_distortion(*point, 1, 1)[0, 0] for point in points.tolist()]
-    return points + 0.5, np.array(rows) + 0.5
+    plane = (points + 0.5 - 0.5 * np.array(size)) / focal_of(lens, millimetres, size)
+    radius = np.linalg.norm(plane, axis=-1, keepdims=True)
+    z = np.ones_like(radius) if straight else np.cos(radius) / np.sinc(radius / math.pi)
+    return np.concatenate([plane, z], -1), np.array(rows) + 0.5
 
 
-def worst(lens: Any, millimetres: float, model: str) -> tuple[float, float]:
+def focal_of(lens: Any, millimetres: float, size: tuple[int, int]) -> float:
+    """Pixels, between the middles of the outermost ones as Lensfun counts a picture."""
+    return millimetres * lens.crop_factor * math.hypot(size[0] - 1, size[1] - 1) / 43.266615
+
+
+def reading_of(
+    lens: Any, millimetres: float, model: str, size: tuple[int, int] = SIZE
+) -> LensReading:
+    profile = sampled(lens, millimetres, lens.crop_factor, size)
+    focal_px = focal_of(lens, millimetres, size)
+    return lens_reading.in_words_of(get_model(model), profile, focal_px, 0.5 * size[1])
+
+
+def worst(
+    lens: Any, millimetres: float, model: str, size: tuple[int, int] = SIZE
+) -> tuple[float, float]:
     """Pixels between our camera and Lensfun at most, and what we say of it."""
-
-    profile = sampled(lens, millimetres, lens.crop_factor, SIZE)
-    focal_px = millimetres * lens.crop_factor * math.hypot(*SIZE) / 43.267
-    reading = lens_reading.in_words_of(get_model(model), profile, focal_px, 0.5 * SIZE[1])
-    camera = Camera.create(
-        model, f=focal_px * reading.stretch, size=SIZE, distortion=reading.distortion
-    )
-    straight, expected = coordinates(lens, millimetres)
-    plane = (straight - 0.5 * np.array(SIZE)) / focal_px
-    rays = np.concatenate([plane, np.ones_like(plane[:, :1])], -1)
+    reading = reading_of(lens, millimetres, model, size)
+    focal_px = focal_of(lens, millimetres, size) * reading.stretch
+    camera = Camera.create(model, f=focal_px, size=size, distortion=reading.distortion)
+    rays, expected = coordinates(lens, millimetres, size)
     ours, valid = camera.project(rays[None])
     assert valid.all()
     return float(np.abs(ours[0] - expected).max()), reading.miss_px
 
 
-def of_kind(kind: Any, count: int) -> list[tuple[Any, float]]:
-    """So many lenses of one polynomial, spread over the database."""
-    every = [each for each in lenses() if each[0].calib_distortion[0].model == kind]
-    return every[:: max(1, len(every) // count)][:count]
+TWELVE_MEGAPIXELS = (4000, 3000)
 
 
 class TestAgainstLensfun:
@@ -102,17 +127,37 @@ class TestAgainstLensfun:
         ("kind", "model"), [("POLY3", "simple_radial"), ("POLY3", "radial"), ("POLY5", "radial")]
     )
     def test_even_polynomials_are_exact(self, kind: str, model: str) -> None:
-        found = of_kind(getattr(lensfunpy.DistortionModel, kind), 20)
+        found = of_kind(kind, 20)
         assert len(found) == (1 if kind == "POLY5" else 20)  # The database has no more.
         assert max(worst(*each, model)[0] for each in found) < 0.01
 
+    def test_ptlens_is_exact(self) -> None:
+        found = of_kind("PTLENS", 20)
+        assert len(found) == 20
+        assert max(worst(*each, "ptlens", TWELVE_MEGAPIXELS)[0] for each in found) < 0.05
+
     @pytest.mark.parametrize("model", ["simple_radial", "radial4"])
     def test_what_odd_terms_leave_is_stated(self, model: str) -> None:
-        found = of_kind(lensfunpy.DistortionModel.PTLENS, 20)
-        assert len(found) == 20
-        for each in found:
+        for each in of_kind("PTLENS", 20):
             off, miss = worst(*each, model)
             assert off < miss + 0.05
+
+    def test_lenses_all_over_the_database(self) -> None:
+        """Of all types and polynomials, in the model that is taken where nobody names one."""
+        names = sorted({lens.type.name for lens in database().lenses} - {"PANORAMIC"})
+        rectilinear, fisheyes = lenses("RECTILINEAR"), lenses(*names[:-1])
+        assert names[-1] == "RECTILINEAR"
+        assert (len(rectilinear), len(fisheyes)) == (1239, 26)
+        taken = spread(rectilinear, 20)
+        for lens, millimetres in taken:
+            kind = {"POLY3": "simple_radial", "POLY5": "radial", "PTLENS": "ptlens"}
+            model = kind[lens.calib_distortion[0].model.name]
+            assert worst(lens, millimetres, model, TWELVE_MEGAPIXELS)[0] < 0.1
+        limit = HELD * 0.5 * min(TWELVE_MEGAPIXELS)
+        words = "kannala_brandt", TWELVE_MEGAPIXELS
+        held = [each for each in fisheyes if reading_of(*each, *words).miss_px <= limit]
+        assert len(held) == 7
+        assert max(worst(*each, *words)[0] for each in held) < 0.1
 
 
 class TestNames:
@@ -176,6 +221,26 @@ class TestNames:
         assert reading is None
         assert said is None if why is None else said is not None and why in said
 
+    def test_a_fisheye(self) -> None:
+        """It is told to the fisheye model alone, and where that holds it."""
+        canon = ("Canon", "Canon EOS 450D")
+        told = tags("Sigma 10mm f/2.8 EX DC Fisheye HSM", 10.0, canon)
+        reading = found(told, "kannala_brandt")
+        # An equidistant one with b = -0.0274 at half the shorter side of its sensor, which is
+        # 1 / 1.27 of its focal length.
+        assert reading.distortion[0] == pytest.approx(-0.0274 * 1.27**2 / 1.0267, abs=1e-3)
+        assert "it is a fisheye" in refused(told)
+        lens, why = find_lens(tags(), SIZE, 3000.0, get_model("kannala_brandt"))
+        assert lens is None
+        assert why == "it is no fisheye"
+        nikon = tags(
+            "AF DX Fisheye-Nikkor 10.5mm f/2.8G ED", 10.5, ("NIKON CORPORATION", "NIKON D90")
+        )
+        lens, why = find_lens(nikon, SIZE, 1900.0, get_model("kannala_brandt"))
+        assert lens is None
+        assert why is not None
+        assert re.match(r"kannala_brandt misses this fisheye by [1-9]", why)
+
     def test_developed_files_may_be_straight(self) -> None:
         assert "a program may have" in refused(tags(Software="Adobe Lightroom 12.0"))
 
@@ -226,7 +291,7 @@ class TestCalibration:
         calibrator = knowing(known, confidence_scale=1e6)
         answer = calibrator.calibrate(photo(tmp_path), model)
         expected = found(tags(), answer.camera.model.name, SMALL)
-        assert answer.camera.model.name == ("simple_radial" if model == "auto" else model)
+        assert answer.camera.model.name == ("ptlens" if model == "auto" else model)
         bend = answer.camera.distortion.tolist()
         for value, mean, sigma in zip(bend, expected.distortion, expected.sigma, strict=True):
             assert value == pytest.approx(mean, abs=2 * sigma)
@@ -236,26 +301,28 @@ class TestCalibration:
     def test_photos_of_one_camera(self, tmp_path: Path) -> None:
         calibrator = knowing(truth(SMALL, 53.0), confidence_scale=1e6)
         answers = list(calibrator.calibrate_set([photo(tmp_path)] * 2, "auto", exif=True))
-        (mean,), (sigma,) = (lambda lens: (lens.distortion, lens.sigma))(
-            found(tags(), "simple_radial", SMALL)
-        )
+        expected = found(tags(), "ptlens", SMALL)
         for answer in answers:
-            assert answer.camera.distortion.tolist() == [pytest.approx(mean, abs=2 * sigma)]
+            bend = answer.camera.distortion.tolist()
+            for value, mean, sigma in zip(bend, expected.distortion, expected.sigma, strict=True):
+                assert value == pytest.approx(mean, abs=2 * sigma)
 
-    def test_a_straightened_file_leaves_the_lens_out(self, tmp_path: Path) -> None:
+    @pytest.mark.parametrize("model", ["auto", "simple_radial"])
+    def test_a_straightened_file_leaves_the_lens_out(self, tmp_path: Path, model: str) -> None:
         answer = knowing(truth(SMALL, 53.0), confidence_scale=1e-3).calibrate(
-            photo(tmp_path), "simple_radial"
+            photo(tmp_path), model
         )
         check = next(each for each in answer.priors if each.quantity == "distortion")
         assert check.contradicts
         assert not check.used
-        assert answer.camera.distortion.item() == pytest.approx(0, abs=0.01)
+        assert answer.camera.distortion.tolist() == pytest.approx([0] * len(check.prior), abs=0.01)
         assert "Lensfun Canon EF 24-105mm f/4L IS USM, contradicts" in " ".join(answer.warnings)
 
     def test_the_report_says_what_it_is_worth(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        answer = knowing(truth(SMALL, 53.0), confidence_scale=1e6).calibrate(photo(tmp_path))
+        calibrator = knowing(truth(SMALL, 53.0), confidence_scale=1e6)
+        answer = calibrator.calibrate(photo(tmp_path), "simple_radial")
         prior_report.print_table(prior_report.rows(answer), False)
         (sigma,) = found(tags(), "simple_radial", SMALL).sigma
         assert f"-0.051 ± {sigma:.2g}" in capsys.readouterr().out
@@ -280,6 +347,6 @@ class TestCalibration:
 def test_info_tells_of_the_lens(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert photo_info.run([str(photo(tmp_path, DigitalZoomRatio=1.0001234))], {})
     said = " ".join(capsys.readouterr().out.split())
-    assert "distortion simple_radial k1 -0.05" in said
+    assert re.search("distortion ptlens k1 .* k2 -0.19.* k3 .0.13", said)
     assert "digital zoom 1 " in said
     assert "by Lensfun Canon EF 24-105mm f/4L IS USM" in said

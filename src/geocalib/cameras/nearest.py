@@ -35,14 +35,17 @@ def odd_terms(u: Array, radii: Array, terms: int) -> tuple[Array, float]:
     return weights, float(np.abs(powers @ weights - radii).max())
 
 
-def nearest_kannala_brandt(camera: Camera) -> Camera:
-    """The kannala_brandt cameras whose pictures are the nearest to those of a batch, by least
-    squares over the radius; a ``CameraError`` where one misses by more than ``TOLERANCE``."""
-    model, like = get_model("kannala_brandt"), camera.f
+def nearest(camera: Camera, name: str) -> Camera:
+    """The cameras of kannala_brandt or one of the radial models whose pictures are the nearest to
+    those of a batch, by least squares over the radius; a ``CameraError`` where one misses by more
+    than ``TOLERANCE``."""
+    model, like = get_model(name), camera.f
     camera = camera.map(lambda value: to_numpy(value).astype(np.float64))
     scales, distortions = [], []
     for one in (camera[row] for row in range(len(camera))):
-        weights, error = odd_terms(*profile(one), len(model.parameters))
+        theta, radii = profile(one)
+        u = theta if model.wide else np.tan(theta)
+        weights, error = odd_terms(u, radii, len(model.parameters))
         off = error * float(one.focal.max())
         if off > TOLERANCE * float(one.size.min()):
             raise CameraError(f"the nearest {model.name} misses this lens by {off:.1f} pixels")

@@ -19,7 +19,7 @@ from geocalib.imaging import Photo, read_photo
 from geocalib.imaging.content import Circle, examine
 from geocalib.priors.exif import FocalReading, focal_reading, focal_readings
 from geocalib.priors.gravity_reading import AngleReading, GravityReading
-from geocalib.priors.lens_reading import BENT, LensReading, find_lens
+from geocalib.priors.lens_reading import LensReading, find_lens
 from geocalib.priors.readings import read_gravity
 from geocalib.result.calibration import Failure
 
@@ -75,7 +75,7 @@ def _facts(image: str, photo: Photo) -> Iterator[tuple[str, str]]:
     yield from ((UNUSED, f"fy {_pixels(other)}") for other in lengths if other != hint)
     yield from _focal(hint, height)
     if hint is not None:
-        yield from _lens(*find_lens(metadata.tags, photo.size, hint.focal_px, BENT))
+        yield from _lens(*find_lens(metadata.tags, photo.size, hint.focal_px, None))
     for name, numbers in metadata.held.items():
         yield name.replace("_", " "), " ".join(f"{number:.4g}" for number in numbers)
     readings = read_gravity(image, metadata, photo.size)
@@ -106,8 +106,9 @@ def _focal(hint: FocalReading | None, height: int) -> Iterator[tuple[str, str]]:
 
 def _lens(lens: LensReading | None, why_not: str | None) -> Iterator[tuple[str, str]]:
     if lens is not None:
-        (k1,), (sigma,) = lens.distortion, lens.sigma
-        yield "distortion", f"{BENT.name} k1 {k1:+.4f} ± {sigma:.2g}, by {lens.source}"
+        each = zip(lens.model.parameters, lens.distortion, lens.sigma, strict=True)
+        values = ", ".join(f"{name} {value:+.4f} ± {sigma:.2g}" for name, value, sigma in each)
+        yield "distortion", f"{lens.model.name} {values}, by {lens.source}"
     elif why_not is not None:
         yield "distortion", f"unknown: {why_not}"
 

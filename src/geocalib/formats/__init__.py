@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from geocalib.cameras import Camera, to_colmap
+from geocalib.cameras import Camera
 from geocalib.formats import (
     blender,
     colmap,
@@ -98,13 +98,15 @@ FORMATS: dict[str, FileFormat] = {
     "csv": FileFormat(
         csv_table.write, csv_table.FILE, csv_table.FRAME, csv_table.dumps, own=csv_table.is_ours
     ),
-    "colmap": FileFormat(colmap.write, colmap.FILE, colmap.FRAME, colmap.dumps, lens=to_colmap),
+    "colmap": FileFormat(
+        colmap.write, colmap.FILE, colmap.FRAME, colmap.dumps, lens=colmap.as_colmap
+    ),
     "colmap-database": FileFormat(
         colmap_database.write,
         colmap_database.FILE,
         colmap_database.FRAME,
         colmap_database.dumps,
-        lens=to_colmap,
+        lens=colmap.as_colmap,
         own=colmap_database.is_database,
     ),
     "opencv": FileFormat(

@@ -14,8 +14,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from geocalib.cameras import Camera, from_colmap, to_colmap
+from geocalib.cameras import Camera, ColmapCamera, from_colmap, to_colmap
 from geocalib.cameras.exchange import COLMAP_IDS
+from geocalib.cameras.nearest import nearest
 from geocalib.errors import CameraError, FormatError
 from geocalib.files import write_text
 from geocalib.formats.outputs import SAID, calibrated, convert, destination, image_names
@@ -43,7 +44,7 @@ def dumps(outcomes: Iterable[Outcome], frame: Frame = FRAME) -> str:
     ids: dict[str, int] = {}
     images = []
     for calibration, image in zip(calibrations, image_names(calibrations), strict=True):
-        model, parameters = convert(to_colmap, calibration)
+        model, parameters = convert(as_colmap, calibration)
         numbers = " ".join(map(repr, parameters))
         camera = f"{model} {calibration.width} {calibration.height} {numbers}"
         images.append(f"{ids.setdefault(camera, len(ids) + 1)} {image}")
@@ -56,6 +57,12 @@ def dumps(outcomes: Iterable[Outcome], frame: Frame = FRAME) -> str:
         *(f"# {' '.join(line.splitlines())}" for line in images),
     ]
     return "\n".join(lines) + "\n"
+
+
+def as_colmap(camera: Camera) -> list[ColmapCamera]:
+    """Each camera of the batch for COLMAP, which has no odd powers: ptlens is written as the
+    nearest radial3."""
+    return to_colmap(nearest(camera, "radial3") if camera.model.name == "ptlens" else camera)
 
 
 def read(path: str | Path) -> dict[int, Camera]:

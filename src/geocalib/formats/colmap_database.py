@@ -21,10 +21,11 @@ import numpy as np
 
 from geocalib import console
 from geocalib.arrays import Array
-from geocalib.cameras import Camera, from_colmap, to_colmap
+from geocalib.cameras import Camera, from_colmap
 from geocalib.cameras.exchange import COLMAP_IDS, ColmapCamera
 from geocalib.errors import CameraError, FormatError
 from geocalib.files import write_bytes
+from geocalib.formats.colmap import as_colmap
 from geocalib.formats.outputs import NO_GRAVITY, calibrated, convert, destination, image_names
 from geocalib.records import dataclass
 from geocalib.result.calibration import Calibration, Outcome
@@ -166,7 +167,7 @@ class CameraRow:
 
 
 def _lens(calibration: Calibration) -> CameraRow:
-    camera: ColmapCamera = convert(to_colmap, calibration)
+    camera: ColmapCamera = convert(as_colmap, calibration)
     number = NUMBERS[camera.name]
     return CameraRow(number, calibration.width, calibration.height, camera.parameters)
 

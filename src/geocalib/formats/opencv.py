@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from geocalib.cameras import Camera, from_opencv, to_opencv
 from geocalib.cameras.exchange import OPENCV_MODULES, Module, OpenCVCamera
-from geocalib.cameras.nearest import nearest_kannala_brandt
+from geocalib.cameras.nearest import nearest
 from geocalib.errors import CameraError, FormatError
 from geocalib.formats.outputs import SAID, convert, write_one_each
 from geocalib.formats.yaml_text import load_yaml
@@ -62,10 +62,12 @@ def dumps(calibration: Calibration, frame: Frame = FRAME) -> str:
 
 
 def as_opencv(camera: Camera) -> list[OpenCVCamera]:
-    """Each camera of the batch for OpenCV, which has one model of wide lenses: the others are
-    written as the nearest of that."""
+    """Each camera of the batch for OpenCV, which has one model of wide lenses and no odd powers:
+    other wide lenses and ptlens are written as the nearest of what it has."""
     if camera.model.wide and camera.model.name not in OPENCV_MODULES:
-        camera = nearest_kannala_brandt(camera)
+        camera = nearest(camera, "kannala_brandt")
+    if camera.model.name == "ptlens":
+        camera = nearest(camera, "radial3")
     return to_opencv(camera)
 
 

@@ -116,9 +116,12 @@ class Job:
         """Whether some images share a camera or a rig."""
         return self.rig is not None or len(set(self.camera.tolist())) < len(self.camera)
 
-    def readings(self, given: Given, files: Sequence[File], model: CameraModel) -> list[Readings]:
+    def readings(
+        self, given: Given, files: Sequence[File], model: CameraModel | None
+    ) -> list[Readings]:
         """What files say of each image that nothing is given for: single angles of gravity only
-        where no unknowns are shared. model: in whose parameters distortion is."""
+        where no unknowns are shared. model: in whose parameters distortion is; None for that of
+        each lens."""
         readings = self.enabled.readings(given, files, model)
         return of_both_angles(readings) if self.coupled else readings
 

@@ -21,8 +21,9 @@ from geocalib.pipeline.job import Job
 from geocalib.pipeline.predict import NetworkOutput
 from geocalib.priors.enabled import with_readings, with_starts
 from geocalib.priors.lens import Choice, chosen, odds_of_lenses, prior_of
+from geocalib.priors.lens_reading import common_model
 from geocalib.solver.coupling import couple
-from geocalib.solver.families import BENT, CELLS, ERROR, Fitted, compare
+from geocalib.solver.families import CELLS, ERROR, Fitted, compare
 from geocalib.solver.fit import FitOptions, fit
 from geocalib.solver.known import Given, Mapping
 from geocalib.solver.result import FitResult
@@ -33,12 +34,20 @@ def choose(job: Job, outputs: Sequence[NetworkOutput], given: Given) -> list[Cho
     """The kind of lens of each picture. given: in pixels of the originals, with principal
     points."""
     files = [output.file for output in outputs]
-    readings = job.readings(given, files, BENT.model)
     coupling = couple(len(outputs), job.camera, job.rig)
     lenses = coupling.camera_component[coupling.camera].tolist()
+    pairs = list(zip(lenses, job.readings(given, files, None), strict=True))
     # The database of lenses knows those of all their pictures.
-    pairs = zip(lenses, readings, strict=True)
-    named = set(lenses) - {lens for lens, reading in pairs if reading.lens is None}
+    named = {
+        lens: model
+        for lens in dict.fromkeys(lenses)
+        if (model := common_model([reading.lens for own, reading in pairs if own == lens]))
+    }
+    of_model = {model: job.readings(given, files, model) for model in set(named.values())}
+    readings = [
+        of_model[named[lens]][row] if lens in named else replace(reading, lens=None)
+        for row, (lens, reading) in enumerate(pairs)
+    ]
     # The priors of one picture must not change the last bits of another's answer.
     kinds = [
         (
@@ -46,7 +55,7 @@ def choose(job: Job, outputs: Sequence[NetworkOutput], given: Given) -> list[Cho
             reading.focal is None,
             reading.gravity is None,
             reading.angle is None,
-            lens in named,
+            named.get(lens),
         )
         for output, reading, lens in zip(outputs, readings, lenses, strict=True)
     ]

@@ -127,15 +127,19 @@ class EnabledPriors:
             for row, outcome in enumerate(outcomes)
         ]
 
-    def readings(self, given: Given, files: Sequence[File], model: CameraModel) -> list[Readings]:
+    def readings(
+        self, given: Given, files: Sequence[File], model: CameraModel | None
+    ) -> list[Readings]:
         """What files say of each image that nothing is given for. model: of the cameras, in whose
-        parameters distortion is."""
+        parameters distortion is; None for that of each lens."""
         return [
             self._reading(given, file, crop, model)
             for file, crop in zip(files, self.crops, strict=True)
         ]
 
-    def _reading(self, given: Given, file: File, crop: Crop | None, model: CameraModel) -> Readings:
+    def _reading(
+        self, given: Given, file: File, crop: Crop | None, model: CameraModel | None
+    ) -> Readings:
         readings, tags = Readings(), file.metadata.tags
         size = crop.full_size if crop else file.size
         if self.sensors and given.gravity is None:

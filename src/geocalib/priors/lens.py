@@ -18,6 +18,7 @@ from PIL.ExifTags import Base
 from geocalib.arrays import Array
 from geocalib.cameras.base import CameraModel
 from geocalib.cameras.camera import Camera
+from geocalib.cameras.tangent_polynomial import TangentPolynomial
 from geocalib.geometry import gravity as sphere
 from geocalib.geometry.fields import ALONG_PITCH, ALONG_ROLL, LOG_F
 from geocalib.imaging.content import Circle
@@ -223,12 +224,20 @@ def chosen(
 
 
 def usual_distortion(choices: Sequence[Choice]) -> Prior | None:
-    """What is usual of the distortion of lenses of one model (B, 1); None if it has none."""
+    """What is usual of the distortion of lenses of one model (B, D); None if it has none."""
     usual = [choice.distortion for choice in choices]
     told = [each for each in usual if each is not None]
     if len(told) < len(usual):
         return None
-    return prior_of(told)
+    prior, model = prior_of(told), choices[0].model
+    count = len(model.parameters)
+    if count == 1 or not isinstance(model, TangentPolynomial):
+        return prior
+    # Each parameter may bend as much as that of the slightly bent family.
+    sizes = np.array([choice.candidates[0].camera.size[0].tolist() for choice in choices])
+    X = (sizes.min(1) / np.array([choice.focal() for choice in choices])) ** 2
+    spread = [prior.sigma[:, 0] * X / power for power, _ in model.powers(X, count)]
+    return Prior(np.repeat(prior.value, count, 1), np.stack(spread, -1))
 
 
 def prior_of(usual: Sequence[tuple[float, float]]) -> Prior:

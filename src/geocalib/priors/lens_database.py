@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from geocalib.arrays import Array
+from geocalib.geometry.conventions import FULL_FRAME_DIAGONAL
 from geocalib.records import dataclass
 
 GET_LENSFUN = "pip install geocalib[lensfun]"
@@ -33,6 +34,8 @@ and nothing else has 36."""
 WITHIN = 0.02
 """Relative: how far a focal length may be outside the range of its lens, by rounding."""
 SAMPLES = 48
+BEHIND = 3.0
+"""Radians to the axis beyond which no fisheye is looked at."""
 
 
 @dataclass(frozen=True)
@@ -53,9 +56,13 @@ class Profile:
 
     name: str
     straight: tuple[float, ...]
-    """Radii in the picture of the lens if it bent nothing, pixels, out to the corner."""
+    """Radii in the picture of the lens if it bent nothing, or of an equidistant one in place of a
+    fisheye, pixels, out to the corner."""
     bent: tuple[float, ...]
     """Where they are in the photo."""
+    focal_px: float
+    """Of that picture, as the database counts it."""
+    fisheye: bool
 
 
 def installed() -> bool:
@@ -91,10 +98,8 @@ def find_profile(
     """The distortion of a lens by name, camera and focal length; None if it is unknown, or
     several go by that name.
 
-    crop: of the picture of (width, height), where it is a part of the sensor. Fisheyes have none.
+    crop: of the picture of (width, height), where it is a part of the sensor.
     """
-    import lensfunpy
-
     known_lenses = database()
     (camera, *_) = known_lenses.find_cameras(make, model)
     found = [
@@ -110,8 +115,14 @@ def find_profile(
     if any(each.score == best.score and each.model != best.model for each in others):
         return None
     known = {each.model for each in best.calib_distortion}
-    rectilinear = best.type == lensfunpy.LensType.RECTILINEAR
-    return sampled(best, millimetres, crop, size) if rectilinear and len(known) == 1 else None
+    kind = best.type.name
+    usable = (kind == "RECTILINEAR" or is_fisheye(best)) and len(known) == 1
+    return sampled(best, millimetres, crop, size) if usable else None
+
+
+def is_fisheye(lens: Any) -> bool:
+    """Equidistant, or of the other kinds."""
+    return str(lens.type.name).startswith("FISHEYE")
 
 
 def sampled(lens: Any, millimetres: float, crop: float, size: tuple[int, int]) -> Profile:
@@ -120,13 +131,20 @@ def sampled(lens: Any, millimetres: float, crop: float, size: tuple[int, int]) -
 
     modifier = lensfunpy.Modifier(lens, crop, *size)
     flags = lensfunpy.ModifyFlags.DISTORTION
-    modifier.initialize(millimetres, 8.0, 1000.0, 1.0, lens.type, flags=flags)
+    fisheye, ideal = is_fisheye(lens), lens.type
+    if fisheye:
+        flags, ideal = flags | lensfunpy.ModifyFlags.GEOMETRY, lensfunpy.LensType.FISHEYE
+    modifier.initialize(millimetres, 8.0, 1000.0, 1.0, ideal, flags=flags)
     # It counts from the middle of the first pixel. Close to the corner there are more samples, as
     # the best polynomials have them.
     middle = 0.5 * (np.array(size) - 1)
-    points = middle * (1 + np.sin(np.linspace(0, 0.5 * np.pi, SAMPLES + 1)[1:, None]))
+    corner = float(np.linalg.norm(middle))
+    focal_px = millimetres * crop * corner / (0.5 * FULL_FRAME_DIAGONAL)
+    reach = min(1.0, BEHIND * focal_px / corner) if fisheye else 1.0
+    points = middle * (1 + reach * np.sin(np.linspace(0, 0.5 * np.pi, SAMPLES + 1)[1:, None]))
     moved: Array = np.array(
         [modifier.apply_geometry_distortion(x, y, 1, 1)[0, 0] for x, y in points.tolist()]
     )
     straight, bent = (np.linalg.norm(each - middle, axis=-1) for each in (points, moved))
-    return Profile(lens.model, tuple(straight.tolist()), tuple(bent.tolist()))
+    radii = tuple(straight.tolist()), tuple(bent.tolist())
+    return Profile(lens.model, *radii, focal_px, fisheye)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from PIL.ExifTags import Base
 
-from geocalib.arrays import Array
 from geocalib.cameras.base import CameraModel
+from geocalib.cameras.ptlens import rounded
 from geocalib.cameras.registry import get_model
 from geocalib.priors.exif import digital_zoom, number, text
 from geocalib.priors.lens import PHONE_NAMES
@@ -30,10 +30,16 @@ SIGMA = 0.0015
 of one name differ by 0.0013 (68% of 182 pairs in the database, ``lab/benchmarks/lens_names.py``),
 as the lens of a photo does from the one that was measured; and lenses bend otherwise up close."""
 
-POLYNOMIALS = tuple(map(get_model, ("simple_radial", "radial", "radial3", "radial4")))
-"""Models that a profile can be brought to, by the number of their parameters."""
-BENT = POLYNOMIALS[0]
-"""The model of a known lens, if the caller names none."""
+HELD = 0.1 / 1500
+"""By how much a model may miss a profile and still hold it, in units of half the shorter side: 0.1
+pixel at 12 megapixels."""
+
+PTLENS, FISHEYE = get_model("ptlens"), get_model("kannala_brandt")
+OWN = (get_model("simple_radial"), get_model("radial"), PTLENS)
+"""The models of the database's polynomials. If the caller names none, a known lens has the first of
+them that holds its profile."""
+POLYNOMIALS = (*OWN, get_model("radial3"), get_model("radial4"))
+"""Models that the profile of a lens that is no fisheye can be brought to."""
 
 STRAIGHT = "its camera straightens what the lens bends"
 DEVELOPED = re.compile(
@@ -50,6 +56,7 @@ class LensReading:
     error."""
 
     name: str
+    model: CameraModel
     distortion: tuple[float, ...]
     sigma: tuple[float, ...]
     """One sigma of each parameter."""
@@ -65,17 +72,18 @@ class LensReading:
 
 
 def find_lens(
-    tags: Mapping[int, Any], size: tuple[int, int], focal_px: float, model: CameraModel
+    tags: Mapping[int, Any], size: tuple[int, int], focal_px: float, model: CameraModel | None
 ) -> tuple[LensReading | None, str | None]:
     """The distortion of the lens that took a picture of (width, height), or why nothing is to be
     made of its name, if it has one.
 
-    focal_px: of the picture, by EXIF. None for models that no profile can be brought to.
+    focal_px: of the picture, by EXIF. model: None for the one of the database's polynomial. No
+    reading, and no reason, for models that no profile can be brought to.
     """
     make, body_name, lens_name = (
         text(tags, tag) for tag in (Base.Make, Base.Model, Base.LensModel)
     )
-    if not lens_name or model not in POLYNOMIALS:
+    if not lens_name or model not in (None, FISHEYE, *POLYNOMIALS):
         return None, None
     if PHONE_NAMES.search(make):
         return None, STRAIGHT
@@ -93,33 +101,47 @@ def find_lens(
     profile = find_profile(make, body_name, lens_name, millimetres, crop, size)
     if profile is None:
         return None, "its distortion is not in Lensfun's database"
-    return in_words_of(model, profile, focal_px, 0.5 * min(size)), None
+    if profile.fisheye != (model == FISHEYE):
+        return None, f"it is {'a' if profile.fisheye else 'no'} fisheye"
+    half = 0.5 * min(size)
+    ways = [
+        in_words_of(each, profile, focal_px, half) for each in ([model] if model else list(OWN))
+    ]
+    best = min(ways, key=lambda way: way.miss_px)
+    if profile.fisheye and best.miss_px > HELD * half:
+        return None, f"{FISHEYE.name} misses this fisheye by {best.miss_px:.1f} pixels"
+    return next((way for way in ways if way.miss_px <= HELD * half), best), None
+
+
+def common_model(lenses: Sequence[LensReading | None]) -> CameraModel | None:
+    """The one that holds the lenses of all photos of a camera; None where one is not known."""
+    known = [lens.model for lens in lenses if lens is not None]
+    if len(known) < len(lenses):
+        return None
+    return max(known, key=lambda model: len(model.parameters), default=None)
 
 
 def in_words_of(model: CameraModel, profile: Profile, focal_px: float, half: float) -> LensReading:
     """A profile in the parameters of a model, by least squares. half: of the shorter side,
     pixels."""
     straight, bent = np.array(profile.straight), np.array(profile.bent)
-    weights, miss = odd_polynomial(straight, bent, len(model.parameters))
-    first, *others = weights.tolist()
-    # r = first R + w1 R^3 + ..., where R is focal_px times what the camera's polynomial takes.
-    distortion = tuple(
-        value / first * focal_px ** (2 * power) for power, value in enumerate(others, start=1)
+    # Fisheyes are known by the angle; others are what they are in the picture.
+    focal_px = profile.focal_px if profile.fisheye else focal_px
+    x = straight / focal_px
+    variable = rounded(x * x) if model == PTLENS else x * x
+    columns = x[:, None] * variable[:, None] ** np.arange(len(model.parameters) + 1)
+    units = columns[-1]
+    weights, *_ = np.linalg.lstsq(columns / units, bent, rcond=None)
+    miss = float(np.abs(columns / units @ weights - bent).max())
+    weights = weights / units
+    # Each of them moves the corner as far as the others; what a polynomial misses is in doubt too.
+    corner = math.hypot(SIGMA * half * (straight[-1] / half) ** 3, miss)
+    sigma = corner / focal_px / units[1:] / math.sqrt(len(units) - 1)
+    return LensReading(
+        profile.name,
+        model,
+        tuple((weights[1:] / weights[0]).tolist()),
+        tuple(sigma.tolist()),
+        float(weights[0]) / focal_px,
+        miss,
     )
-    edge = float(straight[-1]) / focal_px
-    # Each of them moves the corner as far as the first; what a polynomial misses is in doubt too.
-    least = math.hypot(SIGMA * half * (edge * focal_px / half) ** 3, miss) / focal_px / edge**3
-    spread = least / math.sqrt(len(others))
-    sigma = tuple(spread * edge ** (-2 * place) for place in range(len(others)))
-    return LensReading(profile.name, distortion, sigma, first, miss)
-
-
-def odd_polynomial(straight: Array, bent: Array, terms: int) -> tuple[Array, float]:
-    """The weights (terms + 1,) of R, R^3, R^5, ... that come nearest to radii bent (N,) at straight
-    ones (N,), and by how much they miss them at most."""
-    unit = float(straight[-1])
-    powers = 2 * np.arange(terms + 1) + 1
-    columns = (straight[:, None] / unit) ** powers
-    weights, *_ = np.linalg.lstsq(columns, bent, rcond=None)
-    miss = float(np.abs(columns @ weights - bent).max())
-    return weights / unit**powers, miss

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -24,6 +25,7 @@ from geocalib.priors.judge import (
     unknown,
     worth_lines,
 )
+from geocalib.priors.lens_reading import common_model
 from geocalib.priors.readings import Readings, of_both_angles
 from geocalib.result.calibration import Calibration, Failure, Outcome
 from geocalib.result.trust import Doubt
@@ -31,7 +33,6 @@ from geocalib.sets.camera_group import CameraGroup, FitMethod, PredictedImage
 from geocalib.sets.image_record import ImageRecord
 from geocalib.sets.outliers import silent
 from geocalib.sets.resume_cache import ResumeCache
-from geocalib.solver.families import BENT
 from geocalib.solver.known import Given
 
 
@@ -105,10 +106,14 @@ def _fitted(
     given = enabled.placed(given, files)
     start = [member.down for member in group.members]
     cameras, unnamed, model = [0] * len(files), group.method.unnamed, group.method.model
-    readings = of_both_angles(enabled.readings(given, files, BENT.model if unnamed else model))
+    named = None
+    if unnamed:
+        named = common_model([each.lens for each in enabled.readings(given, files, None)])
+    readings = of_both_angles(enabled.readings(given, files, named if unnamed else model))
+    if unnamed and named is None:
+        readings = [replace(each, lens=None) for each in readings]
     known = with_readings(given, readings, files, cameras)
-    bent = all(reading.lens for reading in readings)
-    choices = group.choose(with_starts(known, start), bent) if unnamed else []
+    choices = group.choose(with_starts(known, start), named) if unnamed else []
     lens = choices[0] if choices else None
 
     def fitted(known: Given, lines: bool = True) -> dict[int, Outcome]:

@@ -210,11 +210,11 @@ class CameraGroup:
             )
         )
 
-    def choose(self, known: Given, bent: bool = False) -> list[Choice]:
+    def choose(self, known: Given, named: CameraModel | None = None) -> list[Choice]:
         """The kind of lens, the same for each picture and in its pixels. Of many pictures some
         decide for all: the one with the median focal length represents them.
 
-        bent: whether slight distortion is known, as (B, 1) in ``known``.
+        named: the model of a lens with known slight distortion, as (B, D) in ``known``.
         """
         step = -(-len(self.members) // MOST_TO_CHOOSE)
         evidence = self._evidence(known, self.method.model, None)[::step]
@@ -224,7 +224,7 @@ class CameraGroup:
         ) -> list[Fitted]:
             distortion = None
             if usual is not None:
-                distortion = evidence.known.distortion if bent else prior_of(usual)
+                distortion = evidence.known.distortion if named else prior_of(usual)
             observed = replace(
                 evidence,
                 model=self.method.errors.model_to_fit(model),
@@ -235,9 +235,8 @@ class CameraGroup:
 
         one = [0] * len(evidence)
         odds = {0: odds_of_lenses((member.file.metadata, None) for member in self.members)}
-        choices = sorted(
-            chosen(compare(fit_to, one, odds, {0} if bent else ()), one, odds), key=Choice.focal
-        )
+        found = compare(fit_to, one, odds, {0: named} if named else None)
+        choices = sorted(chosen(found, one, odds), key=Choice.focal)
         typical = choices[len(choices) // 2]
         return [typical.moved(plane.originals, gravity=False) for plane in self._planes]
 

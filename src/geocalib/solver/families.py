@@ -12,7 +12,8 @@ with noisy fields decide little.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -99,15 +100,16 @@ def compare(
     fit_to: FitTo,
     cameras: Sequence[int],
     odds: Mapping[int, Odds | None],
-    bent: Collection[int] = (),
+    named: Mapping[int, CameraModel] | None = None,
 ) -> list[list[Candidate]]:
     """The families that may have taken each of B pictures, in the order of ``FAMILIES``: the same
     ones for all pictures of one camera.
 
     cameras: (B,) integers, equal where the camera is. odds: of each camera, where more is known
-    than how common the families are; if they favour a wide lens, all families are fitted. bent:
-    cameras with known slight distortion, which have that family alone.
+    than how common the families are; if they favour a wide lens, all families are fitted. named:
+    the models of cameras with known slight distortion, which have that family alone.
     """
+    named = named or {}
     found: list[list[Candidate]] = [[] for _ in cameras]
 
     def look_at(family: Family, chosen: set[int]) -> None:
@@ -119,11 +121,13 @@ def compare(
     known = {camera for camera, own in odds.items() if own is not None and own[-1] > WIDE.odds}
     pairs = list(zip(cameras, found, strict=True))
     unexplained = known | {camera for camera, own in pairs if not own[0].cost < EXPLAINED}
-    look_at(BENT, unexplained.union(bent))
-    found = [own[1:] if camera in bent else own for camera, own in pairs]
+    look_at(BENT, unexplained.difference(named))
+    for model in dict.fromkeys(named.values()):
+        look_at(replace(BENT, model=model), {each for each in named if named[each] == model})
+    found = [own[1:] if camera in named else own for camera, own in pairs]
     # A wide lens fitted as a slightly bent one has barrel distortion.
     barrels = {camera for camera, own in pairs if len(own) > 1 and not own[1].bend >= 0}
-    look_at(WIDE, (known | barrels).difference(bent))
+    look_at(WIDE, (known | barrels).difference(named))
     return found
 
 
