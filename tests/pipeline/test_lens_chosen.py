@@ -228,3 +228,31 @@ def test_long_edges_hint_at_a_bend(bend: tuple[float, float], verdict: Verdict, 
     straight = Candidate(RECTILINEAR, answer.cameras, answer.gravity, None, 0.0, 1.0)
     choice = Choice((straight,), (1.0,), (RECTILINEAR.odds,)).tried_bent(answer)
     assert choice.model.name == model
+
+
+def test_edges_of_any_picture_of_a_camera_hint_at_its_lens() -> None:
+    seen = asked(PINHOLE, "pinhole")
+    straight = Candidate(RECTILINEAR, seen.cameras, seen.gravity, None, 0.0, 1.0)
+    choice = Choice((straight,), (1.0,), (RECTILINEAR.odds,))
+    bent = replace(seen, lines=Lines(Verdict.CROSSED, bend=(-0.08, 0.02)))
+    assert choice.second([seen, bent]).model.name == "simple_radial"
+    assert choice.second([seen, seen]) == choice
+
+
+def test_a_set_tells_a_bend_that_edges_show(calibrator: Calibrator) -> None:
+    """Too slight for its fields; the same as where they are calibrated as a list."""
+    bend = -0.068
+    camera = Camera.create("simple_radial", f=560.0, size=(640, 480), distortion=[bend])
+    towns = []
+    for seed, (roll, pitch) in enumerate(((0.05, -0.07), (-0.03, 0.08), (0.02, 0.03)), 21):
+        gravity = from_roll_pitch(torch.tensor([roll]), torch.tensor([pitch]))
+        scene = render_scene(camera, gravity, seed=seed, subpixels=1)[0]
+        towns.append((255 * scene).byte().numpy())
+    answers = [
+        *calibrator.calibrate(towns, shared_intrinsics=True),
+        *calibrator.calibrate_set(towns),
+    ]
+    for answer in answers:
+        assert isinstance(answer, Calibration)
+        assert answer.camera_model == "simple_radial"
+        assert answer.distortion[0] == pytest.approx(bend, abs=0.03)

@@ -110,13 +110,17 @@ def _fit_seen(job: Job, outputs: Sequence[NetworkOutput]) -> list[Outcome]:
     outputs = [within_circle(output) for output in outputs]
     choices = choose(job, outputs, given)
     outcomes = _fit_chosen(job, outputs, given, dict(enumerate(choices)))
-    # One of the two leaves a choice as it is: the first what is no slight bend, and the second what
-    # is no pinhole.
+    # Edges of one picture hint at the lens of all that its camera took.
+    taken_by = job.camera.tolist()
     second = {
         row: changed
         for row, choice in enumerate(choices)
-        for way in (choice.judged_by, choice.tried_bent)
-        if (changed := way(outcomes[row])).model != choice.model
+        if (
+            changed := choice.second(
+                outcomes[other] for other, camera in enumerate(taken_by) if camera == taken_by[row]
+            )
+        ).model
+        != choice.model
     }
     if job.coupled and len(second) < len(choices):
         return [outcomes[row] for row in range(len(outputs))]

@@ -166,6 +166,14 @@ class Choice:
         )
         return Choice((bent, straight), (0.0, 1.0), (BENT.odds, RECTILINEAR.odds))
 
+    def second(self, outcomes: Iterable[Outcome]) -> Choice:
+        """The choice after the answers to pictures of that camera: at most one of ``judged_by`` and
+        ``tried_bent`` has another, as the first leaves what is no slight bend and the second what
+        is no pinhole."""
+        every = list(outcomes)
+        ways = (way(each) for way in (self.judged_by, self.tried_bent) for each in every)
+        return next((other for other in ways if other.model != self.model), self)
+
     def ranked(self) -> Choice:
         """With the most probable family first."""
         shares = self.probabilities

@@ -27,7 +27,7 @@ from geocalib.priors.judge import (
 )
 from geocalib.priors.lens_reading import common_model
 from geocalib.priors.readings import Readings, of_both_angles
-from geocalib.result.calibration import Calibration, Failure, Outcome
+from geocalib.result.calibration import Failure, Outcome
 from geocalib.result.trust import Doubt
 from geocalib.sets.camera_group import CameraGroup, FitMethod, PredictedImage
 from geocalib.sets.image_record import ImageRecord
@@ -126,11 +126,13 @@ def _fitted(
         return readings, fitted(with_readings(given, readings, files, cameras))
 
     readings, outcomes = fitted_as_read()
-    answer = next((each for each in outcomes.values() if isinstance(each, Calibration)), None)
-    if lens is not None and answer is not None and lens.judged_by(answer).model != lens.model:
-        choices = [choice.judged_by(answer) for choice in choices]
+    if lens is not None and lens.second(outcomes.values()).model != lens.model:
+        before = choices, lens, readings, outcomes
+        choices = [choice.second(outcomes.values()) for choice in choices]
         lens = choices[0]
         readings, outcomes = fitted_as_read()
+        if any(lens.judged_by(each).model != lens.model for each in outcomes.values()):
+            choices, lens, readings, outcomes = before
     checks: dict[int, Checks] = {}
     if rows_with_readings(readings, together=True):
         checks = agreement(readings, fitted(given, lines=False))
