@@ -200,10 +200,12 @@ def follow(outcomes: Sequence[Outcome], lines: Sequence[DrawnLine]) -> list[Outc
 def _followed(calibration: Calibration, lines: Sequence[DrawnLine]) -> Calibration:
     """The likeliest answer given the lines, with its covariance, and which lines it follows."""
     sketch, used = Sketch.of(lines), [True] * len(lines)
-    tension = np.abs(_tension(sketch, calibration))
     answer = calibration
-    if calibration.parameters:
+    if not calibration.parameters:
+        tension = _at(sketch, calibration)[0]
+    else:
         search = _DrawnSearch.of(calibration)
+        tension = _tension(sketch, search, calibration.covariance)
         _, best = search.minimum([sketch])
         # A horizon is drawn on purpose, so it is never taken for a mistake.
         believed = [i for i, line in enumerate(lines) if line.kind != LineKind.HORIZON]
@@ -218,7 +220,7 @@ def _followed(calibration: Calibration, lines: Sequence[DrawnLine]) -> Calibrati
         camera, gravity = search.layout.camera_of(best.guess, 0), best.guess.gravity[0, 0]
         answer = calibration.moved(camera, gravity, np.linalg.inv(best.equations[0][0]))
     checks = [
-        DrawnCheck(*line.values, 0.0, float(tension[list(places)].max()), on)
+        DrawnCheck(*line.values, 0.0, float(np.abs(tension[list(places)]).max()), on)
         for line, places, on in zip(lines, sketch.order, used, strict=True)
     ]
     return replace(answer, drawn=tuple(checks))
@@ -436,12 +438,9 @@ def _at(sketch: Sketch, answer: Calibration) -> tuple[Array, Array]:
     return residual[0], off[0]
 
 
-def _tension(sketch: Sketch, network: Calibration) -> Array:
+def _tension(sketch: Sketch, search: _DrawnSearch, covariance: Array) -> Array:
     """(M,) by how many sigmas lines contradict what the network alone says."""
-    if not network.parameters:
-        return _at(sketch, network)[0]
-    search = _DrawnSearch.of(network)
     at = search.at(search.prior.mean, Sketch.stacked([sketch]))
     residual, jacobian = (each[0, : -len(search.units)] for each in (at.residual, at.jacobian))
-    variance = 1 + np.einsum("mi,ij,mj->m", jacobian, network.covariance, jacobian)
+    variance = 1 + np.einsum("mi,ij,mj->m", jacobian, covariance, jacobian)
     return np.asarray(residual / np.sqrt(variance))
