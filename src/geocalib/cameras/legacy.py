@@ -20,7 +20,7 @@ from dataclasses import replace
 from geocalib.arrays import Array, namespace
 from geocalib.cameras.base import DepthJet, Parameters
 from geocalib.cameras.camera import Camera
-from geocalib.cameras.simple_radial import SimpleRadial
+from geocalib.cameras.radial import SimpleRadial
 
 
 class LegacySimpleRadial(SimpleRadial):

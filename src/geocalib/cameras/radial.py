@@ -1,7 +1,9 @@
-"""Brown's radial model with two parameters (COLMAP's RADIAL, OpenCV's k1, k2), three and four.
+"""Brown's radial model with one to four parameters.
 
-One photo hardly shows more than two; the longer ones are for priors, for sets of photos and for
-cameras that are already known. The one with three is OpenCV's k1, k2, k3."""
+COLMAP's SIMPLE_RADIAL and RADIAL have one and two of them, OpenCV's k1, k2, k3. One photo hardly
+shows more than two; the longer ones are for priors, for sets of photos and for cameras that are
+already known.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +13,22 @@ from geocalib.arrays import Array, namespace
 from geocalib.cameras import polynomial
 from geocalib.cameras.base import Parameters
 from geocalib.cameras.tangent_polynomial import TangentPolynomial
+
+
+class SimpleRadial(TangentPolynomial):
+    """d = 1 + k1 x^2; k1 < 0 is barrel distortion."""
+
+    name = "simple_radial"
+    parameters: tuple[str, ...] = ("k1",)
+    start: tuple[float, ...] = (0.0,)
+    bounds: tuple[tuple[float, float], ...] = ((-50.0, 50.0),)
+
+    def tangent_limit(self, k: Parameters) -> Array:
+        xp = namespace(k[0])
+        (k1,) = k
+        ends = k1 < 0
+        X = -1 / (3 * xp.where(ends, k1, -1.0))
+        return xp.sqrt(xp.where(ends, X, math.inf))
 
 
 class Radial(TangentPolynomial):

@@ -12,8 +12,7 @@ from geocalib.cameras.eucm import Eucm
 from geocalib.cameras.kannala_brandt import KannalaBrandt
 from geocalib.cameras.pinhole import Pinhole
 from geocalib.cameras.ptlens import Ptlens
-from geocalib.cameras.radial import Radial, Radial3, Radial4
-from geocalib.cameras.simple_radial import SimpleRadial
+from geocalib.cameras.radial import Radial, Radial3, Radial4, SimpleRadial
 from geocalib.cameras.ucm import Ucm
 from geocalib.errors import CameraError
 

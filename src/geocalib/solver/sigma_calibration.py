@@ -20,7 +20,7 @@ from geocalib.arrays import diagonal
 from geocalib.cameras.base import CameraModel
 from geocalib.cameras.camera import Camera
 from geocalib.cameras.legacy import LegacySimpleRadial, without_legacy
-from geocalib.cameras.simple_radial import SimpleRadial
+from geocalib.cameras.radial import SimpleRadial
 from geocalib.geometry.fields import ALONG_PITCH, ALONG_ROLL, LOG_F
 from geocalib.records import dataclass
 from geocalib.solver.known import Given

@@ -13,7 +13,7 @@ import numpy as np
 
 from geocalib.arrays import Array
 from geocalib.cameras import Camera, get_model
-from geocalib.cameras.simple_radial import SimpleRadial
+from geocalib.cameras.radial import SimpleRadial
 from geocalib.errors import ConfigError
 from geocalib.geometry.fields import Fields
 from geocalib.nets.weights.card import WeightCard

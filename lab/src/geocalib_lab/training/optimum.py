@@ -21,7 +21,7 @@ from torch import Tensor
 from geocalib.cameras import polynomial
 from geocalib.cameras.base import Parameters
 from geocalib.cameras.camera import Camera
-from geocalib.cameras.simple_radial import SimpleRadial
+from geocalib.cameras.radial import SimpleRadial
 from geocalib.geometry import gravity as sphere
 from geocalib.geometry.fields import Fields, Free
 from geocalib.solver.objective import Normal, normal_equations
