@@ -22,10 +22,10 @@ def test_the_walk_of_a_photo_grows_no_longer() -> None:
 
 
 def test_the_choice_of_a_lens_makes_it_no_longer_than_today() -> None:
-    """A tenth above what was reached where three kinds of lens are compared: 62 modules, 820
-    functions, 2,820 jumps, 32 calls deep."""
+    """A tenth above what was reached where three kinds of lens are compared: 63 modules, 822
+    functions, 2,821 jumps, 32 calls deep."""
     walked = WALK.walk(ROOT / "examples" / "town.jpg")
-    assert len(walked.modules) <= 68
-    assert walked.functions <= 902
-    assert walked.jumps <= 3102
+    assert len(walked.modules) <= 69
+    assert walked.functions <= 904
+    assert walked.jumps <= 3103
     assert walked.depth <= 35
