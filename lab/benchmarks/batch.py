@@ -25,7 +25,7 @@ import pyarrow.parquet as parquet
 from throughput import render
 
 KILLED_AT = (0.2, 0.5)
-"""Of all tables."""
+"""Shares of all tables after which a run is killed."""
 
 
 def link(folder: Path, photos: list[str], count: int) -> list[str]:
@@ -48,7 +48,7 @@ def tables(output: Path) -> list[Path]:
 
 
 def orphans() -> int:
-    """Worker processes that nobody started that lives."""
+    """Worker processes whose parent has ended."""
     alone = 0
     for status in Path("/proc").glob("[0-9]*/status"):
         try:
@@ -66,15 +66,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--count", type=int, default=10_000)
     parser.add_argument("--lines", choices=("on", "off"), default="off")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         source, output = Path(folder) / "photos", Path(folder) / "out"
         rendered = Path(folder) / "rendered"
         rendered.mkdir()
-        names = link(source, render(rendered), asked.count)
-        begun = time.monotonic()
+        names = link(source, render(rendered), options.count)
+        started = time.monotonic()
         for share in KILLED_AT:
-            run = start(source, output, asked.lines == "on")
+            run = start(source, output, options.lines == "on")
             while run.poll() is None:
                 manifest = output / "_manifest.jsonl"
                 parts = json.loads(manifest.open().readline())["parts"] if manifest.exists() else 0
@@ -85,8 +85,8 @@ def main() -> None:
             run.wait()
             done = sum(parquet.read_metadata(table).num_rows for table in tables(output))
             print(f"killed: {done} photos in {len(tables(output))} tables", flush=True)
-        status = start(source, output, asked.lines == "on").wait()
-        spent = time.monotonic() - begun
+        status = start(source, output, options.lines == "on").wait()
+        spent = time.monotonic() - started
         column = [
             Path(name).name
             for table in tables(output)
@@ -95,7 +95,7 @@ def main() -> None:
         found = Counter(column)
         print(f"finished with status {status}: {len(column)} rows in {len(tables(output))} tables")
         print(f"lost {len(set(names) - set(found))}, doubled {len(column) - len(found)}")
-        print(f"{asked.count / spent:.1f} photos / s, with three starts and what was lost")
+        print(f"{options.count / spent:.1f} photos / s, with three starts and what was lost")
         time.sleep(2)
         print(f"worker processes left over: {orphans()}")
 

@@ -139,8 +139,8 @@ def _used(policy: str, check: PriorCheck) -> bool:
 
 def _both(hint: FocalReading, check: PriorCheck) -> float:
     """Weighed by their sigmas, as the fit does."""
-    told, seen = hint.relative**-2, (check.estimate[0] / check.estimate_sigma) ** 2
-    step = math.log(check.estimate[0] / hint.focal_px) * seen / (seen + told)
+    by_tag, by_picture = hint.relative**-2, (check.estimate[0] / check.estimate_sigma) ** 2
+    step = math.log(check.estimate[0] / hint.focal_px) * by_picture / (by_picture + by_tag)
     return hint.focal_px * math.exp(step)
 
 

@@ -63,14 +63,14 @@ KINDS = (
     Kind("radial", 40, ("simple_radial",), (30, 100), (-45, 45), 45),
 )
 WIDEST_PINHOLE_DEG = 120.0
-"""Of the wide views."""
+"""Largest field of view of the wide views, degrees."""
 TURNS = 20
-"""How often each panorama is asked for views, at most."""
+"""Most attempts to cut views from each panorama."""
 
 
 @dataclass(frozen=True)
 class Truth:
-    """A picture, and what is known of it. Angles in degrees; None where nobody knows."""
+    """A picture, and what is known of it. Angles in degrees; None if unknown."""
 
     image: str
     kind: str
@@ -84,7 +84,7 @@ class Truth:
     distortion: tuple[float, ...] = ()
 
     @property
-    def told(self) -> str:
+    def true_model(self) -> str:
         """The name of the family that a caller who knows it would give."""
         if self.model in ("equidistant", "kannala_brandt"):
             return "kannala_brandt"
@@ -261,11 +261,11 @@ def score(truth: Truth, outcome: Outcome) -> Score:
 def answers(
     calibrator: Calibrator, truths: Sequence[Truth], camera_model: str, network: bool
 ) -> Iterator[Score]:
-    """A score for each picture. camera_model: "told" names the true one."""
+    """A score for each picture. camera_model: "true" names the true one."""
     lines: Literal["auto", "off"] = "off" if network else "auto"
     groups: dict[tuple[str, bool], list[Truth]] = {}
     for truth in truths:
-        name = truth.told if camera_model == "told" else camera_model
+        name = truth.true_model if camera_model == "true" else camera_model
         groups.setdefault((name, truth.kind in ("phones", "photos")), []).append(truth)
     for (name, taken), some in groups.items():
         images = [truth.image for truth in some]
@@ -316,7 +316,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--split", default="val", help="part of the photographs")
     parser.add_argument("--each", type=int, default=3, help="photos of one owner, at most")
     parser.add_argument("--weights", default="lean")
-    parser.add_argument("--camera-model", default="auto", help='a name, or "told": the true one')
+    parser.add_argument("--camera-model", default="auto", help='a name, or "true": the true one')
     parser.add_argument("--network", action="store_true", help="without lines")
     options = parser.parse_args(arguments)
     truths = list[Truth]()

@@ -43,14 +43,14 @@ from geocalib_lab.evaluation.uncertainty import ONE_SIGMA, deviations
 METHODS = ("network", "lines", "both")
 ANGLES = ("roll", "pitch", "vfov")
 TOLERANCE = 1.05
-"""Of the better one's median, that both together may have."""
+"""Largest ratio of the median of both together to the better one's."""
 DRAWS = 2000
-"""Of the photos of a set, with as many as it has: the first is the set itself."""
+"""Bootstrap samples of the photos of a set; the first is the set itself."""
 SHARP = ("lines", "both")
 SHARES = (0.25, 0.5, 0.75, 0.9)
 QUANTILES = " / ".join(f"{share:.0%}" for share in SHARES)
 LONG, SEVERAL, SECTORS = 0.08, 5, 12
-"""Long edges: of the diagonal, how many of a direction, and directions that are told apart."""
+"""Long edges: least length in diagonals, how many of a direction, and number of directions."""
 
 Array = npt.NDArray[np.float64]
 

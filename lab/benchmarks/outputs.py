@@ -82,17 +82,17 @@ def _kill(folder: Path, runs: int, usual: float) -> None:
 
 
 def _together(folder: Path, pairs: int) -> None:
-    told = whole = 0
+    waited = whole = 0
     for number in range(pairs):
         output = list(READERS)[number % 2]
         for name in READERS:
             (folder / name).unlink(missing_ok=True)
         with _start(folder, output) as first, _start(folder, output) as second:
             errors = [run.communicate()[1] for run in (first, second)]
-        told += sum(b"is being written by process" in error for error in errors)
+        waited += sum(b"is being written by process" in error for error in errors)
         whole += _whole(folder, output)
     print(
-        f"{pairs} pairs: {told} were told to wait, {whole} outputs have one answer for each photo"
+        f"{pairs} pairs: {waited} were told to wait, {whole} outputs have one answer for each photo"
     )
 
 

@@ -55,9 +55,11 @@ def measure(page: Page, seconds: float) -> None:
     def computed() -> tuple[float, float]:
         """Milliseconds that the page's thread took so far: of a processor, and of that for scripts,
         style and layout."""
-        told = {m["name"]: m["value"] for m in chromium.send("Performance.getMetrics")["metrics"]}
-        own = sum(told[f"{part}Duration"] for part in ("Script", "RecalcStyle", "Layout"))
-        return 1000 * told["ThreadTime"], 1000 * own
+        metrics = {
+            m["name"]: m["value"] for m in chromium.send("Performance.getMetrics")["metrics"]
+        }
+        own = sum(metrics[f"{part}Duration"] for part in ("Script", "RecalcStyle", "Layout"))
+        return 1000 * metrics["ThreadTime"], 1000 * own
 
     for words, layers in LAYERS.items():
         only(page, *layers)
@@ -68,12 +70,12 @@ def measure(page: Page, seconds: float) -> None:
             frames = sorted(page.evaluate(DRAG, {"name": name, "seconds": seconds}))
             pairs = zip(before, computed(), strict=True)
             every, own = ((after - start) / len(frames) for start, after in pairs)
-            asked = sum("refit" in url for url in fits)
+            fitted = sum("refit" in url for url in fits)
             slow = frames[int(0.95 * len(frames))]
             print(
                 f"{words}, {name}: {1000 / statistics.mean(frames):.0f} frames/s, "
                 f"median {statistics.median(frames):.1f} ms, 95% below {slow:.1f} ms; computed "
-                f"{every:.1f} ms a frame, the page itself {own:.1f}; {asked} fits",
+                f"{every:.1f} ms a frame, the page itself {own:.1f}; {fitted} fits",
                 flush=True,
             )
 
@@ -81,7 +83,7 @@ def measure(page: Page, seconds: float) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=5)
-    asked = parser.parse_args()
+    options = parser.parse_args()
     with Served() as served, sync_playwright() as playwright:
         program = shutil.which("chromium")
         browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
@@ -97,7 +99,7 @@ def main() -> None:
             }"""
         )
         print(f"Chromium {browser.version}, WebGL: {renderer}")
-        measure(page, asked.seconds)
+        measure(page, options.seconds)
         browser.close()
 
 

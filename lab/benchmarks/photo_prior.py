@@ -41,7 +41,7 @@ STARTS = (FocalComponent(0.55, 27.0, 0.15), FocalComponent(0.35, 55.0, 0.4))
 LEAST_SIGMA = 0.1
 """No part is narrower: lenses of few owners would be taken for everybody's."""
 PARTS = 6
-"""Of owners, each judged by what the others do."""
+"""Parts of the owners, each evaluated with the constants of the others."""
 CONSTANT = 29.0
 """Millimetres: the answer of one who does not look."""
 
@@ -56,8 +56,8 @@ def owner(photo: Photo) -> str:
 
 def fit(photos: Sequence[Photo], others: Sequence[Photo]) -> None:
     for name, parts in mixtures(photos, by_both).items():
-        told = ", ".join(f"Part({p.share:.3f}, {p.millimetres:.1f}, {p.sigma:.3f})" for p in parts)
-        print(f"{name}: ({told}, WIDE_TAIL)  # {sum(by_both(p) == name for p in photos)}")
+        shown = ", ".join(f"Part({p.share:.3f}, {p.millimetres:.1f}, {p.sigma:.3f})" for p in parts)
+        print(f"{name}: ({shown}, WIDE_TAIL)  # {sum(by_both(p) == name for p in photos)}")
     groups = [
         [photo for photo in photos if zlib.crc32(owner(photo).encode()) % PARTS == part]
         for part in range(PARTS)
@@ -180,9 +180,9 @@ def measure(photos: Sequence[Photo], folder: Path, lines: str, weights: str) -> 
         near = [100 * np.mean([abs(r - 1) < share for r in ratios]) for share in (0.25, 0.5)]
         sure = [abs(math.log(r)) < s for r, s in zip(ratios, sigmas[name], strict=False)]
         held = f"{100 * np.mean(sure):.0f}% | {ranked(ratios, sigmas[name])} " if sure else "| "
-        told = np.array(warned[name] or [False] * len(errors))
+        flagged = np.array(warned[name] or [False] * len(errors))
         off = np.array(errors)
-        shares = [100 * np.mean(told[part]) for part in (off > 10, off < 5)]
+        shares = [100 * np.mean(flagged[part]) for part in (off > 10, off < 5)]
         owners = median(median(values) for values in by_owner.values())
         beyond = 100 * np.mean([error > 10 for error in errors])
         print(

@@ -5,7 +5,7 @@ python lab/benchmarks/reconstruction.py FOLDER    photos and models go there; ph
 
 Six photos of each world, by a camera that moves sideways, of one lens that bends a little. COLMAP
 (Debian's, without a GPU) makes a model of them twice: with the focal length that it takes where
-nobody names one, and with what ``geocalib calibrate --shared --format colmap-database`` writes.
+none is named, and with what ``geocalib calibrate --shared --format colmap-database`` writes.
 """
 
 from __future__ import annotations
@@ -145,8 +145,8 @@ def colmap(photos: Path, out: Path, known: bool) -> tuple[int, float, float, flo
         return 0, start, math.nan, math.nan
     model = max(models, key=lambda path: len(read_model(path).images))
     (camera,) = read_cameras(model).values()
-    told = run("colmap", "model_analyzer", "--path", model)
-    error = float(re.findall(r"Mean reprojection error: ([\d.]+)", told)[0])
+    printed = run("colmap", "model_analyzer", "--path", model)
+    error = float(re.findall(r"Mean reprojection error: ([\d.]+)", printed)[0])
     return len(read_model(model).images), start, float(camera.f[0]), error
 
 

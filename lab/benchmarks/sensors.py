@@ -52,7 +52,7 @@ SURE_DEG = 1.5
 
 @dataclass(frozen=True)
 class Pairs:
-    """N photographs whose files nobody has touched."""
+    """N photographs whose files were not edited."""
 
     apart: Array
     """(N, 2) degrees from picture to sensor, along roll and along pitch."""
@@ -167,7 +167,7 @@ def milliseconds(work: Callable[[], object]) -> float:
 
 
 def read(gathered: Path) -> Pairs:
-    """Those that nobody has touched: of the sizes of their cameras, or trusted by their table."""
+    """Read the unedited photographs: of the sizes of their cameras, or trusted by their table."""
     rows = [json.loads(line) for line in gathered.open()]
     rows = [
         row

@@ -111,7 +111,7 @@ class Bare:
 
     def __init__(self, count: int) -> None:
         cores = threads()
-        # What was finished while nobody asked is no measure of pace.
+        # Answers after the last request are not counted.
         together = cores * TOGETHER
         ahead = (1 + AHEAD) * together
         paths = [str(ROOT / "benchmarks")]
@@ -163,7 +163,7 @@ class Driven:
     """What became of the requests of clients."""
 
     pace: float
-    """Answers a second while all of them asked."""
+    """Answers a second while all of them options."""
     client_cost: float
     """What this process computed for each, seconds."""
     answers: int
@@ -319,8 +319,8 @@ def memory(served: Served, own: Own, count: int) -> None:
                     half = own.data[: index % len(own.data)]
                     client.post("/v1/calibrate", files={"image": half})
             if (index + 1) % max(1, count // 20) == 0:
-                told = KEPT.search(client.get("/metrics").text)
-                kept = int(told[1]) if told else 0
+                found = KEPT.search(client.get("/metrics").text)
+                kept = int(found[1]) if found else 0
                 each = resident_megabytes(served.process.pid)
                 print(
                     f"  {index + 1} requests, {kept} photos kept: {sum(each):.0f} MB, "
@@ -345,18 +345,18 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--requests", type=int, default=10_000)
     parser.add_argument("--only", choices=("throughput", "latency", "refit", "memory"))
-    asked = parser.parse_args()
-    owned = photos(asked.clients)
+    options = parser.parse_args()
+    owned = photos(options.clients)
     with Served("--queue", "1024", "--seconds", "600") as served:
         pace = 0.0
-        if asked.only in (None, "throughput", "latency"):
-            pace = throughput(served, owned, asked.seconds)
-        if asked.only in (None, "latency"):
-            latency(served, owned, pace, asked.seconds)
-        if asked.only in (None, "refit"):
+        if options.only in (None, "throughput", "latency"):
+            pace = throughput(served, owned, options.seconds)
+        if options.only in (None, "latency"):
+            latency(served, owned, pace, options.seconds)
+        if options.only in (None, "refit"):
             refit(served, owned[0])
-        if asked.only in (None, "memory"):
-            memory(served, owned[0], asked.requests)
+        if options.only in (None, "memory"):
+            memory(served, owned[0], options.requests)
 
 
 if __name__ == "__main__":

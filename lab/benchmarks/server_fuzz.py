@@ -63,8 +63,8 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=10_000)
     parser.add_argument("--clients", type=int, default=8)
     parser.add_argument("--seed", type=int, default=17)
-    asked = parser.parse_args()
-    every = requests(asked.count, asked.seed)
+    options = parser.parse_args()
+    every = requests(options.count, options.seed)
     with Served() as served, httpx2.Client(base_url=served.address, timeout=60) as client:
 
         def send(sent: Sent) -> tuple[str, int, float, str | None]:
@@ -82,7 +82,7 @@ def main() -> None:
         tenth = max(1, len(every) // 10)
         memory = [sum(resident_megabytes(served.process.pid))]
         answers = []
-        with ThreadPoolExecutor(asked.clients) as pool:
+        with ThreadPoolExecutor(options.clients) as pool:
             for start in range(0, len(every), tenth):
                 answers += pool.map(send, every[start : start + tenth])
                 memory.append(sum(resident_megabytes(served.process.pid)))

@@ -39,7 +39,7 @@ FIELD = (36, 27)
 OUTLIERS = 50
 """One image of so many was taken at half or twice the focal length."""
 ERROR = math.radians(2)
-"""Of the fields, smooth over a sixth of an image; for each image its own."""
+"""Error of the fields, smooth over a sixth of an image, different in each image."""
 CONFIDENCE, SCALE = 2.7, 0.03
 """Confidence of a cell, at most, and s^2 of the network."""
 SIGMAS = {"focal": 4.0}

@@ -296,9 +296,9 @@ def main() -> None:
     parser.add_argument("--published", metavar="PYTHON", help="that has the published package")
     parser.add_argument("--row", help=argparse.SUPPRESS)
     parser.add_argument("photos", nargs="*", help=argparse.SUPPRESS)
-    asked = parser.parse_args()
-    if asked.row:
-        print(json.dumps(measure(json.loads(asked.row), asked.photos)))
+    options = parser.parse_args()
+    if options.row:
+        print(json.dumps(measure(json.loads(options.row), options.photos)))
         return
     cores = len(os.sched_getaffinity(0))
     begun = time.monotonic()
@@ -308,16 +308,16 @@ def main() -> None:
         size = mean(Path(photo).stat().st_size for photo in photos) / 1e3
         print(f"{cores} cores, load {os.getloadavg()[0]:.1f}; photos of {size:.0f} kB\n")
         # Each row takes seconds to start, beside those that it is measured in.
-        left = max(20.0, asked.seconds - rendering) * 0.7
-        parts = [asked.only] if asked.only else list(SHARES)
+        left = max(20.0, options.seconds - rendering) * 0.7
+        parts = [options.only] if options.only else list(SHARES)
         best = 1.0
         if "rates" in parts:
             best = rates(photos, cores, left * (SHARES["rates"] if len(parts) > 1 else 1))
             print()
         if "curve" in parts:
             curve(photos, cores, left * (SHARES["curve"] if len(parts) > 1 else 1), best)
-        if asked.published:
-            published(asked.published, photos, left / 10)
+        if options.published:
+            published(options.published, photos, left / 10)
 
 
 if __name__ == "__main__":

@@ -69,7 +69,7 @@ GRID = 9
 
 @dataclass(frozen=True)
 class Truth:
-    """What is known of a picture; None where nobody knows. Angles in degrees."""
+    """What is known of a picture; None if unknown. Angles in degrees."""
 
     roll_deg: float | None = None
     pitch_deg: float | None = None
@@ -124,7 +124,7 @@ def _pictures(folder: Path, out: Path, sets: Sequence[str]) -> Iterator[Picture]
     if "photos" in sets:
         gravity = {row["image"]: row for row in _rows(folder / "photos" / "gravity.csv")}
         for row in _rows(folder / "photos" / "photos.csv"):
-            # Of those that nobody trains on, also the ones whose gravity is not known.
+            # Held-out photographs of unknown gravity as well.
             if row["image"] in gravity or row["image"].startswith("val/"):
                 known = gravity.get(row["image"], {})
                 yield _photograph("photos", folder / "photos", row, known)
@@ -141,7 +141,12 @@ def _pictures(folder: Path, out: Path, sets: Sequence[str]) -> Iterator[Picture]
     if "panos" in sets:
         for view in rendered(folder / "panos" / "val", out.parent / "views"):
             truth = Truth(
-                view.roll_deg, view.pitch_deg, view.vfov_deg, view.told, view.f, view.distortion
+                view.roll_deg,
+                view.pitch_deg,
+                view.vfov_deg,
+                view.true_model,
+                view.f,
+                view.distortion,
             )
             yield f"crops {view.kind}", Path(view.image), view.image, truth
 
@@ -169,7 +174,7 @@ def _lines(path: Path) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Photo:
-    """A picture with its answer and its errors in degrees; NaN where nobody knows the truth."""
+    """A picture with its answer and its errors in degrees; NaN if the truth is unknown."""
 
     kind: str
     first: bool

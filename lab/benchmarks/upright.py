@@ -52,15 +52,15 @@ def measure(photos: tuple[str, ...]) -> Counter[str]:
     found: Counter[str] = Counter()
     for photo in photos:
         image = prepare(read_photo(photo, engine.spec.short_side), engine.spec).image[None]
-        told = [engine.orientation(np.rot90(image, turns, (-2, -1))) for turns in TURNS]
+        answers = [engine.orientation(np.rot90(image, turns, (-2, -1))) for turns in TURNS]
         for turns in TURNS:
-            first, *more = told[turns:] + told[:turns]
+            first, *more = answers[turns:] + answers[:turns]
             others = iter(more)
-            (stands,), (notes,) = judge(image, first, lambda _, told=others: next(told), True)
+            (stands,), (notes,) = judge(image, first, lambda _, answers=others: next(answers), True)
             kind = "turned" if turns else "upright"
             found[f"{kind}, suspected"] += not list(others)
             others = iter(more)
-            (likeliest,), _ = judge(image, first, lambda _, told=others: next(told), False)
+            (likeliest,), _ = judge(image, first, lambda _, answers=others: next(answers), False)
             found["right"] += likeliest == turns
             if turns and stands == turns:
                 found["turned, found"] += 1

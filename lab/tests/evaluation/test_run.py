@@ -202,7 +202,7 @@ def test_what_is_told_is_the_truth(tmp_path: Path) -> None:
     evaluate(calibrator, [replace(truth, image=strip, width=192)], setting=Setting("exif"))
     exif = calibrator.options[-1]["focal"]
     assert exif.sigma[0] > 1000 * exif.value[0]
-    with pytest.raises(ConfigError, match="not known, so it cannot be told"):
+    with pytest.raises(ConfigError, match="not known, so it cannot be given"):
         evaluate(calibrator, [sample(roll_deg=None)], setting=Setting("gravity"))
     with pytest.raises(ConfigError, match="not a focal length of kannala_brandt"):
         evaluate(calibrator, [truth], "kannala_brandt", Setting("focal"))

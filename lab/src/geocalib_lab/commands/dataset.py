@@ -166,7 +166,7 @@ def _end(problems: Sequence[PanoramaError]) -> None:
 def _known_levels(
     out: Path, network: EngineSpec, views: int, anew: bool
 ) -> tuple[Request, dict[str, Level], dict[str, Origin]]:
-    """What is asked, what a table says already, and of what; an error if that was asked otherwise.
+    """The request, and the levels and origins in a table; an error if it has another request.
 
     anew: without what it says.
     """

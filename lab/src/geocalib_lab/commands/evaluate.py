@@ -117,7 +117,7 @@ def command(
     Prints the errors as tables, and writes a report with plots and the worst photographs, JSON and
     CSV.
     """
-    told: Any = _words("--known", known, get_args(KNOWN))
+    given: Any = _words("--known", known, get_args(KNOWN))
     starts: Any = _words("--initial", initial, get_args(STARTS))
     splits: Any = _words("--split-by", split_by, get_args(SPLITS))
     ways = (
@@ -140,7 +140,7 @@ def command(
         model,
         limit,
         blur,
-        told,
+        given,
         counts,
         starts,
         descent,

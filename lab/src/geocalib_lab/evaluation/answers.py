@@ -13,7 +13,7 @@ from geocalib_lab.evaluation.datasets import Sample
 
 
 def without_sigmas(image: str | None, camera: Camera, gravity: Array) -> Calibration:
-    """The calibration of a camera (a batch of 1) and gravity (3,), whose sigmas nobody knows."""
+    """The calibration of a camera (a batch of 1) and gravity (3,), with unknown sigmas."""
     return Calibration(
         image=image,
         cameras=camera.map(_double),

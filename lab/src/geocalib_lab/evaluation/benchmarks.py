@@ -24,10 +24,10 @@ TIMEOUT = 30.0
 """Seconds to wait for a server that says nothing."""
 
 PIECE = 1 << 20
-"""Bytes read at once."""
+"""Number of bytes read at once."""
 
 Progress = Callable[[int, int | None], None]
-"""Told the bytes that are there, and of how many, if that is known."""
+"""A function of the bytes downloaded, and of their total, if that is known."""
 
 
 def get_benchmark(

@@ -29,7 +29,7 @@ from geocalib_lab.evaluation.plots import save_curves, save_plots
 from geocalib_lab.evaluation.quoted import quoted
 from geocalib_lab.evaluation.report import Report, Split, leak
 from geocalib_lab.evaluation.rig_study import mounted, rig_study
-from geocalib_lab.evaluation.run import PLAIN, Calibrates, Setting, Told, evaluate
+from geocalib_lab.evaluation.run import PLAIN, Calibrates, Known, Setting, evaluate
 from geocalib_lab.evaluation.site_pages import SiteReport
 from geocalib_lab.evaluation.starts import descent_study, starts_study
 from geocalib_lab.evaluation.studies import (
@@ -54,14 +54,14 @@ class Plan:
     """What to evaluate, and in which ways."""
 
     datasets: Sequence[Path]
-    """Folders or tables."""
+    """Folders or tables with ground truth."""
     camera_model: str | None = None
     """By default the one that suits each set."""
     limit: int | None = None
     """Photographs of each set, spread evenly over it."""
     blur: int | None = None
     """Also with so many pixels of detail across, for how far the field of view moves."""
-    known: Sequence[Told] = ()
+    known: Sequence[Known] = ()
     images_per_fit: Sequence[int] = ()
     initial: Sequence[Initial] = ()
     descent: bool = False
@@ -106,12 +106,12 @@ class Plan:
 
     @property
     def _places(self) -> list[Path]:
-        """Of each set; a folder may hold several."""
+        """The folder or table of each set; a folder may hold several."""
         return [place for path in self.datasets for place in find_sets(path)]
 
     @property
     def checksums(self) -> dict[str, str]:
-        """Of the tables: another truth is another question where a part of it is told."""
+        """Checksums of the tables: answers with known values depend on the truth."""
         return {name: sha256_of(table)[:16] for name, table in self.tables.items()}
 
 
@@ -120,9 +120,9 @@ class Evaluation:
     """The reports and tables of an evaluation."""
 
     reports: Sequence[Report]
-    """Of each set."""
+    """The report of each set."""
     tables: Sequence[Table]
-    """Of all of them, the studies included."""
+    """The tables of all sets, with the studies."""
 
     @property
     def failed(self) -> int:
@@ -141,7 +141,7 @@ def run(
     overwrite: bool = False,
     site: SiteReport | None = None,
 ) -> Evaluation:
-    """Evaluate; photographs that failed are told to people, a line each.
+    """Evaluate; each failed photograph is a line on standard error.
 
     out: a folder for the tables (report.md), a page with plots and the worst photographs
     (report.html) and, of every set, JSON, CSV and plots. The folder also keeps the answers of a
@@ -157,18 +157,18 @@ def run(
     if plan.rig:
         for samples in sets.values():
             mounted(samples)
-    asked = _Asked(calibrator, plan.camera_model, out, plan.checksums, overwrite)
+    runs = _Runs(calibrator, plan.camera_model, out, plan.checksums, overwrite)
     plain = Setting(lines=plan.lines)
-    reports = [asked.about(name, samples, plain) for name, samples in sets.items()]
+    reports = [runs.about(name, samples, plain) for name, samples in sets.items()]
     for report in reports:
         console.failures(o for o in report.outcomes if isinstance(o, Failure))
     shown = tables.error_tables(reports, plan.split_by)
     if plan.blur is not None:
         blurred = replace(plain, blur=plan.blur)
-        soft = [asked.about(n, samples, blurred) for n, samples in sets.items()]
+        soft = [runs.about(n, samples, blurred) for n, samples in sets.items()]
         moved = [(a, plan.blur, leak(a, b)) for a, b in zip(reports, soft, strict=True)]
         shown.append(tables.leak_table(moved))
-    studies = {name: _studies(asked, name, samples, plan) for name, samples in sets.items()}
+    studies = {name: _studies(runs, name, samples, plan) for name, samples in sets.items()}
     compared = {name: part[0] for name, part in studies.items() if plan.methods}
     shown = [*tables.overview_tables(compared), *shown]
     if site is not None:
@@ -181,18 +181,18 @@ def run(
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _Runs:
     """A calibrator that is given one set after the other, with a bar for people to see."""
 
     calibrator: Calibrates
     camera_model: str | None
     out: Path | None
     checksums: Mapping[str, str]
-    """Of the tables of the sets."""
+    """Checksums of the tables of the sets."""
     overwrite: bool = False
-    """Whether answers that were wanted otherwise are dropped."""
+    """Whether answers with other options are replaced."""
     method: str = ""
-    """Which one it is of several methods, which may share weights."""
+    """The name of the method, as several may share weights."""
 
     def about(self, name: str, samples: Sequence[Sample], setting: Setting = PLAIN) -> Report:
         with self.bar(name, samples, setting) as done:
@@ -236,13 +236,13 @@ def _forget(folder: Path) -> None:
         folder.rmdir()
 
 
-def _studies(asked: _Asked, name: str, samples: Sequence[Sample], plan: Plan) -> list[Study]:
+def _studies(runs: _Runs, name: str, samples: Sequence[Sample], plan: Plan) -> list[Study]:
     def ask(some: Sequence[Sample], setting: Setting) -> Report:
-        return asked.about(name, some, setting)
+        return runs.about(name, some, setting)
 
     studies, others = [], dict[str, Report]()
     if plan.methods:
-        studies.append(study := _methods_study(asked, name, samples, plan))
+        studies.append(study := _methods_study(runs, name, samples, plan))
         known = methods_with(plan.baselines)
         ours = [known[word].label for word in OURS]
         others = {label: report for label, report in study.rows if report and label not in ours}
@@ -252,13 +252,13 @@ def _studies(asked: _Asked, name: str, samples: Sequence[Sample], plan: Plan) ->
         studies.append(joint_study(name, samples, counts, ask, others))
     if plan.rig:
         alone = ask(mounted(samples), Setting())
-        with asked.bar(f"{name}, rigs", alone.samples) as done:
-            studies.append(rig_study(alone, asked.calibrator, done))
+        with runs.bar(f"{name}, rigs", alone.samples) as done:
+            studies.append(rig_study(alone, runs.calibrator, done))
     if plan.initial:
-        with asked.bar(f"{name}, starts", samples) as done:
+        with runs.bar(f"{name}, starts", samples) as done:
             studies.append(
                 starts_study(
-                    asked.calibrator,
+                    runs.calibrator,
                     samples,
                     plan.initial,
                     plan.camera_model,
@@ -267,21 +267,21 @@ def _studies(asked: _Asked, name: str, samples: Sequence[Sample], plan: Plan) ->
                 )
             )
     if plan.descent:
-        with asked.bar(f"{name}, steps", samples) as done:
+        with runs.bar(f"{name}, steps", samples) as done:
             studies.append(
-                descent_study(asked.calibrator, samples, plan.camera_model, name=name, done=done)
+                descent_study(runs.calibrator, samples, plan.camera_model, name=name, done=done)
             )
     return studies
 
 
 def _shared(samples: Sequence[Sample], counts: Sequence[int]) -> list[int]:
-    """Of these numbers of images, those that a camera of the set took; none if that is one."""
+    """The numbers of images that some camera of the set took; none if that is one alone."""
     most = most_of_one_camera(samples) if counts else 0
     possible = [count for count in counts if count <= most]
     return possible if max(possible, default=1) > 1 else []
 
 
-def _methods_study(asked: _Asked, name: str, samples: Sequence[Sample], plan: Plan) -> Study:
+def _methods_study(runs: _Runs, name: str, samples: Sequence[Sample], plan: Plan) -> Study:
     """Each method by itself; of baselines it is said how they were trained, or why they are not
     there."""
     known = methods_with(plan.baselines)
@@ -292,7 +292,7 @@ def _methods_study(asked: _Asked, name: str, samples: Sequence[Sample], plan: Pl
             # Nobody took these: their fields of view are drawn evenly.
             continue
         try:
-            other = replace(asked, calibrator=method.of(asked.calibrator), method=word)
+            other = replace(runs, calibrator=method.of(runs.calibrator), method=word)
         except (WeightsError, MissingPackageError) as error:
             rows[f"{method.label} (no weights)"] = None
             notes.append(f"{MARK} {error}.")
@@ -367,7 +367,7 @@ def calibrate(
 
 
 def _factors(calibrator: Calibrates, datasets: Iterable[Path]) -> dict[str, float]:
-    asked = _Asked(calibrator, None, None, {})
+    runs = _Runs(calibrator, None, None, {})
     sets = Plan(list(datasets)).read()
-    reports = [asked.about(name, samples) for name, samples in sets.items()]
+    reports = [runs.about(name, samples) for name, samples in sets.items()]
     return sigma_factors(pooled(deviations(r.samples, r.outcomes) for r in reports))

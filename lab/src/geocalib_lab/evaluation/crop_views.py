@@ -1,4 +1,4 @@
-"""Which views of a panorama a set is made of: single ones, of shared cameras, or of rigs.
+"""The views of a panorama in a set: single ones, of shared cameras, or of rigs.
 
 By default the sampling is the published one: 16 crops of 640x640 pixels per panorama, roll and
 pitch uniform within 45 degrees, vFoV uniform from 20 to 105 degrees, any heading.
@@ -72,9 +72,9 @@ class Crop:
     """A picture to cut out."""
 
     name: str
-    """Of its file, without the suffix."""
+    """The name of its file, without the suffix."""
     camera: Camera
-    """A batch of 1."""
+    """The camera, a batch of 1."""
     gravity: Tensor
     """(3,) in the camera frame."""
     panorama_from_camera: Tensor

@@ -24,7 +24,7 @@ from geocalib_lab.panoramas.panorama import PanoramaBank, read_scenes, render
 from geocalib_lab.panoramas.pictures import find_panoramas, read_panorama
 
 QUALITY = 95
-"""Of the JPEG files."""
+"""The quality of the JPEG files."""
 
 TABLE = "images.csv"
 UNFINISHED = f"{TABLE}.partial"

@@ -17,7 +17,7 @@ any other               beside it       as one of these
 
 A folder of pictures that tables in the folder above name (``phones/val``) is a set of its own.
 
-Truth has errors of its own where an accelerometer told it: the columns roll_sigma_deg and
+Truth by an accelerometer has errors of its own: the columns roll_sigma_deg and
 pitch_sigma_deg say how large they are, and a column norm_g (the measured gravity, in g) that they
 are those of a phone.
 
@@ -62,7 +62,7 @@ motion, and the axis of its lens."""
 MOVING = (0.9, 2.2)
 """The same where the measured gravity is further from 1 g than ``STILL``."""
 STILL = 0.015
-"""In g."""
+"""Largest deviation of a phone at rest from 1 g, in g."""
 
 ASPECT_TOLERANCE = 0.01
 """By how much, relatively, the sides of a picture may be in another ratio than its table says."""
@@ -231,7 +231,7 @@ def _pictures(table: Path) -> Path:
 
 @dataclass(frozen=True)
 class _Layout:
-    """Which column of a table holds what."""
+    """The columns of a table, by what they hold."""
 
     image: str
     roll: str
@@ -297,7 +297,7 @@ def _sample(row: Mapping[str, str], layout: _Layout, pictures: Path, where: str)
     if norm_g is not None:
         measured = AT_REST if abs(norm_g - 1) <= STILL else MOVING
     roll_sigma, pitch_sigma = (
-        measured[i] if (told := number(column)) is None else abs(told)
+        measured[i] if (sigma := number(column)) is None else abs(sigma)
         for i, column in enumerate(("roll_sigma_deg", "pitch_sigma_deg"))
     )
     by_distortion = "radial" if k2 else "simple_radial" if k1 is not None else "pinhole"

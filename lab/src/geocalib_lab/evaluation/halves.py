@@ -1,4 +1,4 @@
-"""Which photographs constants may be chosen on, and which are held out: a fixed split."""
+"""A fixed split into photographs for choosing constants and held-out ones."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SPLITS = {"train": True, "val": False, "test": False}
 
 
 class Half(StrEnum):
-    """Of a set of photographs."""
+    """A half of a set of photographs."""
 
     CHOSEN_ON = "chosen on"
     HELD_OUT = "held out"

@@ -69,7 +69,7 @@ CAPTIONS = {
     "images": "Images of one camera fitted together, beside averages of separate answers: "
     "field of view left, gravity right.",
 }
-"""Of the figures of ``plots``."""
+"""Captions of the figures of ``plots``."""
 
 
 @dataclass(frozen=True)

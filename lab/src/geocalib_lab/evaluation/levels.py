@@ -18,7 +18,7 @@ from geocalib_lab.panoramas.panorama import PanoramaBank, render
 from geocalib_lab.panoramas.pictures import read_panorama
 
 VIEWS = 24
-"""Of a panorama."""
+"""Number of views of a panorama."""
 
 SIZE = 320
 """Pixels on each side of a view."""

@@ -36,7 +36,7 @@ LARGEST_SIGMAS = 5.0
 """Where histograms of normalised errors end; likewise, at both ends."""
 
 BARS = 40
-"""Of a histogram."""
+"""Number of bars of a histogram."""
 
 FEWEST = 8
 """Answers that say something about sigmas, or about a trend."""
@@ -48,7 +48,7 @@ KINDS = {"roll": "roll", "pitch": "pitch", "gravity": "gravity", "vfov": "vFoV"}
 
 BLUE, ORANGE, GREEN, GREY = "#2f6db3", "#d9762b", "#4c9a5b", "#8a8f98"
 MARKERS = "os^vDXP*<>hd8"
-"""Of curves."""
+"""Markers of curves."""
 
 
 def draw_all(report: Report) -> dict[str, Figure]:

@@ -24,7 +24,7 @@ from geocalib_lab.evaluation.metrics import (
 )
 
 ANGLES = ("roll", "pitch", "gravity", "vfov")
-"""Errors in degrees."""
+"""Kinds of errors in degrees."""
 
 K1_MODELS = ("simple_radial", "radial")
 """Camera models whose first parameter is the k1 of the truth."""
@@ -44,7 +44,7 @@ Split = Literal["magnification", "scene", "vfov"]
 Classes = Mapping[str, tuple[float, float]]
 
 MAGNIFICATIONS: Classes = {"below 1": (0.0, 1.0), "1 to 1.5": (1.0, 1.5), "above 1.5": (1.5, 1e9)}
-"""Of pictures cut out of panoramas."""
+"""Classes of magnification, for pictures cut out of panoramas."""
 
 VFOVS: Classes = {
     "below 30°": (0.0, 30.0),
@@ -64,11 +64,11 @@ class Report:
     """N photographs, the answers, and how wrong they are."""
 
     name: str
-    """Of the set."""
+    """The name of the set."""
     card: WeightCard
-    """Of the weights that answered."""
+    """The card of the weights."""
     camera_model: str
-    """What was fitted."""
+    """The fitted camera model."""
     samples: tuple[Sample, ...]
     outcomes: tuple[Outcome, ...]
     errors: Mapping[str, Array]
@@ -77,8 +77,7 @@ class Report:
     a point on average, and these for the answer k1 = 0 (k1_of_none, ...). Infinite: no answer;
     NaN: no truth."""
     seconds: float | None = None
-    """Of processor time, per photograph that was asked about; None where all answers were known
-    already."""
+    """Processor time per calibrated photograph; None if all answers came from an earlier run."""
 
     @classmethod
     def create(
@@ -203,9 +202,9 @@ class Leak:
     """How the field of view moves when nothing but the sharpness of a photograph changes."""
 
     median_shift_deg: float
-    """Blurred minus sharp."""
+    """Median of blurred minus sharp, degrees."""
     median_change_deg: float
-    """Of its size."""
+    """Median of its absolute value, degrees."""
     within_sigma: float
     """Share of the photographs where it moves by no more than the sigma of the sharp one."""
 

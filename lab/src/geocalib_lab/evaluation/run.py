@@ -31,7 +31,7 @@ T = TypeVar("T")
 CHUNK = 16
 """Photographs handed to the calibrator at once."""
 
-Told = Literal["nothing", "gravity", "focal", "both", "exif"]
+Known = Literal["nothing", "gravity", "focal", "both", "exif"]
 """What of the truth a calibrator may know; exif: the focal length as EXIF data would have it."""
 
 
@@ -48,9 +48,9 @@ class Calibrates(Protocol):
 
 @dataclass(frozen=True)
 class Setting:
-    """How a calibrator is asked."""
+    """The way in which a calibrator is evaluated."""
 
-    told: Told = "nothing"
+    known: Known = "nothing"
     images_per_fit: int = 1
     """So many photographs in a row are of one camera, and fitted together."""
     blur: int | None = None
@@ -68,7 +68,7 @@ class Setting:
 
     def __str__(self) -> str:
         """What tells it from others, for the names of files."""
-        parts = [f"known-{self.told}"] if self.told != "nothing" else []
+        parts = [f"known-{self.known}"] if self.known != "nothing" else []
         parts += [f"fits-of-{self.images_per_fit}"] if self.images_per_fit > 1 else []
         parts += [f"blur-{self.blur}"] if self.blur is not None else []
         parts += [f"lines-{self.lines}"] if self.lines != "off" else []
@@ -154,12 +154,12 @@ def _ask(
     if setting.blur is not None:
         images = [_blurred_or_broken(sample.image, setting.blur) for sample in samples]
     options = Keywords(lines=setting.lines, exif=False, sensors=False, prior=setting.prior)
-    if setting.told in ("gravity", "both"):
+    if setting.known in ("gravity", "both"):
         options["gravity"] = np.stack([_known(sample, sample.gravity) for sample in samples])
-    if setting.told in ("focal", "both", "exif"):
+    if setting.known in ("focal", "both", "exif"):
         if get_model(camera_model).wide:
             raise ConfigError(f"the true field of view is not a focal length of {camera_model}")
-        exif = setting.told == "exif"
+        exif = setting.known == "exif"
         options["focal"] = _as_in_exif(samples) if exif else [_focal(s) for s in samples]
     if setting.images_per_fit > 1:
         options["shared_intrinsics"] = [i // setting.images_per_fit for i in range(len(samples))]
@@ -170,7 +170,7 @@ def _ask(
 
 def _known(sample: Sample, value: T | None) -> T:
     if value is None:
-        raise ConfigError(f"the truth of {sample.image} is not known, so it cannot be told")
+        raise ConfigError(f"the truth of {sample.image} is not known, so it cannot be given")
     return value
 
 

@@ -1,4 +1,4 @@
-"""The same photographs asked about in several ways: what knowing more is worth.
+"""The same photographs calibrated in several ways: what knowing more is worth.
 
 The tables of the paper: partial calibration, several images of one camera, and where a fit starts.
 """
@@ -16,9 +16,9 @@ from geocalib.pipeline.options import LinesMode
 from geocalib.result.calibration import Calibration, Outcome
 from geocalib_lab.evaluation.datasets import Sample, picture_size
 from geocalib_lab.evaluation.report import Report
-from geocalib_lab.evaluation.run import Setting, Told
+from geocalib_lab.evaluation.run import Known, Setting
 
-TELLS: dict[Told, tuple[str, ...]] = {
+TELLS: dict[Known, tuple[str, ...]] = {
     "nothing": (),
     "gravity": ("roll", "pitch", "gravity"),
     "focal": ("vfov",),
@@ -27,7 +27,7 @@ TELLS: dict[Told, tuple[str, ...]] = {
 }
 """The errors that are none if this is known."""
 
-LABELS: dict[Told, str] = {"exif": "EXIF: focal length in whole mm"}
+LABELS: dict[Known, str] = {"exif": "EXIF: focal length in whole mm"}
 
 Ask = Callable[[Sequence[Sample], Setting], Report]
 """Evaluates photographs in a setting."""
@@ -55,7 +55,7 @@ class Study:
 
 
 def partial_study(
-    name: str, samples: Sequence[Sample], told: Sequence[Told], ask: Ask
+    name: str, samples: Sequence[Sample], known: Sequence[Known], ask: Ask
 ) -> Study | None:
     """Nothing known, and each of the things to tell; of the photographs with a whole truth.
 
@@ -67,8 +67,8 @@ def partial_study(
     nothing = ask(whole, Setting())
     kinds = with_pixels(("gravity", "vfov"), nothing)
     rows = [("nothing", nothing)]
-    for what in told:
-        # What was told is no error to count.
+    for what in known:
+        # A known quantity has no error.
         if set(kinds).issubset(TELLS[what]):
             continue
         report = ask(whole, Setting(what))

@@ -1,4 +1,4 @@
-"""Whether a panorama is level, told from where its views seem to have their down.
+"""Whether a panorama is level, by the gravity that the network finds in its views.
 
 A network's errors differ from view to view; a tilt of the panorama is what they have in common.
 """
@@ -45,7 +45,7 @@ MEDIAN_OF_RAYLEIGH = math.sqrt(2 * math.log(2))
 """Median length of a normal 2-vector whose components have sigma 1."""
 
 ROUNDS = 60
-"""Of the search for the geometric median."""
+"""Rounds of the search for the geometric median."""
 
 ORIGIN = ("request", "photo")
 """Further columns of JSON: what was requested of which file, as ``pipeline.journal`` has it."""
@@ -103,7 +103,7 @@ def estimate_level(down: Tensor) -> Level:
     """
     if down.dim() != 2 or down.shape[1] != 3 or len(down) < FEWEST:
         raise PanoramaError(
-            f"a tilt is told from {FEWEST} or more gravities (N, 3), got {tuple(down.shape)}"
+            f"a tilt needs {FEWEST} or more gravities (N, 3), got {tuple(down.shape)}"
         )
     if not bool(torch.isfinite(down).all()):
         raise PanoramaError("a gravity is not finite; leave out views without an answer")
@@ -152,13 +152,13 @@ def write_levels(
 
     origins: of some of the files, as ``read_origins`` gives them back.
     """
-    told = () if origins is None else ORIGIN
-    rows: list[list[object]] = [[*COLUMNS, *told]]
+    origin_columns = () if origins is None else ORIGIN
+    rows: list[list[object]] = [[*COLUMNS, *origin_columns]]
     for name, level in levels.items():
         numbers = (getattr(level, column) for column in COLUMNS[1:-2])
         origin = (origins or {}).get(name)
         values = (f"{number:.4f}" for number in numbers)
-        more = ("" if origin is None else json.dumps(origin[key]) for key in told)
+        more = ("" if origin is None else json.dumps(origin[key]) for key in origin_columns)
         rows.append([escape(name), *values, level.views, level.verdict, *more])
     write_rows(file, rows)
 

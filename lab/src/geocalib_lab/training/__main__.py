@@ -202,8 +202,8 @@ def _bank(
     if process.count > 1 and split == "train":
         distributed.barrier()
     manifests = [folder / "manifest.csv", folder / SHARP / "manifest.csv"]
-    told = [manifest for manifest in manifests if manifest.exists()]
-    return PanoramaBank.load(file, file.with_suffix(".json"), process.device, told)
+    present = [manifest for manifest in manifests if manifest.exists()]
+    return PanoramaBank.load(file, file.with_suffix(".json"), process.device, present)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from geocalib_lab.training.photos import PhotoBank
 from geocalib_lab.training.validate import Pictures
 
 VALIDATION_SEED = 20
-"""Of the views that validation looks at."""
+"""Seed of the views for validation."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Batch:
     keep: Tensor
     """(B,) whether there is enough to see."""
     view_only: Tensor
-    """(B,) whether the field of view alone is true: of a photograph nobody knows the rest."""
+    """(B,) whether the field of view alone is known, as of most photographs."""
     wide: tuple[WidePart, ...] = ()
 
 
@@ -164,7 +164,7 @@ def draw_photos(
     config: TrainingConfig,
     generator: torch.Generator,
 ) -> Batch:
-    """Crops of photographs in a width and height; as if they were level where nobody knows."""
+    """Crops of photographs in a width and height; as if they were level if gravity is unknown."""
     images, camera, gravity = photo_bank.draw(count, size, config.photos.magnified, generator)
     yes = torch.ones(count, dtype=torch.bool, device=images.device)
     if gravity is not None:

@@ -29,7 +29,7 @@ LIGHT = (*TABLES, "ema-*.pt", "raw-*.pt", "curves.png")
 """Names of all that is light."""
 
 NORMALISING_SEED = 7
-"""Of the pictures that batch norms are recomputed on: the same ones every time."""
+"""Seed of the pictures on which batch norms are recomputed."""
 
 
 @dataclass(frozen=True)
@@ -198,7 +198,7 @@ class _Watch:
 
 
 def normalising_pictures(trainer: Trainer) -> Iterator[Tensor]:
-    """Training pictures (B, 3, H, W), the same ones whenever asked."""
+    """Training pictures (B, 3, H, W), the same ones at every call."""
     config, device = trainer.config, trainer.process.device
     generator = torch.Generator(device)
     clock = PartClock(device)

@@ -1,4 +1,4 @@
-"""Which owners of pictures to learn from: always the same ones, in every run."""
+"""The owners of pictures for training: the same ones in every run."""
 
 from __future__ import annotations
 

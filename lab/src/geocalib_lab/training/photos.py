@@ -135,7 +135,7 @@ def read_photo_bank(
         if chosen(owner_of(image)) and (not tilts or image in tilts)
     }
     if not known:
-        raise ConfigError(f"{folder} has no photographs of {split} by the owners asked for")
+        raise ConfigError(f"{folder} has no photographs of {split} by the chosen owners")
     bank = _read(folder, known, device)
     if not tilts:
         return bank

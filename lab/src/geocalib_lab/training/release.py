@@ -51,8 +51,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         shards = checkpoint.shards_of(options.travel / "ema")
-        begun = [] if options.start is None else checkpoint.shards_of(options.start)
-        read = (options.config, *shards, *begun, options.travel / TABLES[0])
+        initial = [] if options.start is None else checkpoint.shards_of(options.start)
+        read = (options.config, *shards, *initial, options.travel / TABLES[0])
         Guard(read, options.overwrite).check([options.out])
         config = read_config(options.config, options.set)
         start = None if options.start is None else Start(options.start, options.start_share)
@@ -70,7 +70,7 @@ class Start:
     less on what neither has seen."""
 
     weights: Path
-    """As DIR/ema."""
+    """The exported weights, as DIR/ema."""
     share: float
 
     def __post_init__(self) -> None:
@@ -80,12 +80,12 @@ class Start:
     def mixed_into(self, state: dict[str, Tensor]) -> dict[str, Tensor]:
         """The weights on the way from the start to a state; matrices, as those two come, in half
         precision."""
-        begun = checkpoint.import_shards(self.weights)
-        if begun.keys() != state.keys():
+        initial = checkpoint.import_shards(self.weights)
+        if initial.keys() != state.keys():
             raise ConfigError(f"{self.weights} holds another network than the run")
         mixed = {}
         for name, value in state.items():
-            between = torch.lerp(value.float(), begun[name].float(), self.share)
+            between = torch.lerp(value.float(), initial[name].float(), self.share)
             mixed[name] = between.half().float() if value.dim() > 1 else between.to(value.dtype)
         return mixed
 

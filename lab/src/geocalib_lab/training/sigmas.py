@@ -254,9 +254,9 @@ def table(fits: Fits) -> Iterator[str]:
             if not rows.any():
                 continue
             off, sigma = fits.off[rows, column], np.exp(fits.traits[rows, column])
-            told = np.stack([np.ones(len(off)), factors[rows, column]])
-            missed = surprise(torch.from_numpy(off), torch.from_numpy(np.log(told))).mean(1)
-            ranks = [_rank(sigma * factor, np.abs(off) * sigma) for factor in told]
+            scales = np.stack([np.ones(len(off)), factors[rows, column]])
+            missed = surprise(torch.from_numpy(off), torch.from_numpy(np.log(scales))).mean(1)
+            ranks = [_rank(sigma * factor, np.abs(off) * sigma) for factor in scales]
             yield (
                 f"| {name}, {shown} | {rows.sum()} | {missed[0]:.2f}, {missed[1]:.2f} "
                 f"| {ranks[0]:.2f}, {ranks[1]:.2f} |"

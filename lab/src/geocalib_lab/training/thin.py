@@ -14,9 +14,10 @@ from torch import Tensor
 from torch.nn import functional
 
 WHOLE_PARTS = {"0": "0", "1": "2", "3": "4", "4": "6"}
-"""Of a refinement, where its layers stand once each convolution is two: see ``nets.lean.Fuse``."""
+"""Places of a refinement's layers before and after each convolution becomes two
+(``nets.lean.Fuse``)."""
 QUANTILES = 64
-"""Of a normal distribution, by which means over it are taken."""
+"""Quantiles of a normal distribution over which means are taken."""
 
 
 def thinned(whole: Mapping[str, Tensor], wanted: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -55,7 +56,7 @@ def _factor(thin: dict[str, Tensor], refine: str, rank: int) -> None:
 
 
 def _keep_units(thin: dict[str, Tensor], mlp: str, count: int) -> None:
-    """Of an MLP, whose parts' names begin so, the hidden units that say most."""
+    """Keep the hidden units of an MLP with the largest effect. mlp: the prefix of its tensors."""
     into, offset, out = (thin[f"{mlp}{part}"] for part in ("1.weight", "1.bias", "3.weight"))
     # What a unit gets is the layer norm's gain and shift, read by it.
     spread = (into * thin[f"{mlp}0.weight"]).norm(dim=1)

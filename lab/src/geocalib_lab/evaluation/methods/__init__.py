@@ -18,7 +18,7 @@ from geocalib_lab.evaluation.run import PLAIN, Calibrates, Setting
 OURS = ("network", "ours", "prior", "large", "large-prior")
 """The names of those that are this package's own."""
 LARGE = "large"
-"""The weights that are asked beside those that are evaluated."""
+"""The weights that are compared with the evaluated ones."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Method:
     of: Callable[[Calibrates], Calibrates]
     """A ``WeightsError`` or ``MissingPackageError`` if it has no weights."""
     setting: Setting = PLAIN
-    """How it is asked."""
+    """The setting in which it is evaluated."""
 
 
 def _by_adam(calibrator: Calibrates) -> Calibrates:

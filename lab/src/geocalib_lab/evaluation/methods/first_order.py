@@ -26,7 +26,7 @@ from geocalib_lab.evaluation.seen import Seen
 
 STEPS = 300
 RATE = 0.02
-"""Of Adam, for radians, the logarithm of the focal length, and distortion."""
+"""Learning rate of Adam, for radians, the logarithm of the focal length, and distortion."""
 EVERY = 4
 """Pixels of the fields between those that are fitted."""
 

@@ -38,11 +38,11 @@ INLIER_PX = 1.5
 """How far, in pixels of a photograph of 1000 across, an end may be off the line from the middle of
 its segment to the vanishing point."""
 FOCAL_RANGE = (0.3, 5.0)
-"""Of the longer side."""
+"""Focal lengths that are tried, in longer sides."""
 ROUNDS = 10
-"""Of the polish."""
+"""Rounds of the final refinement."""
 STEP = 1e-6
-"""Of differences that stand for derivatives."""
+"""Step of numerical derivatives."""
 CLOSE = 1e-7
 SEED = 0
 

@@ -29,7 +29,7 @@ from geocalib_lab.evaluation.methods.manhattan import (
 TRIALS = 1000
 """Pairs of segments for each point."""
 POINTS = 6
-"""At most."""
+"""Most vanishing points."""
 SUPPORT = 4
 """Segments of a point, at least."""
 ROUNDS = 5
@@ -49,7 +49,7 @@ class Vanishing(OfSegments):
 
 
 def search(ends: Array) -> tuple[float, Array] | None:
-    """Focal length and the direction of the zenith (3,), up or down; None: it is not to be told.
+    """Focal length and the direction of the zenith (3,), up or down; None if they are undetermined.
 
     ends (N, 2, 2): of segments, around the principal point, in units of the longer side.
     """

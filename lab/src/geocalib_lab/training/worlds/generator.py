@@ -47,7 +47,7 @@ def panoramas(
     rays. The worlds depend on the seed alone.
     """
     if count < 1:
-        raise PanoramaError(f"{count} panoramas were asked for; ask for at least 1")
+        raise PanoramaError(f"{count} panoramas were requested; the least is 1")
     if width < 64 or width % 2:
         raise PanoramaError(f"a panorama cannot be {width} pixels wide; give an even number >= 64")
     if supersample < 1:

@@ -58,7 +58,7 @@ class Stage:
         glow: float = 0.0,
         gloss: float = 0.0,
     ) -> Look:
-        """Any texture of any of the kinds, in its usual size unless told."""
+        """Any texture of any of the kinds, in its usual size if none is given."""
         kind = kinds if isinstance(kinds, str) else self.rng.choice(kinds)
         if tile is None and kind in TILES:
             side = TILES[kind] * self.rng.uniform(0.6, 1.5)

@@ -1,4 +1,4 @@
-"""Which solid each ray meets first."""
+"""The first solid that each ray meets."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _meet(
 
 
 def _combine(row: Sequence[float], parts: Triple) -> Part:
-    """A scalar product. The device is asked to do as little as possible, as this is done often."""
+    """A scalar product. As few operations as possible, as this is done often."""
     total: Part = 0.0
     for factor, part in zip(row, parts, strict=True):
         if isinstance(part, Tensor) and isinstance(total, Tensor):

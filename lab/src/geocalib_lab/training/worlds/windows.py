@@ -1,4 +1,4 @@
-"""Which part of a picture may see a solid, so that the rest need not look for it."""
+"""The part of a picture in which a solid may be visible, so that the rest is not searched."""
 
 from __future__ import annotations
 
