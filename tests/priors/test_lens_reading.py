@@ -221,6 +221,18 @@ class TestNames:
         assert reading is None
         assert said is None if why is None else said is not None and why in said
 
+    @pytest.mark.parametrize(
+        ("lens", "millimetres", "model"),
+        [("Canon EF 100-300mm f/5.6L", 100.0, "simple_radial"), (EF, 24.0, "ptlens")],
+    )
+    def test_where_no_model_is_named_it_is_the_first_that_holds_the_lens(
+        self, lens: str, millimetres: float, model: str
+    ) -> None:
+        reading, _ = find_lens(tags(lens, millimetres), SIZE, 118 * millimetres, None)
+        assert reading is not None
+        assert reading.model.name == model
+        assert reading.miss_px < 0.1
+
     def test_a_fisheye(self) -> None:
         """It is told to the fisheye model alone, and where that holds it."""
         canon = ("Canon", "Canon EOS 450D")
