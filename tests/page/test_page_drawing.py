@@ -322,7 +322,7 @@ def test_a_ruler_tells_how_high_the_camera_stood(page: Any, tmp_path: Path) -> N
 def test_what_stands_upright_is_a_ruler_too(page: Any, tmp_path: Path) -> None:
     page.check("input[name=kind][value=ruler]", force=True)
     page.check("#ruler-up")
-    draw(page, "ruler", *projected(GRAVITY, through=(400, 210), reach=0.1))
+    draw(page, "ruler", *projected(GRAVITY, through=(400, 260), reach=0.1))
     told = record(page, tmp_path)["ruler"]
     assert (told["kind"], told["metres"]) == ("up", 1.0)
     assert words(page) == ["Ruler, 1 m upright"]

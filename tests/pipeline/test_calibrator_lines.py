@@ -44,9 +44,8 @@ def test_lenses_with_distortion_are_as_right_and_no_surer(
     assert answer.lines.verdict is Verdict.CROSSED
     assert abs(answer.roll_deg - TRUTH["roll_deg"]) < 0.3
     assert all(abs(k) < 0.05 for k in answer.distortion)
-    # Those of pinholes are learnt photo by photo, those of other models are constants.
-    assert answer.sigma.roll_deg > 0.85 * straight.sigma.roll_deg
-    assert answer.sigma.vfov_deg > 0.85 * straight.sigma.vfov_deg
+    assert answer.sigma.gravity_deg > 0.95 * straight.sigma.gravity_deg
+    assert answer.sigma.vfov_deg > 0.95 * straight.sigma.vfov_deg
 
 
 def test_where_lines_say_nothing_the_answer_is_the_same(packaged: Calibrator) -> None:

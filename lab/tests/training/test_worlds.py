@@ -295,7 +295,7 @@ class TestPanoramas:
 
     @pytest.mark.parametrize(
         ("count", "width", "supersample", "told"),
-        [(0, 128, 2, "at least 1"), (2, 63, 2, "even"), (2, 32, 2, "even"), (1, 128, 0, "least 1")],
+        [(0, 128, 2, "least is 1"), (2, 63, 2, "even"), (2, 32, 2, "even"), (1, 128, 0, "least 1")],
     )
     def test_impossible_wishes(self, count: int, width: int, supersample: int, told: str) -> None:
         with pytest.raises(PanoramaError, match=told):
