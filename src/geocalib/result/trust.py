@@ -31,7 +31,7 @@ photographs with a smaller one, 90% are within 3 degrees."""
 FAR_OFF_WEIGHTS = (-0.55, 0.55, 1.03, 1.03, 0.18, 0.66, -0.97, 0.69, 0.28)
 """Constant, and weights of ``gravity_traits``: fitted to photographs with an accelerometer, of
 one half of their owners (``lab/benchmarks/trust.py fit``)."""
-DOUBTFUL_FOCAL = 0.16
+DOUBTFUL_FOCAL = 0.14
 """One sigma of the logarithm of the focal length: at 50 degrees, 7 degrees of the field of view. Of
 photographs with a smaller one, 90% are within 10 degrees."""
 DOUBTFUL_FOV_DEG = math.degrees(DOUBTFUL_FOCAL)
