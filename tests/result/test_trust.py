@@ -57,7 +57,7 @@ def test_uncertain_gravity_leaves_the_field_of_view(sigma_deg: float, shown: str
 def test_the_field_of_view_is_doubted_by_its_share_at_any_angle(f: float) -> None:
     """Views of 100 to 3.4 degrees, in a fit of the focal length alone."""
     answer = one("pinhole", f=f)
-    for share, doubted in ((0.15, False), (0.17, True)):
+    for share, doubted in ((0.13, False), (0.15, True)):
         half = math.atan(answer.height / 2 / f)
         vfov_deg = math.degrees(share * math.sin(2 * half))
         sigma = replace(answer.sigma, focal=share * f, vfov_deg=vfov_deg)
