@@ -160,7 +160,7 @@ def test_gravity_that_may_be_far_off_is_doubted_though_its_sigma_is_small() -> N
 def test_gravity_that_others_tell_is_not_guessed_at() -> None:
     down = (0.0, 1.0, 0.0)
     said = PriorCheck("gravity", "accelerometer", down, 1.0, down, 9.0, 0.5)
-    unsure = changed(gravity_deg=4.0, focal=75.0, pitch_deg=30.0)
+    unsure = changed(gravity_deg=4.0, focal=65.0, pitch_deg=30.0)
     assert doubts(replace(unsure, priors=(said,))) == ()
     assert doubts(replace(unsure, priors=(replace(said, used=False),))) != ()
     held = replace(unsure, parameters=("log f",), covariance=unsure.covariance[2:3, 2:3])
