@@ -129,7 +129,9 @@ def seen_in(
     looked at."""
     samples = _spaced(read_dataset(path), most)
     name, model = dataset_name(path), default_model(samples)
-    file = keep and keep / f"{calibrator.card.name}-{name}.pickle"
+    # By the weights themselves, as others of that name saw something else.
+    weights = (calibrator.card.sha256 or calibrator.card.name)[:12]
+    file = keep and keep / f"{weights}-{name}-{len(samples)}.pickle"
     return name, model, _kept(file, partial(look, calibrator, samples, model))
 
 

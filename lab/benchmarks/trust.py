@@ -3,7 +3,6 @@
     python lab/benchmarks/trust.py gather FOLDER OUT.jsonl [--weights W] [--sets S ...] [--each N]
     python lab/benchmarks/trust.py fit OUT.jsonl ... [--without KIND ...]
     python lab/benchmarks/trust.py report OUT.jsonl ... [--without KIND ...] [--plot PICTURE]
-    python lab/benchmarks/trust.py kinds OUT.jsonl ...
 
 ``gather`` calibrates the pictures of FOLDER with the default options and appends a record of each;
 what is in OUT.jsonl already is not done again (--each: photographs of one owner, at most):
@@ -18,8 +17,8 @@ Every owner is in one of two halves for good. ``fit`` chooses ``FAR_OFF_WEIGHTS`
 ``DOUBTFUL_CHANCE`` of ``geocalib.result.trust`` on the first half and prints them; ``report``
 prints, for the second, the shares that the gates let pass and how far these are off, then how true
 the sigmas of all are by kind of picture, and draws coverage against error. --without leaves kinds
-out that the weights have learnt from, such as "phones train". ``kinds`` prints how far answers are
-off by kind of lens and view.
+out that the weights have learnt from, such as "phones train". How far answers are off by kind of
+lens and view is printed by ``kinds.py``.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -81,22 +80,53 @@ class Truth:
     distortion: Sequence[float] = ()
 
 
+@dataclass(frozen=True)
+class Way:
+    """How pictures are calibrated."""
+
+    name: str
+    lines: Literal["auto", "off"] = "auto"
+    told: bool = False
+    """Whether rendered views are told the family of their lens."""
+
+
+DEFAULT = Way("default")
+
 Picture = tuple[str, Path, str, Truth]
 """Its kind, its file, its owner and what is known of it."""
 
 
-def gather(folder: Path, out: Path, weights: str, sets: Sequence[str], each: int | None) -> None:
-    """Append the answers about all pictures that are not in OUT.jsonl yet."""
-    done = {json.loads(line)["image"] for line in _lines(out)}
-    calibrator, count = Calibrator(weights), Counter[tuple[str, str]]()
+def gather(
+    folder: Path,
+    out: Path,
+    calibrator: Calibrator,
+    sets: Sequence[str] = SETS,
+    each: int | None = None,
+    way: Way = DEFAULT,
+    views: Path | None = None,
+) -> None:
+    """Append the answers about all pictures that are not in OUT.jsonl yet. views: where those
+    that are rendered lie, by default beside it."""
+    if out.exists() and (text := out.read_text()) and not text.endswith("\n"):
+        # A run was ended while it wrote its last line.
+        out.write_text(text[: text.rfind("\n") + 1])
+    asked = {"weights": calibrator.card.sha256, "way": way.name}
+    noted, *records = [json.loads(line) for line in _lines(out)] or [asked]
+    if noted != asked:
+        raise SystemExit(f"{out} holds answers to another question ({noted})")
+    done, count = {record["image"] for record in records}, Counter[tuple[str, str]]()
     with out.open("a") as file:
-        for kind, image, owner, truth in _pictures(folder, out, sets):
+        if not records:
+            file.write(json.dumps(asked) + "\n")
+        for kind, image, owner, truth in _pictures(folder, views or out.parent / "views", sets):
             count[kind, owner] += 1
             enough = each is not None and kind.startswith("ph") and count[kind, owner] > each
             if enough or str(image) in done or not image.is_file():
                 continue
-            prior: UsualPrior = "none" if kind.startswith("crops") else "auto"
-            (answer,) = calibrator.calibrate([image], prior=prior)
+            is_view = kind.startswith("crops")
+            prior: UsualPrior = "none" if is_view else "auto"
+            model = truth.model if is_view and way.told else "auto"
+            (answer,) = calibrator.calibrate([image], model, prior=prior, lines=way.lines)
             if not isinstance(answer, Calibration):
                 continue
             by_numbers = {quantity for doubt in doubts(answer) for quantity in doubt.about}
@@ -117,7 +147,7 @@ def gather(folder: Path, out: Path, weights: str, sets: Sequence[str], each: int
             file.flush()
 
 
-def _pictures(folder: Path, out: Path, sets: Sequence[str]) -> Iterator[Picture]:
+def _pictures(folder: Path, views: Path, sets: Sequence[str]) -> Iterator[Picture]:
     if "phones" in sets:
         for row in _rows(folder / "phones" / "phones.csv"):
             yield _photograph("phones", folder / "phones", row, row)
@@ -139,7 +169,7 @@ def _pictures(folder: Path, out: Path, sets: Sequence[str]) -> Iterator[Picture]
                 truth = Truth(roll, pitch, vfov, f=None if bent else float(row["fy"]))
                 yield kind, table.parent / "images" / row["image"], kind, truth
     if "panos" in sets:
-        for view in rendered(folder / "panos" / "val", out.parent / "views"):
+        for view in rendered(folder / "panos" / "val", views):
             truth = Truth(
                 view.roll_deg,
                 view.pitch_deg,
@@ -179,6 +209,7 @@ class Photo:
     kind: str
     first: bool
     """Whether its owner is of the half that rules are chosen on."""
+    truth: Truth
     answer: Calibration
     off: dict[Quantity, float]
     """Of the lens, the median angle between its rays and the true ones."""
@@ -207,7 +238,8 @@ class Photo:
                 in_sigmas[name] = error / math.hypot(own, by_phone * label)
         fov = math.nan
         if truth.vfov_deg is not None:
-            fov = abs(border_angle_deg(answer.cameras) - truth.vfov_deg)
+            found = border_angle_deg(answer.cameras)
+            fov = math.inf if math.isnan(found) else abs(found - truth.vfov_deg)
             in_sigmas["vFoV"] = fov / sigma.vfov_deg
         log_f, bends_little = math.nan, (truth.model, answer.camera_model)
         if truth.f is not None and set(bends_little) <= {"pinhole", "simple_radial"}:
@@ -222,7 +254,7 @@ class Photo:
             "fov": fov,
             "lens": _rays_off(answer, truth),
         }
-        return cls(record["kind"], first, again, off, in_sigmas, log_f)
+        return cls(record["kind"], first, truth, again, off, in_sigmas, log_f)
 
     @property
     def chance(self) -> float:
@@ -251,8 +283,8 @@ def _rays_off(answer: Calibration, truth: Truth) -> float:
 
 
 def read(files: Sequence[Path], without: Sequence[str]) -> list[Photo]:
-    every = (json.loads(line) for file in files for line in _lines(file))
-    return [Photo.of(record) for record in every if record["kind"] not in without]
+    every = [json.loads(line) for file in files for line in _lines(file)]
+    return [Photo.of(each) for each in every if "kind" in each and each["kind"] not in without]
 
 
 def _is_photograph(photo: Photo) -> bool:
@@ -340,28 +372,6 @@ def _sigma_row(kind: str, photos: Sequence[Photo]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def by_kind(photos: Sequence[Photo]) -> None:
-    """Print how far gravity and fields of view are off, and whether the gates say so."""
-    print(
-        "| kind | pictures | gravity | > 10 | of these trusted | vFoV | > 10 | of these trusted |"
-    )
-    print("|---|---|---|---|---|---|---|---|")
-    for kind in dict.fromkeys(photo.kind for photo in photos):
-        some = [photo for photo in photos if photo.kind == kind]
-        cells = [kind, str(len(some))]
-        for name in EVERYTHING[:2]:
-            known = [p for p in some if math.isfinite(p.off[name])]
-            off = np.array([p.off[name] for p in known])
-            far = [getattr(p.answer.trust, name) for p in known if p.off[name] > FAR_DEG]
-            cells += [f"{np.median(off):.2f}", f"{len(far) / len(off):.0%}"] if known else ["", ""]
-            cells.append(f"{np.mean(far):.0%}" if far else "")
-        print(f"| {' | '.join(cells)} |")
-        factors = [math.exp(p.log_f) for p in some if math.isfinite(p.log_f)]
-        if factors and kind.startswith("photos"):
-            near = [np.mean(np.array(factors) <= limit) for limit in (1.25, 1.5)]
-            print(f"f of {kind} within 25% and 50%: {near[0]:.0%}, {near[1]:.0%}")
-
-
 def _draw(out: Path, photographs: Sequence[Photo]) -> None:
     """Coverage against error: answers are let in, the least doubted one first."""
     panels: list[tuple[str, Quantity, Callable[[Photo], float]]] = [
@@ -397,15 +407,15 @@ def main() -> None:
     gathering.add_argument("--weights", default="lean")
     gathering.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
     gathering.add_argument("--each", type=int)
-    gathering.set_defaults(run=lambda o: gather(o.folder, o.out, o.weights, o.sets, o.each))
+    gathering.set_defaults(
+        run=lambda o: gather(o.folder, o.out, Calibrator(o.weights), o.sets, o.each)
+    )
     fitting = commands.add_parser("fit")
     fitting.set_defaults(run=lambda o: fit(read(o.answers, o.without)))
     reporting = commands.add_parser("report")
     reporting.add_argument("--plot", type=Path)
     reporting.set_defaults(run=lambda o: report(read(o.answers, o.without), o.plot))
-    listing = commands.add_parser("kinds")
-    listing.set_defaults(run=lambda o: by_kind(read(o.answers, o.without)))
-    for command in (fitting, reporting, listing):
+    for command in (fitting, reporting):
         command.add_argument("answers", type=Path, nargs="+")
         command.add_argument("--without", nargs="+", default=[], metavar="KIND")
     options = parser.parse_args()

@@ -1,16 +1,18 @@
 """How often lines that are used are not of an upright world, and what tells it: the constants of
-``geocalib.lines.hypotheses``, ``NOT_UPRIGHT`` and ``LAID_DOWN``.
+``geocalib.lines.hypotheses``, ``NOT_UPRIGHT`` and ``LAID_DOWN``, as they are to be written there.
 
-python lab/benchmarks/upright_odds.py KEPT.pickle ... [--off DEGREES]
+    python lab/benchmarks/upright_odds.py SET ... [--weights W] [--at-most N] [--keep FOLDER]
 
-Each file holds photographs with known gravity as ``benchmarks/lines.py --keep`` left them: what the
-network answered and which segments were found. Folds are of photographers: names up to "__".
+A set is a folder or table with gravity, as ``lines.py`` reads it, of pictures that the weights have
+not learnt from; at most N of each are looked at. --keep: a folder for what network and detector
+saw, from which another run goes on. Constants are fitted to all; what is said of them is of fits to
+four fifths of the photographers (names up to "__"), on the others.
 """
 
 from __future__ import annotations
 
 import argparse
-import pickle
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from unittest.mock import patch
@@ -18,13 +20,20 @@ from unittest.mock import patch
 import numpy as np
 import numpy.typing as npt
 
-from geocalib import Calibration
+from geocalib import Calibration, Calibrator
 from geocalib.geometry import gravity as sphere
 from geocalib.geometry.fields import ALONG_PITCH
 from geocalib.lines import refine as refine_module
-from geocalib.lines.hypotheses import LAID_DOWN, laid_down, laid_down_traits, upright_traits
+from geocalib.lines.hypotheses import (
+    LAID_DOWN,
+    NOT_UPRIGHT,
+    laid_down,
+    laid_down_traits,
+    upright_traits,
+)
 from geocalib.lines.refine import refine
 from geocalib_lab.evaluation.datasets import Sample
+from lines import Seen, seen_in
 
 Array = npt.NDArray[np.float64]
 
@@ -53,42 +62,70 @@ class Photo:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("kept", type=Path, nargs="+")
+    parser.add_argument("sets", type=Path, nargs="+")
+    parser.add_argument("--weights", default="lean")
+    parser.add_argument("--at-most", type=int)
+    parser.add_argument("--keep", type=Path)
     parser.add_argument("--off", type=float, default=12.0)
     options = parser.parse_args()
-    photos = [photo for path in options.kept for photo in photos_of(path)]
+    calibrator, photos = Calibrator(options.weights), list[Photo]()
+    for path in options.sets:
+        name, _, seen = seen_in(path, calibrator, options.at_most, options.keep)
+        photos += photos_of(seen)
+        print(f"{name}: {len(seen)} photographs", flush=True)
     wrong = np.array([photo.error_deg > options.off for photo in photos], np.float64)
     traits = np.array([[1, *photo.traits] for photo in photos])
-    owners = sorted({photo.owner for photo in photos})
-    fold = np.array([owners.index(photo.owner) % FOLDS for photo in photos])
+    far = np.mean([photo.sigmas > 5 for photo in photos])
+    odds = held_out(photos, traits, wrong)
+    print(f"{len(photos)} photographs of {len(owners(photos))} photographers use lines")
+    print(f"off by more than {options.off:g} degrees: {wrong.mean():.1%}; by 5 sigmas: {far:.1%}")
+    today = area(traits @ NOT_UPRIGHT, wrong)
+    print(f"area under the curve: {area(odds, wrong):.2f}; with the constants of today {today:.2f}")
+    print(f"NOT_UPRIGHT = {constants(traits, wrong)}")
+    _print_laid_down([photo for photo in photos if photo.laid is not None])
+
+
+def _print_laid_down(seen: list[Photo]) -> None:
+    flat = np.array([photo.laid_error_deg < photo.error_deg for photo in seen], np.float64)
+    print(f"{len(seen)} seem to look up, of which {flat.sum():.0f} show what lies flat")
+    if not 0 < flat.sum() < len(flat):
+        return
+    traits = np.array([[1, *photo.laid] for photo in seen if photo.laid is not None])
+    for name, odds in (
+        ("by others' constants", held_out(seen, traits, flat)),
+        ("by those of today", traits @ LAID_DOWN),
+    ):
+        laid = odds > 0
+        print(
+            f"put right {name}: {(laid * flat).sum():.0f}, wrong: {(laid * (1 - flat)).sum():.0f}"
+        )
+    print(f"LAID_DOWN = {constants(traits, flat)}")
+
+
+def owners(photos: Sequence[Photo]) -> list[str]:
+    return sorted({photo.owner for photo in photos})
+
+
+def held_out(photos: Sequence[Photo], traits: Array, wrong: Array) -> Array:
+    """The log odds (N,) of each photograph, by constants fitted to other photographers."""
+    every = owners(photos)
+    fold = np.array([every.index(photo.owner) % FOLDS for photo in photos])
     odds = np.zeros(len(photos))
     for number in range(FOLDS):
         own = fold == number
         odds[own] = traits[own] @ logistic(traits[~own], wrong[~own])
-    far = np.mean([photo.sigmas > 5 for photo in photos])
-    print(f"{len(photos)} photographs of {len(owners)} photographers use lines")
-    print(f"off by more than {options.off:g} degrees: {wrong.mean():.1%}; by 5 sigmas: {far:.1%}")
-    print("coefficients:", ", ".join(f"{value:.2f}" for value in logistic(traits, wrong)))
-    print(f"area under the curve, cross-validated: {area(odds, wrong):.2f}")
-    _print_laid_down(photos)
+    return odds
 
 
-def _print_laid_down(photos: list[Photo]) -> None:
-    seen = [photo for photo in photos if photo.laid is not None]
-    flat = np.array([photo.laid_error_deg < photo.error_deg for photo in seen], np.float64)
-    if not 0 < flat.sum() < len(flat):
-        return
-    traits = np.array([[1, *photo.laid] for photo in seen if photo.laid is not None])
-    chosen = traits @ LAID_DOWN > 0
-    print(f"{len(seen)} seem to look up, of which {flat.sum():.0f} show what lies flat")
-    print("coefficients:", ", ".join(f"{value:.2f}" for value in logistic(traits, flat)))
-    print(f"put right: {(chosen * flat).sum():.0f}, wrong: {(chosen * (1 - flat)).sum():.0f}")
+def constants(traits: Array, wrong: Array) -> str:
+    """As they are written in Python."""
+    return f"np.array([{', '.join(f'{value:.2f}' for value in logistic(traits, wrong))}])"
 
 
-def photos_of(path: Path) -> list[Photo]:
-    """The photographs of a file whose lines are used, and whose gravity is known."""
+def photos_of(seen: Sequence[Seen]) -> list[Photo]:
+    """The photographs whose lines are used, and whose gravity is known."""
     photos = []
-    for sample, _, by_card, segments in pickle.loads(path.read_bytes()):
+    for sample, _, by_card, segments in seen:
         if not isinstance(by_card, Calibration) or sample.roll_deg is None:
             continue
         # The upright world, whatever the constants say.
