@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import struct
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -76,6 +77,14 @@ def pentax(level: bytes, signature: bytes = b"PENTAX \0MM", begin: int = 0) -> b
     from."""
     entries = {0x0000: (1, bytes(4), 4), 0x022B: (7, level.ljust(8, b"\0"), 8)}
     return signature + directory(entries, begin + len(signature), ">")
+
+
+def by_phone(picture: Image.Image, roll_deg: float, pitch_deg: float, millimetres: int) -> bytes:
+    """A lying picture as an iPhone writes it, with the angles that it felt and a 35 mm
+    equivalent."""
+    roll, pitch = math.radians(roll_deg), math.radians(pitch_deg)
+    felt = (-math.cos(roll) * math.cos(pitch), -math.sin(roll) * math.cos(pitch), math.sin(pitch))
+    return photo(apple(felt), tags={Base.FocalLengthIn35mmFilm: millimetres}, picture=picture)
 
 
 OM_SYSTEM = b"OM SYSTEM\0\0\0II\x04\0"

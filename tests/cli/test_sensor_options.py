@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from PIL import Image
+from typer.testing import CliRunner
 
 from fake_calibrator import FakeCalibrator, Run
+from geocalib.cli.app import app
 from geocalib.result.calibration import Calibration, Outcome
 from geocalib.result.evidence import PriorCheck
+from maker_notes import by_phone
+
+TOWN = Path(__file__).parents[2] / "examples" / "town.jpg"
 
 PRIORS = (
     PriorCheck("focal", "EXIF 26 mm", (1200.0,), 60.0, (700.0,), 35.0, 6.4),
@@ -104,7 +110,7 @@ def test_the_report(run: Run, told: FakeCalibrator, photos: list[str]) -> None:
     assert "gravity: gimbal in XMP, agrees" in result.stdout
     (focal,) = [line for line in lines if "EXIF 26 mm" in line]
     assert "f 1200 ± 60 px" in focal
-    assert "f 700 ± 35 px" in focal
+    assert "the picture: f 700 ± 35 px" in focal
     assert focal.rstrip().endswith("6.4")
     (gravity,) = [line for line in lines if "gimbal in XMP  " in line]
     assert "roll +0.0, pitch +0.0 ± 1.0 °" in gravity
@@ -125,6 +131,33 @@ def test_the_prior_of_photographs(run: Run, calibrator: FakeCalibrator, photos: 
     run("calibrate", photos[0], "--prior", "photos")
     run("calibrate", photos[0], "--prior", "none")
     assert [known.get("prior") for _, known in calibrator.calls] == ["photos", "none"]
+
+
+@pytest.mark.parametrize(
+    ("words", "doubt"),
+    [
+        (["--fov", "20"], "focal length: given (1815 px, vFoV 20.0°) contradicts EXIF 21 mm ("),
+        (["--focal", "1815"], "focal length: given (1815 px, vFoV 20.0°) contradicts EXIF 21 mm ("),
+        (
+            ["--roll", "0", "--pitch", "0"],
+            "contradicts accelerometer in EXIF (roll +6.0°, pitch +8.0°)",
+        ),
+    ],
+)
+def test_what_is_given_against_the_file(tmp_path: Path, words: list[str], doubt: str) -> None:
+    """With the packaged network, from the words to the table and the record."""
+    photo = tmp_path / "phone.jpg"
+    photo.write_bytes(by_phone(Image.open(TOWN), 6, 8, 21))
+    asked = ["calibrate", str(photo), *words, "--lines", "off"]
+    table = CliRunner().invoke(app, asked).stdout
+    assert doubt in " ".join(table.split())
+    assert "ok" not in table.split()
+    record = json.loads(CliRunner().invoke(app, [*asked, "--json"]).stdout)
+    assert any(doubt in warning for warning in record["warnings"])
+    assert max(prior["tension"] for prior in record["priors"] if prior["against"]) > 3
+    silent = [*asked, "--json", "--exif", "off", "--sensors", "off"]
+    record = json.loads(CliRunner().invoke(app, silent).stdout)
+    assert [prior["against"] for prior in record["priors"]] == [None]
 
 
 def test_silent_sensors(run: Run, calibrator: FakeCalibrator, photos: list[str]) -> None:

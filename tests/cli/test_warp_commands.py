@@ -52,7 +52,7 @@ def test_the_picture_tells_its_kind_of_lens_unless_it_is_named(
 def test_doubts_are_said_beside_the_picture(
     run: Run, calibrator: FakeCalibrator, photos: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    doubt = "gravity: given, contradicts the picture by 37.1 sigma and was kept"
+    doubt = "gravity: given (roll +0.0°, pitch +0.0°) contradicts the picture by 37.1 sigma"
     answer = calibrator._one
     monkeypatch.setattr(
         calibrator, "_one", lambda *asked: replace(answer(*asked), warnings=(doubt,))

@@ -43,7 +43,7 @@ def test_answers_are_what_they_were(format: ModuleType) -> None:
     assert good.to_dict()["lines"] == old()[0]["lines"]
     assert plain.lines is None
     # Tables did not tell them.
-    priors = [prior | {"used": True} for prior in old()[0]["priors"]]
+    priors = [prior | {"used": True, "against": None} for prior in old()[0]["priors"]]
     assert good.to_dict()["priors"] == (priors if format is json_lines else [])
     assert broken == Failure("broken.jpg", None, None, "broken.jpg: the file ends too early")
     assert outlier == Failure("c.jpg", 640, 480, "c.jpg shows another camera", OUTLIER)

@@ -33,6 +33,7 @@ LINES = Lines(Verdict.CROSSED, 12, (30, 8), 5, 0.97, 0.25, -0.5, 1.75)
 PRIORS = (
     PriorCheck("focal", "EXIF tag", (500.0,), 15.0, (480.0,), 20.0, 0.8),
     PriorCheck("gravity", "gimbal", (0.0, 1.0, 0.0), 1.0, (0.0, 0.6, 0.8), math.nan, math.nan),
+    PriorCheck("focal", "given", (500.0,), 0.0, (480.0,), 20.0, 0.8, against="EXIF tag"),
 )
 
 EVERY: list[Outcome] = [

@@ -16,6 +16,7 @@ from page_driving import (
     TOWN,
     Pixels,
     answered,
+    drop,
     horizon_of,
     numbers,
     only,
@@ -28,6 +29,7 @@ from scipy.ndimage import binary_dilation
 
 from geocalib import Calibration
 from geocalib.overlay.photo import annotate
+from maker_notes import by_phone
 
 Mask = npt.NDArray[np.bool_]
 
@@ -175,8 +177,30 @@ def test_what_is_given_is_held_against_the_picture(town: tuple[Any, dict[str, An
     page.press("#focal-number", "Enter")
     page.wait_for_function("() => document.querySelector('#remarks').innerText.includes('agrees')")
     still(page)
-    assert "The given focal length agrees" in page.inner_text("#remarks")
+    assert "The given focal length agrees with the picture" in page.inner_text("#remarks")
     assert "contradicts" not in page.inner_text("#doubts")
+
+
+def test_what_is_given_is_held_against_the_file(open_page: Callable[..., Any]) -> None:
+    page = open_page()
+    drop(page, {"phone.jpg": by_phone(Image.open(TOWN), 6, 8, 21)})
+    answered(page)
+    page.fill("#focal-number", "98")
+    page.press("#focal-number", "Enter")
+    page.wait_for_function("() => document.querySelector('#doubts').innerText.includes('EXIF')")
+    assert re.search(r"contradicts EXIF 21 mm \(\d+ px, vFoV", page.inner_text("#doubts"))
+    page.fill("#focal-number", "21")
+    page.press("#focal-number", "Enter")
+    said = "() => document.querySelector('#remarks').innerText.includes('agrees with EXIF 21 mm')"
+    page.wait_for_function(said)
+    assert "contradicts EXIF" not in page.inner_text("#doubts")
+    # Once turned, the file tells nothing, but the page knows what it told.
+    page.click("#turn")
+    answered(page)
+    page.click("#focal-free")
+    still(page)
+    focal = float(page.input_value("#focal-number"))
+    assert focal == pytest.approx(21, rel=0.15)
 
 
 def test_another_lens_has_its_parameters_among_the_numbers(

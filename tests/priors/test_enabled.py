@@ -61,6 +61,8 @@ class TestSensors:
         found = knowing(known).calibrate(photo, focal=known.camera.f, gravity=known.gravity[0])
         check(found, known)
         assert {prior.source for prior in found.priors} == {"given"}
+        beside = [prior.against for prior in found.priors if prior.against]
+        assert beside == ["EXIF 50 mm", "accelerometer in IMG.json"]
 
     def test_where_it_is_off_nothing_is_read(self, tmp_path: Path) -> None:
         photo = save(tmp_path, millimetres=50, gravity=down(40, 10), frame="camera")
@@ -101,7 +103,7 @@ class TestTension:
         # What the picture says without it, although the answer was pulled.
         assert prior.estimate[0] == pytest.approx(386, rel=1e-2)
         assert prior.prior[0] == pytest.approx(50 * 600 / math.hypot(36, 24), rel=1e-6)
-        assert any("EXIF 50 mm, contradicts" in warning for warning in wrong.warnings)
+        assert any(warning.startswith("focal length: EXIF 50 mm (") for warning in wrong.warnings)
         assert not wrong.trusted
 
     def test_a_lens_of_sixty_metres(self, tmp_path: Path) -> None:

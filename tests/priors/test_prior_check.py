@@ -54,7 +54,8 @@ def test_focal_lengths_differ_by_their_logarithms() -> None:
     (found,) = check(Readings(focal=wrong), calibration)
     assert found.contradicts
     assert re.search(
-        r"focal length: EXIF tag, contradicts .* by \d+\.\d sigma and was kept", str(found)
+        r"focal length: EXIF tag \(\d+ px\) contradicts the picture \(\d+ px\) by \d+\.\d sigma",
+        str(found),
     )
 
 
@@ -141,6 +142,5 @@ def test_an_answer_that_lines_drew_away_from_its_sensor_says_so(
     answer = replace(unsure, gravity=drawn_away)
     found = annotated(answer, checks, Readings(gravity=reading), (), 1)
     assert isinstance(found, Calibration)
-    said = "gravity: gimbal in XMP, contradicts the picture by 12.0 sigma and was outweighed"
-    assert (said in found.warnings) == warned
+    assert any(one.endswith("by 12.0 sigma and was outweighed") for one in found.warnings) == warned
     assert found.trusted != warned

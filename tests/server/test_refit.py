@@ -19,7 +19,8 @@ from geocalib.pipeline.predict import NetworkOutput
 from geocalib.server.app import OFFERED
 from geocalib.server.cache import PhotoCache
 from geocalib.server.limits import RefusedError
-from server.conftest import SIZE
+from maker_notes import by_phone
+from server.conftest import SIZE, TOWN
 from server.test_calibrate import plain, send
 
 
@@ -50,6 +51,20 @@ class TestRefit:
         monkeypatch.setattr(Calibrator, "predict", None)
         answer = client.post("/v1/refit", json={"id": record["id"]})
         assert plain(answer.json()["results"][0]) == plain(record)
+
+    def test_what_is_given_is_held_against_the_file(self, client: TestClient) -> None:
+        """At first sight, and later, when the server has but what it saw of the photo."""
+        phone = by_phone(Image.open(TOWN).resize((320, 240)), 6, 8, 21)
+        level = {"roll_deg": 0, "pitch_deg": 0, "vfov_deg": 20, "lines": "off"}
+        (fresh,) = send(client, phone, **level).json()["results"]
+        answer = client.post("/v1/refit", json={"id": fresh["id"], **level})
+        (again,) = answer.json()["results"]
+        assert plain(again) == plain(fresh)
+        beside = [prior["against"] for prior in again["priors"] if prior["against"]]
+        assert beside == ["EXIF 21 mm", "accelerometer in EXIF"]
+        for against in beside:
+            assert any(f"contradicts {against} (" in warning for warning in again["warnings"])
+        assert not again["trusted_gravity"]
 
     def test_several_of_one_camera(
         self, client: TestClient, photo: bytes, record: dict[str, Any]

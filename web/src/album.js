@@ -97,8 +97,7 @@ export class Album extends EventTarget {
   async turn(photo) {
     if (!photo?.image || photo.state === "working") return;
     const { record } = photo;
-    const told = record?.priors.find(({ quantity, used }) => quantity === "focal" && used);
-    if (told) photo.lens = { value: told.prior[0], sigma: told.prior_sigma };
+    if (record) photo.lens = lensOfFile(record) ?? photo.lens;
     const file = await turned(photo);
     URL.revokeObjectURL(photo.url);
     const { focal } = photo.known;
@@ -251,6 +250,15 @@ export class Album extends EventTarget {
       if (this.shared) await this.#fit(photos.filter((photo) => photo.record), options, false);
     }
   }
+}
+
+/** The focal length that the file of an answer tells, as a request has it; null if it tells none. */
+function lensOfFile({ priors }) {
+  const focal = priors.filter(({ quantity }) => quantity === "focal");
+  const held = focal.find(({ against }) => against !== null);
+  if (held) return { value: held.estimate[0], sigma: held.estimate_sigma };
+  const read = focal.find(({ source, used }) => source !== "given" && used);
+  return read ? { value: read.prior[0], sigma: read.prior_sigma } : null;
 }
 
 /** A photo's file with its pixels turned by a quarter, clockwise. */

@@ -62,6 +62,7 @@ export const appearance = (photo) => [
   JSON.stringify(photo.known),
 ];
 
+const QUANTITIES = { focal: "focal length" };
 const CONTRADICTS = 3; // sigmas, beyond which a warning is given
 
 const fixed = (value, digits) => value.toFixed(digits).replace("-", "−");
@@ -159,13 +160,14 @@ export function remarks(record) {
   // What contradicts the picture is among the doubts.
   const agreeing = record.priors.filter(({ tension }) => !(tension > CONTRADICTS));
   for (const prior of agreeing) {
-    if (prior.source === "given" && prior.tension === null) continue;
-    const what = prior.quantity === "focal" ? "focal length" : "gravity";
+    const given = prior.source === "given";
+    if (given && prior.tension === null) continue;
+    const what = QUANTITIES[prior.quantity] ?? prior.quantity;
     const far = prior.tension === null ? "" : `, ${fixed(prior.tension, 1)} sigma apart`;
-    const says =
-      prior.source === "given" ? `The given ${what} agrees` : `${capital(prior.source)} tells the ${what}`;
-    const used = prior.source === "given" ? "" : prior.used ? ": used" : ": not used";
-    found.push(`${says}${used}${far}.`);
+    const says = given
+      ? `The given ${what} agrees with ${prior.against ?? "the picture"}`
+      : `${capital(prior.source)} tells the ${what}: ${prior.used ? "used" : "not used"}`;
+    found.push(`${says}${far}.`);
   }
   return found;
 }

@@ -1,4 +1,4 @@
-"""The table of --prior-report: what sensors said, what the pictures alone say, how far apart."""
+"""The table of --prior-report: what was given or read, what it is held against, how far apart."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Row = tuple[str, "PriorCheck"]
 
-HEADERS = ("image", "source", "prior", "picture alone", "tension")
+HEADERS = ("image", "source", "prior", "held against", "tension")
 
 
 def rows(outcome: Outcome) -> list[Row]:
@@ -42,7 +42,7 @@ def print_table(every: Sequence[Row], beside_data: bool) -> None:
             Text(image),
             Text(prior.source),
             Text(_value(prior.quantity, prior.prior, prior.prior_sigma)),
-            Text(_value(prior.quantity, prior.estimate, prior.estimate_sigma)),
+            Text(f"{prior.rival}: " + _value(prior.quantity, prior.estimate, prior.estimate_sigma)),
             Text(f"{prior.tension:.1f}", "red" if prior.contradicts else "green"),
         )
         for image, prior in every

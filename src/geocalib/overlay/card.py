@@ -27,6 +27,7 @@ from geocalib.overlay.draw import (
 from geocalib.overlay.lines import colours as line_colours
 from geocalib.overlay.photo import BOX, FONT, LONGEST_SIDE, blank, rendered, write
 from geocalib.result.calibration import Calibration
+from geocalib.result.evidence import agreements
 
 PAPER = "#fafaf8"
 INK = "#1b1f27"
@@ -129,8 +130,7 @@ def _title(calibration: Calibration) -> Image.Image:
     if calibration.lines is not None:
         rows = wrapped(str(calibration.lines), SMALL)
         lines += [(line, SMALL, GREY, "normal") for line in rows]
-    agreed = [str(prior) for prior in calibration.priors if not prior.contradicts]
-    for text in agreed:
+    for text in agreements(calibration.priors):
         lines += [(line, SMALL, GREY, "normal") for line in wrapped(text, SMALL)]
     warnings = [line for text in calibration.warnings for line in wrapped(f"⚠ {text}", SMALL)]
     if len(warnings) > MOST_LINES:

@@ -45,6 +45,7 @@ from geocalib.priors.judge import (
     doubtful_rows,
     gravity_odds,
     held_against,
+    held_against_files,
     left_out,
     rows_with_readings,
     tells,
@@ -231,7 +232,8 @@ def _heeded(
 def _held_against_given(
     job: Job, outputs: Sequence[NetworkOutput], given: Given, outcomes: Sequence[Outcome]
 ) -> dict[int, Checks]:
-    """By row, how well what the caller gave agrees with the answer without it."""
+    """By row, how well what the caller gave agrees with the answer without it, and with what the
+    file says."""
     if not tells(given):
         return {}
     rows, bare = list(range(len(outputs))), unknown(given)
@@ -239,7 +241,10 @@ def _held_against_given(
     near = [row for row in checks if worth_lines(checks[row], outcomes[row])]
     if job.coupled and near:
         near = rows
-    return checks | held_against(given, _refined(job.alone, outputs, bare, near))
+    checks |= held_against(given, _refined(job.alone, outputs, bare, near))
+    said = job.enabled.readings(bare, [output.file for output in outputs], job.model)
+    beside = held_against_files(given, said, outcomes)
+    return {row: (*checks[row], *beside.get(row, ())) for row in checks}
 
 
 def _unrefined(

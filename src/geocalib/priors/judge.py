@@ -7,7 +7,8 @@ near a contradiction (``doubtful_rows``), the photo is fitted with lines and wit
 is decided which of the two is believed (``believed_readings``).
 
 What a caller gave, hard or soft, is never left out; it is held against the answer without it in
-the same way, and a contradiction is a warning.
+the same way, and against what the file says of the same (``held_against_files``), which the answer
+makes no use of then. A contradiction is a warning.
 
 EXIF and picture may both be wrong: a program cropped the photo and kept its EXIF data, or network
 and lines were misled. Errors of pictures have the heavy tails of Student's distribution; the focal
@@ -34,13 +35,14 @@ from geocalib.arrays import Array
 from geocalib.chi_square import chi2_sf
 from geocalib.geometry import gravity as sphere
 from geocalib.geometry.fields import ALONG_PITCH
-from geocalib.geometry.gravity import from_roll_pitch, to_roll_pitch
+from geocalib.geometry.gravity import LEAST_COSINE, from_roll_pitch, to_roll_pitch
 from geocalib.priors.exif import FocalReading
 from geocalib.priors.gravity_reading import GravityReading
+from geocalib.priors.lens_reading import LensReading
 from geocalib.priors.readings import Readings
 from geocalib.records import dataclass
 from geocalib.result.calibration import Calibration, Outcome
-from geocalib.result.evidence import CONTRADICTION, PriorCheck, Verdict
+from geocalib.result.evidence import CONTRADICTION, GIVEN, PriorCheck, Verdict
 from geocalib.result.trust import Doubt, disagreements, doubts, judged
 from geocalib.result.uncertainty import EVERYTHING
 from geocalib.solver.known import Given, Prior
@@ -58,10 +60,10 @@ MOVED = 2.0
 NEAR = 1.5
 """Sigmas between what a caller gave and the network's answer without it, from which on the answer
 of lines is compared as well: it may be much surer."""
-GIVEN = "given"
-"""The source of what a caller gave."""
 NOTHING_DEG = 1e3
 """A sigma of an angle beyond this means that nothing is known of it."""
+STEP = 1e-4
+"""Of distortion parameters, for derivatives."""
 LEAST_CHANCE = 1e-300
 """Probabilities below it are taken for it: their sigmas would be infinite."""
 
@@ -203,7 +205,7 @@ def annotated(
     every = (*notes, *readings.notes)
     said = [note if isinstance(note, Doubt) else Doubt(note) for note in every]
     wrong = (
-        _contradiction(prior, prior is before and followed(prior, outcome))
+        _contradiction(prior, prior is before and followed(prior, outcome), outcome)
         for before, prior in zip(checks, held, strict=True)
         if prior.contradicts
     )
@@ -221,10 +223,15 @@ def _held_to(prior: PriorCheck, reading: GravityReading | None, answer: Calibrat
     return replace(prior, tension=strayed) if strayed > max(CONTRADICTION, prior.tension) else prior
 
 
-def _contradiction(prior: PriorCheck, kept: bool) -> Doubt:
+def _contradiction(prior: PriorCheck, kept: bool, answer: Calibration) -> Doubt:
     """What is known moves all that the picture tells; a focal length that was left out does not
     turn gravity."""
-    return Doubt(prior.report(kept), EVERYTHING if prior.used else ("fov", "lens"))
+
+    def vfov_deg(focal_px: float) -> float:
+        camera = replace(answer.cameras, f=np.array([focal_px]))
+        return replace(answer, cameras=camera).vfov_deg
+
+    return Doubt(prior.report(kept, vfov_deg), EVERYTHING if prior.used else ("fov", "lens"))
 
 
 def followed(prior: PriorCheck, answer: Calibration) -> bool:
@@ -262,17 +269,51 @@ def given_checks(given: Given, row: int, alone: Calibration) -> Checks:
         value, sigma = _row(given.focal, row)
         checks.append(_focal_check(GIVEN, value[0], sigma[0], alone.fy, alone.sigma.focal))
     if given.gravity is not None:
-        value, sigma = _row(given.gravity, row)
-        known = (float(value[0]), float(value[1]), float(value[2]))
-        angles = np.rad2deg(sigma)
-        checks.append(
-            _gravity_check(GravityReading(known, float(angles[0]), GIVEN), alone)
-            if len(angles) == 1
-            else _angles_check(GIVEN, known, (float(angles[0]), float(angles[1])), alone)
-        )
+        checks.append(_given_gravity(given.gravity, row, Direction.by_picture(alone)))
     if given.distortion is not None:
         value, sigma = _row(given.distortion, row)
         checks.append(_distortion_check(GIVEN, value, sigma, alone))
+    return tuple(checks)
+
+
+def _given_gravity(known: Array | Prior, row: int, other: Direction) -> PriorCheck:
+    """What the caller gave of one photo's gravity, against another source."""
+    value, sigma = _row(known, row)
+    x, y, z = (value / np.linalg.norm(value)).tolist()
+    angles = np.rad2deg(sigma)
+    if len(angles) == 1 and other.covariance is not None:
+        return _gravity_check(GravityReading((x, y, z), float(angles[0]), GIVEN), other)
+    roll, pitch = (angles if len(angles) == 2 else _of_angles(z, angles[0])).tolist()
+    return _angles_check(GIVEN, (x, y, z), (roll, pitch), other)
+
+
+def held_against_files(
+    given: Given, said: Sequence[Readings], outcomes: Sequence[Outcome]
+) -> dict[int, Checks]:
+    """How well what the caller gave of photos agrees with what their files say of the same, by row.
+
+    said: all that the files say. outcomes: whose cameras tell how far a lens bends.
+    """
+    return {
+        row: _file_checks(given, row, said[row], outcome)
+        for row, outcome in enumerate(outcomes)
+        if isinstance(outcome, Calibration)
+    }
+
+
+def _file_checks(given: Given, row: int, said: Readings, answer: Calibration) -> Checks:
+    """The same of one photo."""
+    checks = []
+    if given.focal is not None and (focal := said.focal) is not None:
+        value, sigma = _row(given.focal, row)
+        by, seen = f"EXIF {focal.source}", (focal.focal_px, focal.sigma_px)
+        checks.append(_focal_check(GIVEN, value[0], sigma[0], *seen, by))
+    if given.gravity is not None and (direction := Direction.by_file(said)) is not None:
+        check = _given_gravity(given.gravity, row, direction)
+        checks += [] if math.isnan(check.tension) else [check]
+    if given.distortion is not None and (lens := said.lens) is not None:
+        value, sigma = _row(given.distortion, row)
+        checks.append(_lens_check(value, sigma, lens, answer))
     return tuple(checks)
 
 
@@ -306,9 +347,10 @@ def check(readings: Readings, alone: Calibration) -> Checks:
     if readings.focal is not None:
         checks.append(focal_check(readings.focal, alone.fy, alone.sigma.focal))
     if readings.gravity is not None:
-        checks.append(_gravity_check(readings.gravity, alone))
+        checks.append(_gravity_check(readings.gravity, Direction.by_picture(alone)))
     elif (angle := readings.angle) is not None:
-        checks.append(_angles_check(angle.source, angle.gravity, angle.sigmas_deg, alone))
+        seen = Direction.by_picture(alone)
+        checks.append(_angles_check(angle.source, angle.gravity, angle.sigmas_deg, seen))
     if (lens := readings.lens) is not None:
         value, sigma = np.array(lens.distortion), np.array(lens.sigma)
         checks.append(_distortion_check(lens.source, value, sigma, alone))
@@ -321,7 +363,12 @@ def focal_check(hint: FocalReading, focal_px: float, sigma_px: float) -> PriorCh
 
 
 def _focal_check(
-    source: str, prior_px: float, prior_sigma_px: float, focal_px: float, sigma_px: float
+    source: str,
+    prior_px: float,
+    prior_sigma_px: float,
+    focal_px: float,
+    sigma_px: float,
+    against: str | None = None,
 ) -> PriorCheck:
     """In log f, in which both are close to normal."""
     apart = math.log(focal_px / prior_px)
@@ -334,22 +381,66 @@ def _focal_check(
         (focal_px,),
         sigma_px,
         abs(apart) / sigma if sigma > 0 else math.nan,
+        against=against,
     )
 
 
-def _gravity_check(hint: GravityReading, alone: Calibration) -> PriorCheck:
-    """On the tangent plane at the estimate."""
+@dataclass(frozen=True)
+class Direction:
+    """Gravity by a picture or by a file, to hold a prior against."""
+
+    gravity: Array
+    """(3,)."""
+    covariance: Array | None
+    """(2, 2) on its tangent plane, square radians; None where one angle alone is known."""
+    sigma_deg: float
+    """Along the most uncertain direction."""
+    angles_deg: tuple[float, float]
+    """Sigmas of roll and pitch; that of an unknown angle is practically infinite."""
+    source: str | None = None
+    """What in the file tells it; None: the picture."""
+
+    @classmethod
+    def by_picture(cls, alone: Calibration) -> Direction:
+        sigma = alone.sigma
+        angles = sigma.roll_deg, sigma.pitch_deg
+        return cls(alone.gravity, alone.covariance[:2, :2], sigma.gravity_deg, angles)
+
+    @classmethod
+    def by_file(cls, said: Readings) -> Direction | None:
+        """As a file says it, if it does."""
+        if (full := said.gravity) is not None:
+            sigma = full.sigma_deg
+            covariance = math.radians(sigma) ** 2 * np.eye(2)
+            roll, pitch = _of_angles(full.gravity[2], sigma).tolist()
+            return cls(np.array(full.gravity), covariance, sigma, (roll, pitch), full.source)
+        if (angle := said.angle) is not None:
+            down = np.array(angle.gravity)
+            return cls(down, None, angle.sigma_deg, angle.sigmas_deg, angle.source)
+        return None
+
+
+def _of_angles(z: float, sigma_deg: float) -> Array:
+    """Sigmas of roll and pitch of a gravity with this component ahead and one sigma in all
+    directions: circles of equal pitch are shorter, the steeper a camera looks."""
+    return np.array([sigma_deg / max(math.sqrt(max(1 - z * z, 0)), LEAST_COSINE), sigma_deg])
+
+
+def _gravity_check(hint: GravityReading, other: Direction) -> PriorCheck:
+    """On the tangent plane at the estimate, where both angles of it are known."""
+    assert other.covariance is not None
     said = np.array(hint.gravity)
-    apart = sphere.difference(alone.gravity, said, sphere.tangent_basis(alone.gravity))
-    covariance = alone.covariance[:2, :2] + math.radians(hint.sigma_deg) ** 2 * np.eye(2)
+    apart = sphere.difference(other.gravity, said, sphere.tangent_basis(other.gravity))
+    covariance = other.covariance + math.radians(hint.sigma_deg) ** 2 * np.eye(2)
     return PriorCheck(
         "gravity",
         hint.source,
         hint.gravity,
         hint.sigma_deg,
-        tuple(alone.gravity.tolist()),
-        alone.sigma.gravity_deg,
+        tuple(other.gravity.tolist()),
+        other.sigma_deg,
         _tension(apart, covariance),
+        against=other.source,
     )
 
 
@@ -357,25 +448,52 @@ def _angles_check(
     source: str,
     known: tuple[float, float, float],
     sigma_deg: tuple[float, float],
-    alone: Calibration,
+    other: Direction,
 ) -> PriorCheck:
-    """Roll and pitch with a sigma each. An angle of which nothing is known is the picture's."""
+    """Roll and pitch with a sigma each. An angle of which one source knows nothing is the
+    other's."""
     stated = np.array(to_roll_pitch(np.array(known)))
-    seen = np.array(to_roll_pitch(alone.gravity))
-    free = np.array(sigma_deg) > NOTHING_DEG
-    stated = np.where(free, seen, stated)
-    gravity = np.asarray(from_roll_pitch(stated[0], stated[1]))
-    apart = np.rad2deg(np.arctan2(np.sin(stated - seen), np.cos(stated - seen)))[~free]
-    own = np.array([alone.sigma.roll_deg, alone.sigma.pitch_deg])[~free]
-    least = np.array(sigma_deg)[~free]
+    seen = np.array(to_roll_pitch(other.gravity))
+    least, own = np.array(sigma_deg), np.array(other.angles_deg)
+    silent, unseen = least > NOTHING_DEG, own > NOTHING_DEG
+    stated, seen = np.where(silent, seen, stated), np.where(unseen & ~silent, stated, seen)
+    both = ~(silent | unseen)
+    apart = np.rad2deg(np.arctan2(np.sin(stated - seen), np.cos(stated - seen)))[both]
+    prior, estimate = (np.asarray(from_roll_pitch(*each)).tolist() for each in (stated, seen))
     return PriorCheck(
         "gravity",
         source,
-        (float(gravity[0]), float(gravity[1]), float(gravity[2])),
-        float(least.max(initial=0.0)),
-        tuple(alone.gravity.tolist()),
-        alone.sigma.gravity_deg,
-        _tension(apart, np.diag(own**2 + least**2)) if len(apart) else math.nan,
+        (prior[0], prior[1], prior[2]),
+        float(least[~silent].max(initial=0.0)),
+        tuple(estimate),
+        other.sigma_deg,
+        _tension(apart, np.diag((own**2 + least**2)[both])) if both.any() else math.nan,
+        against=other.source,
+    )
+
+
+def _lens_check(value: Array, sigma: Array, lens: LensReading, answer: Calibration) -> PriorCheck:
+    """Known distortion against that of the lens by name: how far a point of the picture is moved
+    otherwise at most, in sigmas of the corner. Polynomials of other parameters may bend alike."""
+    other, spread = np.array(lens.distortion), np.array(lens.sigma)
+    edge = math.hypot(answer.width, answer.height) / (2 * answer.fy)
+    radii = edge * np.arange(1, 9) / 8
+
+    def bent(k: Array) -> Array:
+        return answer.cameras.model.radius(radii, np.ones(8), tuple(np.array(x) for x in k))[0]
+
+    steps = STEP * np.eye(len(other))
+    slopes = np.array([(bent(other + h) - bent(other - h))[-1] for h in steps]) / (2 * STEP)
+    corner = float(np.linalg.norm(np.hypot(sigma, spread) * slopes))
+    return PriorCheck(
+        "distortion",
+        GIVEN,
+        tuple(value.tolist()),
+        float(sigma.max()),
+        lens.distortion,
+        float(spread.max()),
+        float(abs(bent(value) - bent(other)).max()) / corner,
+        against=lens.source,
     )
 
 

@@ -21,7 +21,7 @@ from geocalib.geometry.fields import ALONG_PITCH, CX, CY, LOG_F, Fields
 from geocalib.geometry.horizon import horizon as horizon_points
 from geocalib.geometry.orientation import UNDOES
 from geocalib.geometry.ruler import Ruler, checked_ruler
-from geocalib.result.evidence import DrawnCheck, Lens, Lines, PriorCheck
+from geocalib.result.evidence import DrawnCheck, Lens, Lines, PriorCheck, agreements
 from geocalib.result.record import FRAMES, Frame, Values, parse, to_text
 from geocalib.result.ruler import MeasuredRuler, measured
 from geocalib.result.schema import RECORD, SCHEMA, write
@@ -434,7 +434,7 @@ class Calibration:
     def verdict(self) -> tuple[str, ...]:
         """Whether to believe it, in words: "ok", or what of it is and the doubts, and what agrees
         with it."""
-        agreed = [str(prior) for prior in self.priors if not prior.contradicts]
+        agreed = agreements(self.priors)
         agreed += [] if self.ruler is None else [str(self.ruler)]
         if self.trusted:
             return ("ok", *self.warnings, *agreed)

@@ -5,18 +5,27 @@ kinds of lens that were compared, and what was known beforehand.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
 from enum import StrEnum
 from typing import Literal, Protocol
 
+import numpy as np
+
 from geocalib.arrays import Array, cast, namespace
 from geocalib.geometry.drawn import DrawnLine
+from geocalib.geometry.gravity import to_roll_pitch
 from geocalib.geometry.segments import Segments
 from geocalib.records import dataclass, replace
 
 CONTRADICTION = 3.0
 """Sigmas: of good sensors and good pictures one pair in 370 is further apart."""
+
+
+GIVEN = "given"
+"""The source of what a caller gave."""
+WORDS = {"focal": "focal length"}
+"""What a person calls the quantities; the others have their names."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +39,7 @@ class PriorCheck:
     prior_sigma: float
     """Pixels, degrees, or as the parameters (the largest); 0 for what is held fixed."""
     estimate: tuple[float, ...]
-    """The same quantity by the picture alone."""
+    """The same quantity by the picture alone, or by ``against``."""
     estimate_sigma: float
     """Pixels, or degrees along the most uncertain direction; NaN if not known."""
     tension: float
@@ -38,25 +47,72 @@ class PriorCheck:
     which lines drew the answer away: how far the answer is off, in sigmas of the sensor."""
     used: bool = True
     """Whether the answer makes use of the prior."""
+    against: str | None = None
+    """What in the file gives the estimate; None if it is the picture's."""
 
     @property
     def contradicts(self) -> bool:
         """Whether one of the two is most likely wrong."""
         return self.tension > CONTRADICTION
 
+    @property
+    def rival(self) -> str:
+        """What the prior is held against, in words."""
+        return "the picture" if self.against is None else self.against
+
     def __str__(self) -> str:
         """What is known, and whether it agrees; if not, what was done."""
         return self.report(followed=True)
 
-    def report(self, followed: bool) -> str:
+    def report(self, followed: bool, vfov_deg: Callable[[float], float] | None = None) -> str:
         """The same. followed: whether the answer is near a prior that was used, not near the
-        picture, which may outweigh a soft one."""
-        what = "focal length" if self.quantity == "focal" else self.quantity
-        said = f"{what}: {self.source}"
+        estimate, which may outweigh a soft one. vfov_deg: the field of view that a focal length in
+        pixels gives, to be named as well."""
+        what, source = WORDS.get(self.quantity, self.quantity), self.source
         if not self.contradicts:
-            return f"{said}, agrees" if self.used else f"{said}, was left out"
+            return f"{what}: {source}, {self._agreement}"
         done = ("was kept" if followed else "was outweighed") if self.used else "was left out"
-        return f"{said}, contradicts the picture by {self.tension:.1f} sigma and {done}"
+        prior, estimate = (
+            _shown(self.quantity, of, vfov_deg) for of in (self.prior, self.estimate)
+        )
+        return (
+            f"{what}: {source} ({prior}) contradicts {self.rival} ({estimate}) by "
+            f"{self.tension:.1f} sigma and {done}"
+        )
+
+    @property
+    def _agreement(self) -> str:
+        """What became of a prior that contradicts nothing."""
+        if not self.used:
+            return "was left out"
+        return f"agrees with {self.rival}" if self.source == GIVEN else "agrees"
+
+
+def _shown(
+    quantity: str, value: tuple[float, ...], vfov_deg: Callable[[float], float] | None
+) -> str:
+    """A value for people."""
+    if quantity == "gravity":
+        angles = np.degrees(to_roll_pitch(np.array(value))).round(1)
+        roll, pitch = (angles + 0.0).tolist()  # Adding 0 takes the sign off a rounded -0.
+        return f"roll {roll:+.1f}°, pitch {pitch:+.1f}°"
+    if quantity == "distortion":
+        return ", ".join(f"{one:+.3f}" for one in value)
+    view = math.nan if vfov_deg is None else vfov_deg(value[0])
+    return f"{value[0]:.0f} px" + ("" if math.isnan(view) else f", vFoV {view:.1f}°")
+
+
+def agreements(checks: Sequence[PriorCheck]) -> list[str]:
+    """What is known and contradicts nothing, in words: one line for each prior, with all that it
+    agrees with."""
+    lines: dict[tuple[str, str], list[PriorCheck]] = {}
+    for check in checks:
+        if not check.contradicts:
+            lines.setdefault((check.quantity, check.source), []).append(check)
+    return [
+        " and ".join([str(first), *(other.rival for other in others)])
+        for first, *others in lines.values()
+    ]
 
 
 KINDS = {

@@ -49,7 +49,20 @@ def upgraded(record: Mapping[str, Any]) -> dict[str, Any]:
     # A warning was one about everything.
     good = new.get("status") == Status.CONVERGED and not new.get("warnings")
     trusted = {f"trusted_{quantity}": good if answered else None for quantity in EVERYTHING}
-    return {**new, "schema": SCHEMA, "lens": [], "drawn": [], "ruler": None, **trusted}
+    added = {
+        "lens": [],
+        "drawn": [],
+        "ruler": None,
+        "priors": _with("against", None, new.get("priors")),
+    }
+    return {**new, "schema": SCHEMA, **added, **trusted}
+
+
+def _with(key: str, value: Any, priors: Any) -> Any:
+    """Priors with a key that their writers did not know of."""
+    if not isinstance(priors, list):
+        return priors
+    return [{key: value, **each} if isinstance(each, Mapping) else each for each in priors]
 
 
 def _second(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -66,11 +79,7 @@ def _second(record: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(sigma, Mapping):
         free = isinstance(names, list) and LOG_ASPECT in names
         new["sigma"] = {**sigma, "aspect": None if free else 0.0}
-    if isinstance(new["priors"], list):
-        new["priors"] = [
-            {"used": True, **prior} if isinstance(prior, Mapping) else prior
-            for prior in new["priors"]
-        ]
+    new["priors"] = _with("used", True, new["priors"])
     if isinstance(lines, Mapping) and lines.get("verdict", "") is None:
         new["lines"] = None
     return new

@@ -278,10 +278,11 @@ PRIOR = Struct(
             "pixels, or 1",
         ),
         Field("prior_sigma", NUMBER, NEVER, "one sigma; 0: held fixed", "pixels, or degrees"),
-        Field("estimate", Many(NUMBER), NEVER, "by the picture alone", "pixels, or 1"),
+        Field("estimate", Many(NUMBER), NEVER, "by what it is held against", "pixels, or 1"),
         Field("estimate_sigma", NUMBER, POSSIBLE, "one sigma", "pixels, or degrees"),
         Field("tension", NUMBER, POSSIBLE, "difference of the two", "sigmas"),
         Field("used", FLAG, NEVER, "whether the answer uses it"),
+        Field("against", TEXT, POSSIBLE, "what in the file tells the estimate; null: the picture"),
     )
 )
 

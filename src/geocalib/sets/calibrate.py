@@ -19,6 +19,7 @@ from geocalib.priors.judge import (
     doubtful_rows,
     gravity_odds,
     held_against,
+    held_against_files,
     left_out,
     rows_with_readings,
     tells,
@@ -148,6 +149,9 @@ def _fitted(
         held = held_against(given, fitted(unknown(given), lines=False))
         if any(worth_lines(held[row], outcomes[row]) for row in held):
             held = held_against(given, fitted(unknown(given)))
+        said = enabled.readings(unknown(given), files, model if lens is None else lens.model)
+        beside = held_against_files(given, said, [outcomes[row] for row in sorted(outcomes)])
+        held = {row: (*held[row], *beside.get(row, ())) for row in held}
     outcomes |= {row: choice.applied(outcomes[row]) for row, choice in enumerate(choices)}
     guess = [_guess(group)] if group.guessed else []
     for index, (row, member) in enumerate(zip(rows, group.members, strict=True)):
