@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 from typing import Any
 
+import cv2
 import numpy as np
 import pytest
 import torch
@@ -18,6 +19,7 @@ from geocalib.pipeline.lens import within_circle
 from geocalib.pipeline.predict import NetworkOutput
 from geocalib.priors.lens import Choice
 from geocalib.result.evidence import Lines, Verdict
+from geocalib.result.uncertainty import Trust
 from geocalib.solver.families import BENT, RECTILINEAR, WIDE, Candidate
 from geocalib.synthetic import render_scene
 from oracle_network import check, knowing, picture, truth
@@ -256,3 +258,29 @@ def test_a_set_tells_a_bend_that_edges_show(calibrator: Calibrator) -> None:
         assert isinstance(answer, Calibration)
         assert answer.camera_model == "simple_radial"
         assert answer.distortion[0] == pytest.approx(bend, abs=0.03)
+
+
+def nothing(name: str, seed: int) -> np.ndarray:
+    """A picture that tells nothing, (360, 480, 3) grey levels."""
+    noise = np.random.default_rng(seed).normal(0.0, 1.0, (SIZE[1], SIZE[0]))
+    coarse = cv2.GaussianBlur(noise, (0, 0), 8.0)
+    grey = {
+        "black": 0.0 * noise,
+        "noise": 128 + 40 * noise,
+        "clouds": 128 + 40 * coarse / coarse.std(),
+        "wall": 200 + 2 * noise + 3 * coarse / coarse.std(),
+    }[name]
+    return np.repeat(grey.clip(0, 255).astype(np.uint8)[..., None], 3, 2)
+
+
+@pytest.mark.parametrize("name", ["black", "noise", "clouds", "wall"])
+@pytest.mark.parametrize("seed", range(2))
+def test_a_picture_that_tells_nothing_gets_no_lens_by_chance(
+    calibrator: Calibrator, name: str, seed: int
+) -> None:
+    found = calibrator.calibrate(nothing(name, seed))
+    assert found.camera_model == "pinhole"
+    assert found.trust == Trust(False, False, False)
+    assert found.warnings
+    assert found.sigma.gravity_deg > 5
+    assert found.sigma.vfov_deg > 4
