@@ -49,7 +49,8 @@ HINT = 1.5
 
 FISHEYE_NAMES = re.compile(r"fish[ -]?eye", re.IGNORECASE)
 ACTION_NAMES = re.compile(
-    r"gopro|\bhero ?\d|insta ?360|osmo ?action|\bsjcam\b|\bakaso\b|\byi ?(4k|action)",
+    r"gopro|\bhero ?\d|insta ?360|osmo ?action|\bsjcam\b|\bakaso\b|\byi ?(4k|action)"
+    r"|\bvirb\b|\bhdr-as\d|\bfdr-x\d",
     re.IGNORECASE,
 )
 PHONE_NAMES = re.compile(
