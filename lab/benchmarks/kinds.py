@@ -3,11 +3,12 @@
     python lab/benchmarks/kinds.py FOLDER OUT [--weights W] [--views VIEWS] [--each N]
 
 calibrates the pictures of FOLDER, laid out as ``trust.py`` says, in three ways: with the default
-options (OUT/default.jsonl), by the network without lines (OUT/network.jsonl), and with the family
-of the lens told (OUT/told.jsonl, of rendered views alone). In the second, views are told theirs as
-well. What is there already is not done again. --views: where rendered views lie, to share them
-between weights. Then it prints the errors, beside what is aimed at, with how much CPU time choosing
-the lens of a phone's photograph takes; and those of the default options for every kind of picture.
+options (OUT/default.jsonl), by the network without lines and usual focal lengths
+(OUT/network.jsonl), and with the family of the lens told (OUT/told.jsonl, of rendered views alone).
+In the second, views are told theirs as well. What is there already is not done again. --views:
+where rendered views lie, to share them between weights. Then it prints the errors, beside what is
+aimed at, with how much CPU time choosing the lens of a phone's photograph takes; and those of the
+default options for every kind of picture.
 """
 
 from __future__ import annotations
@@ -91,9 +92,9 @@ def known(photos: Sequence[Photo], value: Value) -> Floats:
     return values[~np.isnan(values)]
 
 
-def median(photos: Sequence[Photo], value: Value) -> str:
+def median(photos: Sequence[Photo], value: Value, digits: int = 2) -> str:
     values = known(photos, value)
-    return f"{np.median(values):.2f}" if len(values) else "-"
+    return f"{np.median(values):.{digits}f}" if len(values) else "-"
 
 
 def far(photos: Sequence[Photo], value: Value) -> str:
@@ -108,9 +109,9 @@ def far_trusted(photos: Sequence[Photo], name: str, value: Value) -> str:
 
 
 def near(photos: Sequence[Photo], share: float) -> str:
-    """How many focal lengths are off by at most that share."""
-    logs = np.array([photo.log_f for photo in photos])
-    return f"{np.mean(logs <= math.log1p(share)):.0%}" if len(logs) else "-"
+    """How many focal lengths are off by at most that share of the true one."""
+    off = [abs(each.answer.fy / each.truth.f - 1) for each in photos if each.truth.f is not None]
+    return f"{np.mean(np.array(off) <= share):.0%}" if off else "-"
 
 
 def equivalent(photo: Photo) -> float:
@@ -161,7 +162,7 @@ def rows(answers: dict[str, list[Photo]], cost: float) -> Iterator[tuple[str, st
     yield "the same, network", both(of("crops ordinary", NETWORK)), "2.0 / 4.5"
     for name, way in (("lens told", TOLD), ("the same, network", NETWORK)):
         radial = of("crops radial", way)
-        errors = "; ".join(median(radial, by) for by in (k1, k1_hat, pixels))
+        errors = "; ".join(median(radial, by, 3) for by in (k1, k1_hat, pixels))
         yield f"radial crops, {name}: k1; k1 (H/f)²; pixels", errors, "0.016; -; -"
     for name in REAL:
         for way in (DEFAULT, NETWORK):

@@ -124,7 +124,7 @@ def gather(
             if enough or str(image) in done or not image.is_file():
                 continue
             is_view = kind.startswith("crops")
-            prior: UsualPrior = "none" if is_view else "auto"
+            prior: UsualPrior = "none" if is_view or way.lines == "off" else "auto"
             model = truth.model if is_view and way.told else "auto"
             (answer,) = calibrator.calibrate([image], model, prior=prior, lines=way.lines)
             if not isinstance(answer, Calibration):
