@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from page_driving import FLAGS, TOWN, answered, drop, reset
+from page_driving import FLAGS, ROOT, TOWN, answered, drop, reset
 
 NO_WEBGL = """
     const own = HTMLCanvasElement.prototype.getContext;
@@ -59,6 +59,22 @@ def browser() -> Iterator[Any]:
         chromium = playwright.chromium.launch(executable_path=program, args=FLAGS)
         yield chromium
         chromium.close()
+
+
+@pytest.fixture(scope="module")
+def sources(browser: Any, address: str) -> Iterator[Any]:
+    """A page of the server that imports the page's sources, as they are, from /sources."""
+    page = browser.new_page()
+
+    def give(route: Any) -> None:
+        name = route.request.url.rsplit("/", 1)[1]
+        script = (ROOT / "web/src" / name).read_text()
+        route.fulfill(body=script, content_type="text/javascript")
+
+    page.route("**/sources/*", give)
+    page.goto(address)
+    yield page
+    page.close()
 
 
 class Visit:

@@ -29,6 +29,13 @@ SMALL_TOWN = half(TOWN)
 FLAGS = ["--enable-unsafe-swiftshader"]
 """Of Chromium: WebGL without a graphics card."""
 
+PHONE = {
+    "viewport": {"width": 390, "height": 844},
+    "device_scale_factor": 2,
+    "is_mobile": True,
+    "has_touch": True,
+}
+
 Pixels = npt.NDArray[np.uint8]
 
 

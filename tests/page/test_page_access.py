@@ -7,14 +7,7 @@ from typing import Any
 from urllib.request import urlopen
 
 import pytest
-from page_driving import SMALL_TOWN, answered, drop, numbers, still
-
-PHONE = {
-    "viewport": {"width": 390, "height": 844},
-    "device_scale_factor": 2,
-    "is_mobile": True,
-    "has_touch": True,
-}
+from page_driving import PHONE, SMALL_TOWN, answered, drop, numbers, still
 
 
 def serious(page: Any) -> list[str]:

@@ -151,8 +151,25 @@ def test_broken_file_gets_a_sentence_and_the_others_go_on(
     assert page.is_disabled("#download-one")
     (kept,) = json_lines.read(downloaded(page, "[data-format=json]", tmp_path))
     assert kept.width == SIZE[0]
+    # Half a picture is not looked at anew when it is turned.
+    assert page.is_disabled("#turn")
     page.click("[aria-label='Remove cut.jpg']")
     assert page.locator(".thumb").count() == 2
+
+
+def test_broken_file_wears_nothing_of_another_photo(open_page: Callable[..., Any]) -> None:
+    page = open_page(refusals=True, viewport={"width": 700, "height": 520})
+    drop(page, {"good.png": photo(4, 3), "cut.jpg": TOWN.read_bytes()[:9000]})
+    answered(page)
+    with_box = page.locator(".solid")
+    assert with_box.is_visible()
+    page.click("text=cut.jpg")
+    still(page)
+    assert not with_box.is_visible()
+    assert overlay(page)[..., 3].max() == 0
+    page.click("#filmstrip >> text=good.png")
+    still(page)
+    assert with_box.is_visible()
 
 
 def plain(width: int) -> bytes:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import mimetypes
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
-from page_driving import ROOT
 
 from geocalib import Camera, perspective_field
 from geocalib.geometry.gravity import from_roll_pitch
@@ -17,7 +15,6 @@ from geocalib.overlay import curves
 from geocalib.overlay.box import place_box
 from lenses import ALL_MODELS, PARAMETERS
 
-SOURCES = ROOT / "web/src"
 SIZE = (640, 480)
 CASES = [(name, list(values)) for name in ALL_MODELS for values in PARAMETERS[name]]
 Floats = npt.NDArray[np.float64]
@@ -43,19 +40,10 @@ ASK = """async ({record, gravity, rays, pixels, withBox}) => {
 }"""
 
 
-@pytest.fixture(scope="module")
-def ask(browser: Any, address: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    """Asks the sources of the page, as they are."""
-    page = browser.new_page()
-
-    def give(route: Any) -> None:
-        name = route.request.url.rsplit("/", 1)[1]
-        kind = mimetypes.types_map[".js"]
-        route.fulfill(body=(SOURCES / name).read_text(), content_type=kind)
-
-    page.route("**/sources/*", give)
-    page.goto(address)
-    return lambda question: page.evaluate(ASK, question)
+@pytest.fixture
+def ask(sources: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """Asks the page's cameras."""
+    return lambda question: sources.evaluate(ASK, question)
 
 
 @pytest.mark.parametrize(("name", "distortion"), CASES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable
 from typing import Any
@@ -9,7 +10,11 @@ from typing import Any
 import cv2
 import numpy as np
 import numpy.typing as npt
+import pytest
 from page_driving import SMALL_TOWN, Pixels, answered, drop, seen, still
+from PIL import Image
+from scipy.ndimage import binary_erosion
+from scipy.optimize import least_squares
 
 from geocalib import Camera
 from geocalib.geometry.gravity import from_roll_pitch, world_from_camera
@@ -30,11 +35,7 @@ def test_browser_shows_what_the_package_gives(open_page: Callable[..., Any]) -> 
         drop(page, {"town.jpg": SMALL_TOWN})
     answered(page)
     record = answer.value.json()["results"][0]
-    # Nothing may lie above the picture.
-    page.evaluate(
-        """() => document.querySelectorAll(".wipe-line, .wipe-word, #wipe")
-            .forEach(node => node.style.visibility = "hidden")"""
-    )
+    bare(page)
     for kind, model, distortion in (
         ("upright", "simple_radial", (-0.12,)),
         ("rectified", "division", (-0.25,)),
@@ -54,6 +55,38 @@ def test_browser_shows_what_the_package_gives(open_page: Callable[..., Any]) -> 
         shifted = np.abs(after - np.roll(expected, SHIFT, 1))[known].mean()
         # Browsers resample in another way; places are the same.
         assert apart < min(6, 0.4 * shifted), kind
+
+
+def test_undistorted_fisheye_ends_in_a_smooth_curve(open_page: Callable[..., Any]) -> None:
+    """Where it is too far off the axis, an ellipse: triangles would leave teeth there."""
+    page = open_page(viewport={"width": 700, "height": 520})
+    red, content = (220, 40, 40), io.BytesIO()
+    Image.new("RGB", (400, 400), red).save(content, "png")
+    with page.expect_response("**/v1/calibrate") as answer:
+        drop(page, {"red.png": content.getvalue()})
+    answered(page)
+    bare(page)
+    # It sees more than 75 degrees off its axis on all sides of the photo.
+    record = answer.value.json()["results"][0] | {"fy": 80.0}
+    find(page, record, "kannala_brandt", (0.0, 0.0, 0.0, 0.0), (200.0, 200.0))
+    page.check("input[value=undistorted]", force=True)
+    shown = np.abs(wiped(page, 0).astype(int) - red).max(-1) < 60
+    y, x = np.nonzero(shown & ~binary_erosion(shown))
+    edge = np.column_stack([x / ASPECT, y])  # of a circle
+    off = least_squares(lambda p: np.hypot(*(edge - p[:2]).T) - p[2], [*edge.mean(0), 100])
+    radius = off.x[2]
+    assert radius > 100
+    assert np.abs(off.fun).max() < 1.5
+    # All of it is covered, too.
+    assert shown.sum() == pytest.approx(np.pi * ASPECT * radius**2, rel=0.03)
+
+
+def bare(page: Any) -> None:
+    """Nothing may lie above the picture."""
+    page.evaluate(
+        """() => document.querySelectorAll(".wipe-line, .wipe-word, #wipe")
+            .forEach(node => node.style.visibility = "hidden")"""
+    )
 
 
 def find(

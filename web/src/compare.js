@@ -30,6 +30,7 @@ import { plane, SMALLEST_COSINE, wayBack } from "./warp.js";
 const ANGLES = 2048; // in the table, from 0 to 180 degrees
 const FARTHEST = 1e4; // |m| that no picture reaches
 const CELLS = 32; // each way, to find how far a new picture reaches
+const HALVINGS = 10; // of a cell, to find where it ends
 const LARGEST_TEXTURE = 2048;
 const MOST_GROWTH = 0.75; // of the photo's sides, that the new picture may reach beyond it
 
@@ -238,16 +239,41 @@ function reach(camera, show) {
     [Infinity, Infinity],
     [-Infinity, -Infinity],
   ];
-  for (let i = 0; i < (CELLS + 1) ** 2; i++) {
-    const [column, row] = [i % (CELLS + 1), Math.floor(i / (CELLS + 1))];
-    const point = show([(column * camera.width) / CELLS, (row * camera.height) / CELLS]);
-    if (point === null) continue;
+  const count = CELLS + 1;
+  const pixels = Array.from({ length: count ** 2 }, (_, i) => [
+    ((i % count) * camera.width) / CELLS,
+    (Math.floor(i / count) * camera.height) / CELLS,
+  ]);
+  const points = pixels.map(show);
+  const widen = (point) => {
     for (const axis of [0, 1]) {
       extent[0][axis] = Math.min(extent[0][axis], point[axis]);
       extent[1][axis] = Math.max(extent[1][axis], point[axis]);
     }
-  }
+  };
+  points.forEach((point, i) => {
+    if (point === null) return;
+    widen(point);
+    // Next to where the plane ends a cell of the photo spans much of it.
+    const beside = [i % count > 0 && i - 1, i % count < CELLS && i + 1, i - count, i + count];
+    for (const j of beside) {
+      if (points[j] === null) widen(lastShown(show, point, pixels[i], pixels[j]));
+    }
+  });
   return extent;
+}
+
+/** The last point of the plane on the way from a pixel that it shows, as a point, to one that it
+ * does not. */
+function lastShown(show, point, from, to) {
+  let [last, near, far] = [point, from, to];
+  for (let i = 0; i < HALVINGS; i++) {
+    const middle = [(near[0] + far[0]) / 2, (near[1] + far[1]) / 2];
+    const found = show(middle);
+    if (found === null) far = middle;
+    else [last, near] = [found, middle];
+  }
+  return last;
 }
 
 function union(frame, extent, camera) {

@@ -19,6 +19,7 @@ export class Downloads {
   constructor(album) {
     this.album = album;
     this.note = element("download-note");
+    this.shown = null; // the photo that was looked at
     this.forced = false; // whether all were chosen for want of an answer
     for (const button of document.querySelectorAll("[data-format]")) {
       button.addEventListener("click", () => this.#try(button, () => this.#file(button)));
@@ -29,6 +30,9 @@ export class Downloads {
   }
 
   show() {
+    // What was saved is said until another photo is looked at.
+    if (this.shown !== this.album.selected) this.note.textContent = "";
+    this.shown = this.album.selected;
     const count = this.album.ready.length;
     element("downloads").hidden = count === 0;
     const alone = Boolean(this.album.selected?.record);

@@ -2,7 +2,7 @@
 
 import { Camera } from "./camera.js";
 import { drawOverlay, leastOnScreen } from "./overlay.js";
-import { appearance, rows, verdict, withKnown } from "./words.js";
+import { appearance, capital, rows, verdict, withKnown } from "./words.js";
 
 const STATES = { waiting: "waiting", working: "looking …", ready: "", failed: "no answer" };
 
@@ -75,7 +75,7 @@ export class Filmstrip {
     item.className = photo.state;
     button.setAttribute("aria-current", String(photo === this.album.selected));
     const state = button.querySelector(".thumb-state");
-    state.textContent = photo.error ?? STATES[photo.state];
+    state.textContent = capital(photo.error ?? STATES[photo.state]);
     if (!photo.record) return;
     const record = withKnown(photo.record, photo.known);
     const view = rows(record, photo.known)[2];
@@ -126,7 +126,7 @@ export class SideBySide {
     item.className = photo.record ? "ready" : photo.state;
     item.classList.remove("doubtful");
     if (!photo.record) {
-      words.textContent = photo.error ?? STATES[photo.state];
+      words.textContent = capital(photo.error ?? STATES[photo.state]);
       return;
     }
     // Its card must have its width before anything is drawn on it.

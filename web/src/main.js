@@ -53,6 +53,7 @@ function showPhoto() {
   element("switches").hidden = view !== "photo" && !together;
   element("switches").classList.toggle("together", together);
   element("turn").hidden = together;
+  element("turn").disabled = album.selected?.state === "failed";
   stage.set(album.selected, together ? "photo" : view, whatToShow());
   drawing.show(album.selected, view === "photo");
   filmstrip.show(together);

@@ -129,9 +129,10 @@ export function sentence(record) {
 /** "a" or "an", as a number is spoken: an eight, an eleven, an eighteen. */
 const articleOf = (number) => (/^(8|11(\D|$)|18(\D|$))/.test(number) ? "an" : "a");
 
-/** What a warning advises that is done with the page's own means. */
+/** A warning with the page's own names for lines, and means to do what it advises. */
 const here = (warning) =>
   warning
+    .replace(/^(line \d+) \(up\)/i, "$1 (upright)")
     .replace("turn it, or set any rotation to on", "turn it with the button above the photo")
     .replace("set any rotation to off", "hold its roll at 0");
 
@@ -183,7 +184,7 @@ export function drawnWords({ kind, to, metres, along }, check, number) {
 
 const family = ({ camera_model: model }) => LENSES[model].split(/[:,(]/)[0].trim().toLowerCase();
 const percent = ({ probability }) => `${fixed(100 * probability, 0)}%`;
-const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+export const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
 /** Where the box stands, in words. */
 export function boxWords({ x, z, side, turn }) {
