@@ -106,42 +106,61 @@ class PhotoBank:
 def read_photo_bank(
     folder: Path, split: str, chosen: Callable[[str], bool], device: torch.device
 ) -> PhotoBank:
-    """The photographs of a split, by ``photos.csv`` or ``phones.csv`` of a folder, of the owners
-    chosen. Gravity is known where the table has ``roll_deg``, ``pitch_deg`` and ``norm_g``; what
-    was taken in motion is then left out."""
+    """The photographs of a split of a folder, of the owners chosen. Gravity is known where the
+    table tells it; what was taken in motion is then left out."""
+    labels = read_photo_labels(folder, split)
+    with_gravity = any(label.tilt is not None for label in labels.values())
+    known = {
+        image: label
+        for image, label in labels.items()
+        if chosen(owner_of(image)) and (label.tilt is not None or not with_gravity)
+    }
+    if not known:
+        raise ConfigError(f"{folder} has no photographs of {split} by the chosen owners")
+    bank = _read(folder, {image: label.focal for image, label in known.items()}, device)
+    if not with_gravity:
+        return bank
+    tilts = [label.tilt for label in known.values() if label.tilt is not None]
+    roll, pitch = torch.tensor(tilts, device=device).deg2rad().T
+    steepness = 1 + STEEP_WEIGHT * pitch.sin().abs()
+    return replace(bank, gravity=from_roll_pitch(roll, pitch), weight=bank.weight * steepness)
+
+
+@dataclass(frozen=True)
+class PhotoLabel:
+    """What is known of one photograph."""
+
+    focal: float
+    """Pixels of the file."""
+    tilt: tuple[float, float] | None
+    """Roll and pitch, degrees; None if not known, or taken in motion."""
+
+
+def read_photo_labels(folder: Path, split: str) -> dict[str, PhotoLabel]:
+    """What ``photos.csv`` or ``phones.csv`` of a folder tells of the photographs of a split, by
+    their names: gravity where there are columns ``roll_deg``, ``pitch_deg`` and ``norm_g``."""
     table = folder / "phones.csv"
     if not table.exists():
         table = folder / "photos.csv"
     try:
         with table.open(newline="") as lines:
-            every = list(csv.DictReader(lines))
-        rows = [row for row in every if row["image"].startswith(f"{split}/")]
-        focal = {row["image"]: float(row[FOCAL]) for row in rows}
-        tilts = {
-            row["image"]: (float(row["roll_deg"]), float(row["pitch_deg"]))
-            for row in rows
-            if "norm_g" in row and abs(float(row["norm_g"]) - 1) < MOTION_G
-        }
+            rows = [row for row in csv.DictReader(lines) if row["image"].startswith(f"{split}/")]
+        labels = {row["image"]: PhotoLabel(float(row[FOCAL]), _tilt(row)) for row in rows}
     except FileNotFoundError:
         raise ImageError(f"{table} does not exist") from None
     except (KeyError, ValueError, TypeError, AttributeError):
         raise ImageError(f"{table} needs columns image and {FOCAL} in every row") from None
-    for image, value in focal.items():
-        if not value > 0:
-            raise ImageError(f"{table}: the {FOCAL} length of {image} is {value:g} pixels")
-    known = {
-        image: value
-        for image, value in focal.items()
-        if chosen(owner_of(image)) and (not tilts or image in tilts)
-    }
-    if not known:
-        raise ConfigError(f"{folder} has no photographs of {split} by the chosen owners")
-    bank = _read(folder, known, device)
-    if not tilts:
-        return bank
-    roll, pitch = torch.tensor([tilts[image] for image in known], device=device).deg2rad().T
-    steepness = 1 + STEEP_WEIGHT * pitch.sin().abs()
-    return replace(bank, gravity=from_roll_pitch(roll, pitch), weight=bank.weight * steepness)
+    for image, label in labels.items():
+        if not label.focal > 0:
+            raise ImageError(f"{table}: the {FOCAL} length of {image} is {label.focal:g} pixels")
+    return labels
+
+
+def _tilt(row: dict[str, str]) -> tuple[float, float] | None:
+    """Roll and pitch of a row of a table, degrees, if the phone was at rest."""
+    if "norm_g" not in row or not abs(float(row["norm_g"]) - 1) < MOTION_G:
+        return None
+    return float(row["roll_deg"]), float(row["pitch_deg"])
 
 
 def owner_of(image: str) -> str:
