@@ -13,12 +13,12 @@ what is in OUT.jsonl already is not done again (--each: photographs of one owner
 - panos/val: panoramas, of which the views of ``lenses.py`` are rendered; they are no photographs,
   so no focal length is usual (``prior="none"``).
 
-Every owner is in one of two halves for good. ``fit`` chooses ``FAR_OFF_WEIGHTS`` and
-``DOUBTFUL_CHANCE`` of ``geocalib.result.trust`` on the first half and prints them; ``report``
-prints, for the second, the shares that the gates let pass and how far these are off, then how true
-the sigmas of all are by kind of picture, and draws coverage against error. --without leaves kinds
-out that the weights have learnt from, such as "phones train". How far answers are off by kind of
-lens and view is printed by ``kinds.py``.
+Every owner is in one of two halves for good. ``fit`` chooses ``FAR_OFF_WEIGHTS``,
+``DOUBTFUL_CHANCE`` and ``DOUBTFUL_FOCAL`` of ``geocalib.result.trust`` on the first half, prints
+them as they are to be written there, and what they would let pass of the second. ``report`` prints
+what the gates let pass of the second half, how true the sigmas of all are by kind of picture, and
+draws coverage against error. --without leaves kinds out that the weights have learnt from, such as
+"phones train". How far answers are off by kind of lens and view is printed by ``kinds.py``.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
+from unittest.mock import patch
 
 import numpy as np
 import numpy.typing as npt
@@ -62,6 +63,10 @@ WITHIN_DEG = math.hypot(3.0, PHONE_DEG)
 RIDGE = 3.0
 """Pull of the slopes to 0, in inverse variances of the scaled traits."""
 FAR_DEG, WORST_DEG, FAR_SIGMAS = 10.0, 15.0, 5.0
+GATES = (
+    "| what | kind | pictures | trusted | of these: median | 90% within | off by > 10 |\n"
+    "|---|---|---|---|---|---|---|"
+)
 GRID = 9
 """Rays across a picture, along which lenses are compared."""
 
@@ -291,24 +296,46 @@ def _is_photograph(photo: Photo) -> bool:
     return photo.kind.startswith(("phones", "photos"))
 
 
-def fit(photos: Sequence[Photo]) -> None:
-    """Print the weights of the chance that gravity is far off, and from which one on it is
-    doubted: so that 90% of those let in are close."""
-    known = [p for p in photos if _is_photograph(p) and math.isfinite(p.off["gravity"])]
-    some = [p for p in known if p.first]
-    traits = np.array([gravity_traits(p.answer) for p in some])
-    off = np.array([p.off["gravity"] for p in some])
-    weights = _logistic(traits, off > FAR_OFF_DEG)
+def fit(read_again: Callable[[], list[Photo]]) -> None:
+    """Print constants with which 90% of those let in are close, and what these let pass of the
+    second half, beside what those of today do."""
+    photos = [photo for photo in read_again() if _is_photograph(photo)]
+    first = [photo for photo in photos if photo.first]
+    known = [photo for photo in first if math.isfinite(photo.off["gravity"])]
+    traits = np.array([gravity_traits(photo.answer) for photo in known])
+    off = np.array([photo.off["gravity"] for photo in known])
+    weights = _logistic(traits, off > FAR_OFF_DEG).round(2)
     chance = 1 / (1 + np.exp(-weights[0] - traits @ weights[1:]))
-    order = chance.argsort(kind="stable")
-    counts = np.arange(len(order) // 10, len(order) + 1)
-    close = [count for count in counts if np.quantile(off[order[:count]], 0.9) <= WITHIN_DEG]
-    count = max(close, default=counts[0])
-    far = (off > FAR_OFF_DEG).mean()
-    print(f"of {len(some)} photographs {far:.0%} are off by more than {FAR_OFF_DEG:g} degrees;")
-    print(f"of the surest {count / len(some):.0%}, 90% are within {WITHIN_DEG:.1f}")
-    print(f"DOUBTFUL_CHANCE = {chance[order[count - 1]]:.2f}")
-    print(f"FAR_OFF_WEIGHTS = ({', '.join(f'{value:.2f}' for value in weights)})")
+    found = {
+        "FAR_OFF_WEIGHTS": tuple(weights.tolist()),
+        "DOUBTFUL_CHANCE": round(_gate(chance, off, WITHIN_DEG), 2),
+        "DOUBTFUL_FOCAL": round(
+            _gate(
+                np.array([photo.focal_share for photo in first]),
+                np.array([photo.off["fov"] for photo in first]),
+                FAR_DEG,
+            ),
+            3,
+        ),
+    }
+    for name, value in found.items():
+        print(f"{name} = {value}")
+    print(GATES)
+    again = found | {"DOUBTFUL_FOV_DEG": math.degrees(found["DOUBTFUL_FOCAL"])}
+    with patch.multiple("geocalib.result.trust", **again):
+        then = [photo for photo in read_again() if _is_photograph(photo)]
+    for words, some in (("today", photos), ("then", then)):
+        for quantity in EVERYTHING:
+            print(_gate_row(quantity, f"{words}, second half", [p for p in some if not p.first]))
+
+
+def _gate(doubt: Floats, off: Floats, limit: float) -> float:
+    """The largest doubt up to which 90% are off by no more than a limit; at least a tenth are let
+    in."""
+    order = doubt.argsort(kind="stable")
+    counts = np.arange(max(1, len(order) // 10), len(order) + 1)
+    close = [count for count in counts if np.quantile(off[order[:count]], 0.9) <= limit]
+    return float(doubt[order[max(close, default=counts[0]) - 1]])
 
 
 def _logistic(traits: Floats, far: Bools) -> Floats:
@@ -331,8 +358,7 @@ def report(photos: Sequence[Photo], plot: Path | None) -> None:
     """Print what the gates let pass and how true sigmas are, and draw the curves."""
     kinds = list(dict.fromkeys(photo.kind for photo in photos))
     others = [p for p in photos if not p.first and _is_photograph(p)]
-    print("| what | kind | pictures | trusted | of these: median | 90% within | off by > 10 |")
-    print("|---|---|---|---|---|---|---|")
+    print(GATES)
     for name in EVERYTHING:
         print(_gate_row(name, "photographs, second half", others))
         for kind in kinds:
@@ -411,7 +437,7 @@ def main() -> None:
         run=lambda o: gather(o.folder, o.out, Calibrator(o.weights), o.sets, o.each)
     )
     fitting = commands.add_parser("fit")
-    fitting.set_defaults(run=lambda o: fit(read(o.answers, o.without)))
+    fitting.set_defaults(run=lambda o: fit(lambda: read(o.answers, o.without)))
     reporting = commands.add_parser("report")
     reporting.add_argument("--plot", type=Path)
     reporting.set_defaults(run=lambda o: report(read(o.answers, o.without), o.plot))
