@@ -87,19 +87,17 @@ def main() -> None:
 
 def _print_laid_down(seen: list[Photo]) -> None:
     flat = np.array([photo.laid_error_deg < photo.error_deg for photo in seen], np.float64)
-    print(f"{len(seen)} seem to look up, of which {flat.sum():.0f} show what lies flat")
-    if not 0 < flat.sum() < len(flat):
-        return
     traits = np.array([[1, *photo.laid] for photo in seen if photo.laid is not None])
-    for name, odds in (
-        ("by others' constants", held_out(seen, traits, flat)),
-        ("by those of today", traits @ LAID_DOWN),
-    ):
-        laid = odds > 0
-        print(
-            f"put right {name}: {(laid * flat).sum():.0f}, wrong: {(laid * (1 - flat)).sum():.0f}"
-        )
-    print(f"LAID_DOWN = {constants(traits, flat)}")
+    print(f"{len(seen)} seem to look up, of which {flat.sum():.0f} show what lies flat")
+    if not seen:
+        return
+    ways = {"the constants of today": traits @ LAID_DOWN}
+    if told := 0 < flat.sum() < len(flat):
+        ways["constants of others"] = held_out(seen, traits, flat)
+    for name, odds in ways.items():
+        right, wrong = flat[odds > 0].sum(), (1 - flat[odds > 0]).sum()
+        print(f"put right by {name}: {right:.0f}, wrong: {wrong:.0f}")
+    print(f"LAID_DOWN = {constants(traits, flat)}" if told else "LAID_DOWN: too few to tell")
 
 
 def owners(photos: Sequence[Photo]) -> list[str]:
