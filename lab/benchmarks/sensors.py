@@ -1,14 +1,14 @@
 """What accelerometers say of photographs against what the pictures alone say.
 
-    python lab/benchmarks/sensors.py gather PHONES.csv GRAVITY.csv ... OUT.jsonl
-    python lab/benchmarks/sensors.py report OUT.jsonl
+    python lab/benchmarks/sensors.py compare PHONES.csv GRAVITY.csv ... --answers OUT.jsonl
     python lab/benchmarks/sensors.py cost PHOTO ...
 
-``gather`` asks the pictures that tables (image, roll_deg, pitch_deg, norm_g, model, software) name,
-with nothing else known. ``report`` fits the sigma of accelerometers (``geocalib.priors.readings``)
-and how often and how far pictures are lost (``geocalib.priors.judge``) to the photographs of train,
-and compares both by phone, with the constants that the package has. ``cost`` measures what the
-readings of files take beside their pixels.
+``compare`` calibrates the pictures that tables (image, roll_deg, pitch_deg, norm_g, model) name,
+with the default options but without their files' data; answers that OUT.jsonl holds are not
+computed again. It fits the sigma of accelerometers (``geocalib.priors.readings``) and how often and
+how far pictures are lost (``geocalib.priors.judge``) to the photographs of train, and compares both
+by maker and phone. With --owners, the share of train's owners that the network has learnt from, it
+leaves these owners out. ``cost`` measures what the readings of files take beside their pixels.
 """
 
 from __future__ import annotations
@@ -20,10 +20,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from multiprocessing import Pool
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from scipy.optimize import minimize
 
 from geocalib import Calibrator
@@ -37,11 +40,14 @@ from geocalib.priors.enabled import EnabledPriors, File
 from geocalib.priors.judge import LOST_LEVEL, LOST_STEEP, SPREAD, STEEP_DEG
 from geocalib.priors.readings import MOST_MOTION_G, MOTION_DEG_PER_G, PHONE_SIGMA_DEG
 from geocalib.solver.known import Given
+from geocalib_lab.training.owners import among
+from geocalib_lab.training.photos import owner_of
 
 Array = npt.NDArray[np.float64]
 
 NORMAL_68 = float(np.sqrt(-2 * np.log(0.32)))
 """What 68% of the lengths of a normal vector in the plane are below, in its sigmas."""
+PROCESSES = 2
 REPEATS = 20
 """Measurements of which the least counts."""
 FEWEST = 20
@@ -63,7 +69,10 @@ class Pairs:
     steep: npt.NDArray[np.bool_]
     """(N,) by the sensor."""
     model: npt.NDArray[np.str_]
+    """(N,) with the maker."""
     train: npt.NDArray[np.bool_]
+    lines: npt.NDArray[np.bool_]
+    """(N,) whether the picture's lines were used."""
 
     def __getitem__(self, rows: npt.NDArray[np.bool_]) -> Pairs:
         return Pairs(*(value[rows] for value in vars(self).values()))
@@ -101,16 +110,17 @@ class Pairs:
         return float(-np.log(near + lost).sum())
 
 
+calibrator: Calibrator
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     commands = parser.add_subparsers(required=True)
-    gathering = commands.add_parser("gather")
-    gathering.add_argument("tables", type=Path, nargs="+")
-    gathering.add_argument("out", type=Path)
-    gathering.set_defaults(run=lambda options: gather(options.tables, options.out))
-    reporting = commands.add_parser("report")
-    reporting.add_argument("gathered", type=Path)
-    reporting.set_defaults(run=lambda options: report(read(options.gathered)))
+    comparing = commands.add_parser("compare")
+    comparing.add_argument("tables", type=Path, nargs="+")
+    comparing.add_argument("--answers", type=Path, required=True)
+    comparing.add_argument("--owners", type=float, default=0.0)
+    comparing.set_defaults(run=compare)
     costing = commands.add_parser("cost")
     costing.add_argument("photos", nargs="+")
     costing.set_defaults(run=lambda options: cost(options.photos))
@@ -118,27 +128,56 @@ def main() -> None:
     options.run(options)
 
 
-def gather(tables: Sequence[Path], out: Path) -> None:
+def compare(options: argparse.Namespace) -> None:
+    learnt_from = among(options.owners)
+    rows = [
+        row
+        for table in options.tables
+        for row in unedited(table)
+        if not (is_train(row) and learnt_from(owner_of(row["image"])))
+    ]
+    seen = {}
+    if options.answers.exists():
+        seen = {each["path"]: each for each in map(json.loads, options.answers.open())}
+    todo = [row["path"] for row in rows if row["path"] not in seen]
+    with options.answers.open("a") as file, Pool(PROCESSES, prepare) as pool:
+        for answer in pool.imap(ask, todo, chunksize=8):
+            seen[answer["path"]] = answer
+            file.write(json.dumps(answer) + "\n")
+            file.flush()
+    report(paired([(row, seen[row["path"]]) for row in rows if "gravity" in seen[row["path"]]]))
+
+
+def unedited(table: Path) -> Iterator[dict[str, str]]:
+    """The rows of photographs of the sizes of their cameras, or trusted by their table, with the
+    paths of the photographs."""
+    for row in csv.DictReader(table.open()):
+        if "1" in (row.get("native"), row.get("trust")) or row.get("why_not") == "moving":
+            yield row | {"path": str((table.parent / row["image"]).resolve())}
+
+
+def is_train(row: dict[str, str]) -> bool:
+    return row["image"].startswith("train/")
+
+
+def prepare() -> None:
+    global calibrator
+    torch.set_num_threads(1)
     calibrator = Calibrator("lean", device="cpu")
-    with out.open("w") as file:
-        for table in tables:
-            for row in csv.DictReader(table.open()):
-                try:
-                    found = calibrator.calibrate(
-                        table.parent / row["image"],
-                        "pinhole",
-                        exif=False,
-                        sensors=False,
-                        prior="none",
-                    )
-                except GeoCalibError:
-                    continue
-                seen = {
-                    "gravity": found.gravity.tolist(),
-                    "covariance": np.asarray(found.covariance)[:2, :2].tolist(),
-                }
-                file.write(json.dumps(row | {"seen": seen}) + "\n")
-                file.flush()
+
+
+def ask(path: str) -> dict[str, Any]:
+    """What the picture alone tells; the path alone, of one on which the calibration fails."""
+    try:
+        found = calibrator.calibrate(path, "pinhole", exif=False, sensors=False)
+    except GeoCalibError:
+        return {"path": path}
+    return {
+        "path": path,
+        "gravity": found.gravity.tolist(),
+        "covariance": np.asarray(found.covariance)[:2, :2].tolist(),
+        "lines": found.lines is not None and found.lines.verdict.used,
+    }
 
 
 def cost(photos: Sequence[str]) -> None:
@@ -166,28 +205,25 @@ def milliseconds(work: Callable[[], object]) -> float:
     return 1e3 * min(times)
 
 
-def read(gathered: Path) -> Pairs:
-    """Read the unedited photographs: of the sizes of their cameras, or trusted by their table."""
-    rows = [json.loads(line) for line in gathered.open()]
-    rows = [
-        row
-        for row in rows
-        if "1" in (row.get("native"), row.get("trust")) or row.get("why_not") == "moving"
-    ]
+def paired(answered: Sequence[tuple[dict[str, str], dict[str, Any]]]) -> Pairs:
+    """What the rows of tables and the answers of the pictures say."""
+    rows, answers = zip(*answered, strict=True)
     roll, pitch, norm = (
         np.array([float(row[name]) for row in rows]) for name in ("roll_deg", "pitch_deg", "norm_g")
     )
     said = sphere.from_roll_pitch(np.radians(roll), np.radians(pitch))
-    seen = np.array([row["seen"]["gravity"] for row in rows])
-    covariance = np.array([row["seen"]["covariance"] for row in rows])
+    seen = np.array([answer["gravity"] for answer in answers])
+    covariance = np.array([answer["covariance"] for answer in answers])
     apart = np.degrees(sphere.difference(seen, said, sphere.tangent_basis(seen)))
     every = Pairs(
         apart,
         np.degrees(np.degrees(covariance)),
         abs(norm - 1),
         abs(pitch) > STEEP_DEG,
-        np.array([row["model"] for row in rows]),
-        np.array([row["image"].startswith("train") for row in rows]),
+        # Only Apple's files tell an accelerometer's readings.
+        np.array([f"{row.get('make') or 'Apple'} {row['model']}" for row in rows]),
+        np.array([is_train(row) for row in rows]),
+        np.array([answer["lines"] for answer in answers]),
     )
     return every[every.motion <= MOST_MOTION_G]
 
@@ -214,7 +250,7 @@ def report(pairs: Pairs) -> None:
     columns = ("phone", "photos", "median", "68%", "normalised, 68%", "lost")
     print(f"\n| {' | '.join(columns)} |\n|{' --- |' * len(columns)}")
     for name, group in groups(pairs):
-        lengths = group.normalised(SPREAD, PHONE_SIGMA_DEG, MOTION_DEG_PER_G)
+        lengths = group.normalised(1.0, PHONE_SIGMA_DEG, MOTION_DEG_PER_G)
         near = lengths < 3 * NORMAL_68
         cells = (
             name,
@@ -239,18 +275,27 @@ def fitted(surprise: Callable[[Array], float], start: Sequence[float]) -> Array:
 
 
 def groups(pairs: Pairs) -> Iterator[tuple[str, Pairs]]:
-    """By model, those of which there are many; and parts of all."""
+    """By model, those of which there are many; by maker; and parts of all."""
     names, counts = np.unique(pairs.model, return_counts=True)
     for name in names[counts >= FEWEST]:
         yield str(name), pairs[pairs.model == name]
     yield "others", pairs[np.isin(pairs.model, names[counts < FEWEST])]
-    yield "all of train", pairs[pairs.train]
-    yield "all of val", pairs[~pairs.train]
-    yield "level", pairs[~pairs.steep]
-    yield "steep", pairs[pairs.steep]
+    makers = np.array([name.partition(" ")[0] for name in pairs.model])
+    for maker in np.unique(makers):
+        yield f"all of {maker}", pairs[makers == maker]
+    parts = {
+        "train": pairs.train,
+        "val": ~pairs.train,
+        f"up to {STEEP_DEG:g} degrees from level": ~pairs.steep,
+        "steeper": pairs.steep,
+        "lines used": pairs.lines,
+        "no lines used": ~pairs.lines,
+    }
     for low, high in ((0, 0.005), (0.005, 0.015), (0.015, 0.04), (0.04, MOST_MOTION_G)):
-        rows = (pairs.motion >= low) & (pairs.motion < high)
-        yield f"off 1 g by {low:g} to {high:g}", pairs[rows]
+        parts[f"off 1 g by {low:g} to {high:g}"] = (pairs.motion >= low) & (pairs.motion < high)
+    for name, rows in parts.items():
+        if rows.any():
+            yield name, pairs[rows]
 
 
 if __name__ == "__main__":
