@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pages import check_links, check_shown_commands, folder, run, run_code, text_of
+from pages import ROOT, check_links, check_shown_commands, folder, run, run_code, text_of
 from shown import assert_alike
 
 __all__ = ["folder"]
@@ -36,6 +36,26 @@ def test_the_readme_is_short() -> None:
     assert len(text.split()) <= 900
     # One picture, of a photograph whose licence is said, before anything else is asked for.
     assert "CREDITS.md" in text[text.index("![") : text.index("## Install")]
+
+
+def test_what_its_commands_need_is_installed() -> None:
+    (extras,) = re.findall(r"pip install -c constraints.txt \"\.\[(.*)\]\"", text_of("README.md"))
+    assert "geocalib serve" in text_of("README.md")
+    assert extras.split(",") == ["serve"]
+
+
+def test_extras_are_in_quotes_that_every_shell_takes() -> None:
+    """Some shells take brackets for a pattern, and others a single quote for a letter."""
+    folders = [ROOT / name for name in ("docs", "src", "lab")]
+    files = [path for folder in folders for path in folder.rglob("*.*")]
+    texts = [
+        path.read_text(encoding="utf-8")
+        for path in (ROOT / "README.md", *files)
+        if path.suffix in (".md", ".py")
+    ]
+    told = [mark for text in texts for mark in re.findall(r"pip install .*?(\S)\w*\.?\[", text)]
+    assert len(told) > 5
+    assert set(told) == {'"'}
 
 
 def test_code_of_the_readme(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -99,14 +99,14 @@ def test_what_needs_torch_says_so_in_one_line(
     assert done.returncode == 2
     assert done.stderr.startswith("error: ")
     assert message in done.stderr
-    assert "pip install 'geocalib[torch]'" in done.stderr
+    assert 'pip install "geocalib[torch]"' in done.stderr
     assert done.stderr.count("\n") == 1
 
 
 def test_tensors_of_the_published_interface_need_torch() -> None:
     done = run(BLOCKED + "from geocalib import GeoCalib; next(GeoCalib('lean').parameters())")
     last = done.stderr.splitlines()[-1]
-    assert last.endswith("tensors need torch: pip install 'geocalib[torch]'")
+    assert last.endswith('tensors need torch: pip install "geocalib[torch]"')
 
 
 def test_a_calibrator_starts_with_nothing_heavy() -> None:

@@ -46,7 +46,12 @@ class MissingPackageError(GeoCalibError):
     one fails alone, with its own error.)"""
 
 
-GET_TORCH = "pip install 'geocalib[torch]'"
+def how_to_get(name: str) -> str:
+    """The command that installs an extra, in the quotes that every shell takes."""
+    return f'pip install "geocalib[{name}]"'
+
+
+GET_TORCH = how_to_get("torch")
 """What to do about a torch that is missing."""
 
 

@@ -262,7 +262,7 @@ class TestNames:
 
     def test_without_the_extra(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(lens_reading, "installed", lambda: False)
-        assert refused(tags()).endswith("pip install geocalib[lensfun]")
+        assert refused(tags()).endswith('pip install "geocalib[lensfun]"')
 
     def test_sigma_at_half_the_shorter_side(self) -> None:
         reading = found(tags(EF, 105.0), "simple_radial")

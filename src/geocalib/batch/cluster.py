@@ -17,7 +17,7 @@ from typing import Any
 from geocalib.batch.local import Named
 from geocalib.batch.photos import photos_of
 from geocalib.batch.plan import PhotoPart
-from geocalib.errors import MissingPackageError
+from geocalib.errors import MissingPackageError, how_to_get
 from geocalib.pipeline.parallel.stream import FullBatches, Stages
 from geocalib.result.calibration import Failure, Outcome
 
@@ -60,7 +60,7 @@ def _ray_data() -> Any:
     try:
         return import_module("ray.data")
     except ImportError:
-        raise MissingPackageError("a cluster needs Ray; pip install geocalib[ray]") from None
+        raise MissingPackageError(f"a cluster needs Ray; {how_to_get('ray')}") from None
 
 
 def _pieces(part: PhotoPart) -> list[PhotoPart]:

@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from geocalib.batch.store import StorePath
-from geocalib.errors import ConfigError, MissingPackageError
+from geocalib.errors import ConfigError, MissingPackageError, how_to_get
 
 PATHS = ("path", "image", "file", "url", "image_path")
 """Columns that paths are looked for in."""
@@ -20,7 +20,7 @@ def parquet() -> Any:
     try:
         return import_module("pyarrow.parquet")
     except ImportError:
-        raise MissingPackageError("tables need pyarrow; pip install geocalib[batch]") from None
+        raise MissingPackageError(f"tables need pyarrow; {how_to_get('batch')}") from None
 
 
 def count_rows(table: str) -> int:

@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import BinaryIO
 
-from geocalib.errors import ConfigError, MissingPackageError
+from geocalib.errors import ConfigError, MissingPackageError, how_to_get
 from geocalib.files.whole import PARTIAL, write_bytes
 
 
@@ -24,7 +24,7 @@ class StorePath:
             self._files, self.path = import_module("fsspec").core.url_to_fs(url)
         except ModuleNotFoundError as error:
             raise MissingPackageError(
-                f"{url} needs {error.name}; pip install geocalib[batch] and what fsspec wants"
+                f"{url} needs {error.name}; {how_to_get('batch')}, and what fsspec wants"
             ) from None
         except ValueError as error:  # As it answers to schemes that it does not know.
             raise ConfigError(f"{url} cannot be reached: {error}") from None

@@ -9,7 +9,7 @@ import typer
 
 from geocalib.cli.groups import ADDRESS, LIMITS, SPEED
 from geocalib.cli.options import Device, Weights
-from geocalib.errors import ConfigError, MissingPackageError
+from geocalib.errors import ConfigError, MissingPackageError, how_to_get
 from geocalib.pipeline.engines.load import EngineSpec
 from geocalib.pipeline.options import EngineChoice
 from geocalib.server.limits import ServerLimits
@@ -105,7 +105,7 @@ def command(
         import python_multipart  # noqa: F401
         import uvicorn  # noqa: F401
     except ImportError:
-        raise MissingPackageError("to serve, pip install geocalib[serve]") from None
+        raise MissingPackageError(f"to serve, {how_to_get('serve')}") from None
     from geocalib.pipeline.parallel.threads import environment, threads
 
     cores = threads()

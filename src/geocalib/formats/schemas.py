@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from geocalib.errors import MissingPackageError
+from geocalib.errors import MissingPackageError, how_to_get
 from geocalib.result.schema import RECORD, Kind, Many, Null, Scalar, Struct, words
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def arrow_schema(layout: Struct = RECORD) -> pyarrow.Schema:
         arrow = import_module("pyarrow")
     except ImportError:
         raise MissingPackageError(
-            "Arrow's schema needs pyarrow; pip install geocalib[parquet]"
+            f"Arrow's schema needs pyarrow; {how_to_get('parquet')}"
         ) from None
     scalars = {
         Scalar.TEXT: arrow.string(),

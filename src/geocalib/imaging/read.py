@@ -19,7 +19,7 @@ from PIL import Image
 from PIL.ExifTags import Base
 
 from geocalib.arrays import is_tensor, to_numpy
-from geocalib.errors import ImageError
+from geocalib.errors import ImageError, how_to_get
 from geocalib.files.image_files import EXPORT, content_of, is_raw, why_not_a_file
 from geocalib.imaging.metadata import Metadata, read_tags
 from geocalib.records import dataclass
@@ -259,7 +259,7 @@ def _open_heif(file: IO[bytes], name: str) -> Image.Image:
     try:
         from pillow_heif import HeifImageFile
     except ImportError:
-        raise ImageError(f"{name} is HEIC; to read it, pip install geocalib[heic]") from None
+        raise ImageError(f"{name} is HEIC; to read it, {how_to_get('heic')}") from None
     opener: Callable[[IO[bytes]], Image.Image] = HeifImageFile
     return opener(file)
 

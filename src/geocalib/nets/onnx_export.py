@@ -25,7 +25,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from geocalib.errors import MissingPackageError, WeightsError
+from geocalib.errors import MissingPackageError, WeightsError, how_to_get
 from geocalib.files import write_bytes
 from geocalib.nets.direct import Binned
 from geocalib.nets.lean import AttentionBlock, LeanNetwork
@@ -129,9 +129,7 @@ def _traced(whole: nn.Module, outputs: Sequence[str]) -> ModelProto:
         import onnx  # noqa: F401
         import onnxscript  # noqa: F401
     except ImportError as error:
-        raise MissingPackageError(
-            f"to export needs {error.name}; pip install 'geocalib[export]'"
-        ) from None
+        raise MissingPackageError(f"to export needs {error.name}; {how_to_get('export')}") from None
     sides = {axis: LeanNetwork.multiple * torch.export.Dim(name) for axis, name in SIDES.items()}
     for part in whole.modules():
         if isinstance(part, AttentionBlock):

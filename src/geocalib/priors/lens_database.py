@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 
 from geocalib.arrays import Array
+from geocalib.errors import how_to_get
 from geocalib.geometry.conventions import FULL_FRAME_DIAGONAL
 from geocalib.records import dataclass
 
-GET_LENSFUN = "pip install geocalib[lensfun]"
+GET_LENSFUN = how_to_get("lensfun")
 
 STRAIGHTENED = re.compile(
     r"[a-z]|Micro 4/3|Sony E\b|Fujifilm|Canon (EF-M|RF)|Nikon (Z|CX)|Samsung NX|Leica L\b|Pentax Q"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from geocalib.errors import ConfigError, MissingPackageError, VideoError
+from geocalib.errors import ConfigError, MissingPackageError, VideoError, how_to_get
 from geocalib.files.image_files import is_url, not_fetched
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ def _opened(address: str, driver: str | None, name: str) -> Iterator[InputContai
     try:
         import av
     except ImportError:
-        raise MissingPackageError("videos need PyAV: pip install geocalib[video]") from None
+        raise MissingPackageError(f"videos need PyAV: {how_to_get('video')}") from None
     try:
         container = av.open(address, format=driver)
     except FileNotFoundError:

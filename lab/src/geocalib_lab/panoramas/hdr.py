@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from geocalib.errors import PanoramaError
+from geocalib.errors import PanoramaError, how_to_get
 
 HDR_SUFFIXES = (".hdr", ".exr")
 
@@ -54,9 +54,7 @@ def _read_exr(path: Path) -> Light:
     try:
         import OpenEXR
     except ImportError:
-        raise PanoramaError(
-            f"{path} needs OpenEXR to be read: pip install 'geocalib[exr]'"
-        ) from None
+        raise PanoramaError(f"{path} needs OpenEXR to be read: {how_to_get('exr')}") from None
     try:
         with OpenEXR.File(str(path)) as file:
             channels = {name: channel.pixels for name, channel in file.channels().items()}
