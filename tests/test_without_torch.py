@@ -109,6 +109,22 @@ def test_tensors_of_the_published_interface_need_torch() -> None:
     assert last.endswith('tensors need torch: pip install "geocalib[torch]"')
 
 
+def test_helpers_of_the_published_interface_do_without_torch() -> None:
+    script = """
+import numpy as np
+from geocalib.errors import MissingPackageError
+from geocalib.utils import get_device, numpy_image_to_torch, torch_image_to_numpy
+assert get_device() == "cpu"
+assert (torch_image_to_numpy(np.full((3, 4, 6), 0.2)) == 51).all()
+try:
+    numpy_image_to_torch(np.zeros((4, 6, 3)))
+except MissingPackageError as error:
+    print(error)
+"""
+    done = run(BLOCKED + script)
+    assert done.stdout == 'tensors need torch: pip install "geocalib[torch]"\n', done.stderr
+
+
 def test_a_calibrator_starts_with_nothing_heavy() -> None:
     heavy = "torch", "array_api_compat", "matplotlib", "typer", "rich", "scipy", "yaml"
     done = run(

@@ -190,7 +190,7 @@ class GeoCalib:
 
     def parameters(self) -> Iterator[Any]:
         """A tensor on the network's device, for those who ask where that is; without numbers."""
-        yield _torch().empty(0, device=self._calibrator.device)
+        yield need_torch().empty(0, device=self._calibrator.device)
 
     def load_image(self, path: ImageSource) -> Array:
         """(3, H, W) RGB in [0, 1], upright."""
@@ -236,7 +236,7 @@ def load_image(path: ImageSource) -> Array:
     pixels = read_photo(path, short_side=None).pixels.transpose(2, 0, 1)
     image = np.ascontiguousarray(pixels, np.float32) / 255
     try:
-        return _torch().from_numpy(image)
+        return need_torch().from_numpy(image)
     except MissingPackageError:
         return image
 
@@ -251,7 +251,8 @@ def _say_which() -> None:
     )
 
 
-def _torch() -> Any:
+def need_torch() -> Any:
+    """torch, or an error that says how to get it."""
     try:
         import torch
     except ModuleNotFoundError as missing:
@@ -289,7 +290,7 @@ def _results(answers: Sequence[Calibration], device: str | None) -> dict[str, An
 
     def tensor(values: Any) -> Array:
         array = np.asarray(to_numpy(values), np.float32)
-        return array if device is None else _torch().as_tensor(array, device=device)
+        return array if device is None else need_torch().as_tensor(array, device=device)
 
     def stacked(values: Sequence[Any]) -> Array:
         return tensor(np.stack(values))

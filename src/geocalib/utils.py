@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from geocalib.arrays import Array
-from geocalib.published_api import load_image
+from geocalib.arrays import Array, to_numpy
+from geocalib.published_api import load_image, need_torch
 
 __all__ = ["deg2rad", "get_device", "load_image", "numpy_image_to_torch", "print_calibration"]
 __all__ += ["rad2deg", "torch_image_to_numpy"]
@@ -18,15 +19,13 @@ __all__ += ["rad2deg", "torch_image_to_numpy"]
 
 def numpy_image_to_torch(image: npt.NDArray[Any]) -> Array:
     """A tensor (3, H, W) in [0, 1] of 8-bit pixels (H, W, 3), or (1, H, W) of grey ones (H, W)."""
-    import torch
-
     planes = image[None] if image.ndim == 2 else np.moveaxis(image, -1, 0)
-    return torch.from_numpy(np.ascontiguousarray(planes, np.float32) / 255)
+    return need_torch().from_numpy(np.ascontiguousarray(planes, np.float32) / 255)
 
 
 def torch_image_to_numpy(image: Array) -> npt.NDArray[np.uint8]:
-    """8-bit pixels (H, W, 3) of a tensor (3, H, W) in [0, 1]."""
-    pixels = np.moveaxis(image.detach().cpu().numpy(), 0, -1)
+    """8-bit pixels (H, W, 3) of a tensor or an array (3, H, W) in [0, 1]."""
+    pixels = np.moveaxis(to_numpy(image), 0, -1)
     return np.rint(255 * pixels.clip(0, 1)).astype(np.uint8)
 
 
@@ -41,9 +40,10 @@ def deg2rad(degrees: Array) -> Array:
 
 
 def get_device() -> str:
-    """The name of the best device there is: "cuda", "mps" or "cpu"."""
-    import torch
-
+    """The name of the best device there is: "cuda", "mps" or "cpu"; this one without torch."""
+    if find_spec("torch") is None:
+        return "cpu"
+    torch = need_torch()
     if torch.cuda.is_available():
         return "cuda"
     return "mps" if torch.backends.mps.is_available() else "cpu"

@@ -28,7 +28,7 @@ def test_without_ray(monkeypatch: pytest.MonkeyPatch) -> None:
         raise ImportError(name)
 
     monkeypatch.setattr(cluster, "import_module", missing)
-    with pytest.raises(MissingPackageError, match=r"pip install geocalib\[ray\]"):
+    with pytest.raises(MissingPackageError, match=r'pip install "geocalib\[ray\]"'):
         next(cluster.answers([], None))  # type: ignore[arg-type]
 
 

@@ -156,7 +156,7 @@ def test_frames_of_a_video() -> None:
 
 def test_arrow_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(MissingPackageError, match=r"pip install geocalib\[parquet\]"):
+    with pytest.raises(MissingPackageError, match=r'pip install "geocalib\[parquet\]"'):
         schemas.arrow_schema()
 
 

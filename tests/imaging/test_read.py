@@ -269,7 +269,7 @@ def test_heic_without_its_reader(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     path = tmp_path / "photo.heic"
     path.write_bytes(b"\0\0\0\x18ftypmif1\0\0\0\0mif1heic" + bytes(100))
     monkeypatch.setitem(sys.modules, "pillow_heif", None)
-    with pytest.raises(ImageError, match=r"photo\.heic is HEIC.*pip install geocalib\[heic\]"):
+    with pytest.raises(ImageError, match=r'photo\.heic is HEIC.*pip install "geocalib\[heic\]"'):
         read_photo(path)
 
 
