@@ -1,5 +1,5 @@
-"""How often lines that are used are not of an upright world, and what tells it: the constants of
-``geocalib.lines.hypotheses``, ``NOT_UPRIGHT`` and ``LAID_DOWN``, as they are to be written there.
+"""How often lines that are used are not of an upright world, and what tells it: the constants
+``NOT_UPRIGHT`` of ``geocalib.lines.hypotheses``, as they are to be written there.
 
     python lab/benchmarks/upright_odds.py SET ... [--weights W] [--at-most N] [--keep FOLDER]
 
@@ -15,7 +15,6 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from unittest.mock import patch
 
 import numpy as np
 import numpy.typing as npt
@@ -23,14 +22,7 @@ import numpy.typing as npt
 from geocalib import Calibration, Calibrator
 from geocalib.geometry import gravity as sphere
 from geocalib.geometry.fields import ALONG_PITCH
-from geocalib.lines import refine as refine_module
-from geocalib.lines.hypotheses import (
-    LAID_DOWN,
-    NOT_UPRIGHT,
-    laid_down,
-    laid_down_traits,
-    upright_traits,
-)
+from geocalib.lines.hypotheses import NOT_UPRIGHT, upright_traits
 from geocalib.lines.refine import refine
 from geocalib_lab.evaluation.datasets import Sample
 from lines import Seen, seen_in
@@ -54,10 +46,6 @@ class Photo:
     error_deg: float
     sigmas: float
     """By how many the answer is off."""
-    laid: Array | None
-    """Traits of what lies flat, where the answer looks up."""
-    laid_error_deg: float
-    """By how much gravity is off then; infinite where the answer does not look up."""
 
 
 def main() -> None:
@@ -82,22 +70,6 @@ def main() -> None:
     today = area(traits @ NOT_UPRIGHT, wrong)
     print(f"area under the curve: {area(odds, wrong):.2f}; with the constants of today {today:.2f}")
     print(f"NOT_UPRIGHT = {constants(traits, wrong)}")
-    _print_laid_down([photo for photo in photos if photo.laid is not None])
-
-
-def _print_laid_down(seen: list[Photo]) -> None:
-    flat = np.array([photo.laid_error_deg < photo.error_deg for photo in seen], np.float64)
-    traits = np.array([[1, *photo.laid] for photo in seen if photo.laid is not None])
-    print(f"{len(seen)} seem to look up, of which {flat.sum():.0f} show what lies flat")
-    if not seen:
-        return
-    ways = {"the constants of today": traits @ LAID_DOWN}
-    if told := 0 < flat.sum() < len(flat):
-        ways["constants of others"] = held_out(seen, traits, flat)
-    for name, odds in ways.items():
-        right, wrong = flat[odds > 0].sum(), (1 - flat[odds > 0]).sum()
-        print(f"put right by {name}: {right:.0f}, wrong: {wrong:.0f}")
-    print(f"LAID_DOWN = {constants(traits, flat)}" if told else "LAID_DOWN: too few to tell")
 
 
 def owners(photos: Sequence[Photo]) -> list[str]:
@@ -126,9 +98,7 @@ def photos_of(seen: Sequence[Seen]) -> list[Photo]:
     for sample, _, by_card, segments in seen:
         if not isinstance(by_card, Calibration) or sample.roll_deg is None:
             continue
-        # The upright world, whatever the constants say.
-        with patch.object(refine_module, "chance_laid_down", return_value=0.0):
-            (answer,) = refine([by_card], [segments])
+        (answer,) = refine([by_card], [segments])
         assert answer.lines is not None
         if answer.lines.verdict.used:
             photos.append(_photo(sample, by_card, answer))
@@ -149,11 +119,7 @@ def _photo(sample: Sample, network: Calibration, answer: Calibration) -> Photo:
     covariance = answer.covariance[:2, :2] + np.diag(LABEL_SIGMA**2)
     sigmas = float(np.sqrt(off @ np.linalg.solve(covariance, off)))
     owner, error = sample.image.name.split("__")[0], float(np.degrees(np.hypot(*off)))
-    laid = laid_down(answer.gravity, traces.directions, traces.vertical)
-    if laid is None:
-        return Photo(owner, traits, error, sigmas, None, np.inf)
-    flat = float(np.degrees(sphere.angle_between(laid, truth)))
-    return Photo(owner, traits, error, sigmas, laid_down_traits(answer.gravity, laid, sigma), flat)
+    return Photo(owner, traits, error, sigmas)
 
 
 def logistic(traits: Array, wrong: Array) -> Array:

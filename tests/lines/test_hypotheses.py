@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 from problems import heading, street
-from streets import camera_of, errors_of, gravity_of, headings_of, prior_of, segments_along
+from streets import camera_of, gravity_of, headings_of, prior_of, segments_along
 
-from geocalib.geometry import gravity as sphere
 from geocalib.lines import hypotheses as module
 from geocalib.lines.batched_search import descend_nearby, single_search, support_of
 from geocalib.lines.descent import CostState, LineProblem
@@ -26,11 +25,9 @@ from geocalib.lines.hypotheses import (
 )
 from geocalib.lines.refine import refine
 from geocalib.lines.unknowns import Array
-from geocalib.result.calibration import Calibration
 from geocalib.result.evidence import Verdict
 
 WIDTH = math.radians(0.2)
-TABLE = gravity_of(0.0, -50.0)
 
 
 def sure(problem: LineProblem, state: CostState) -> Array:
@@ -272,38 +269,6 @@ def test_what_speaks_against_an_upright_world(change: dict[str, Any], likelier: 
     )
     assert 0.02 < usual < 0.06
     assert (other > 1.5 * usual) if likelier else (other < usual + 1e-9)
-
-
-def on_a_table(sigma_deg: float, turn_deg: float) -> tuple[Calibration, Calibration]:
-    """The answers of a network that takes one edge of things on a table for upright, and of lines
-    beside it. turn_deg: by how much the things are turned."""
-    camera = camera_of("pinhole")
-    edges = headings_of(TABLE, (turn_deg, turn_deg + 90.0))
-    things = segments_along(camera, edges, 100, clutter=40, noise=0.3, length=60.0)
-    network = prior_of(camera, -edges[1], sigma_deg=sigma_deg, sigma_log_f=0.1)
-    return network, refine([network], [things])[0]
-
-
-def test_things_on_a_table_that_seem_to_lean_lie_flat() -> None:
-    network, answer = on_a_table(6.0, 20.0)
-    assert errors_of(network, camera_of("pinhole"), TABLE)[0] > 80
-    assert errors_of(answer, camera_of("pinhole"), TABLE)[0] < 1
-    assert answer.lines is not None
-    assert answer.lines.verdict is Verdict.LEVEL
-    assert answer.lines.vertical == 0
-    assert min(answer.lines.level) > 50
-    assert answer.lines.pitch_deg == pytest.approx(answer.pitch_deg - network.pitch_deg)
-    assert 3 < answer.sigma.gravity_deg < 30
-
-
-@pytest.mark.parametrize(("sigma_deg", "turn_deg"), [(1.0, 20.0), (3.0, 0.0)])
-def test_what_a_sure_network_or_a_straight_camera_sees_stands_upright(
-    sigma_deg: float, turn_deg: float
-) -> None:
-    network, answer = on_a_table(sigma_deg, turn_deg)
-    assert answer.lines is not None
-    assert answer.lines.vertical > 50
-    assert sphere.angle_between(answer.gravity, network.gravity) < math.radians(5)
 
 
 def test_a_sheet_of_paper_seen_from_above_is_not_taken_for_a_wall_without_doubt() -> None:

@@ -47,7 +47,6 @@ from geocalib.lines.unknowns import (
     assemble,
     compass,
     concatenate_rows,
-    cross,
     eliminate_headings,
     level_frame,
     take_rows,
@@ -414,47 +413,6 @@ def upright_traits(gravity: Array, pitch_sigma: float, directions: Array, vertic
         not vertical.any(),
     )
     return np.array(traits, np.float64)
-
-
-MOST_STRAIGHTER = math.radians(20.0)
-"""The most of a roll by which one of two answers may be straighter than the other."""
-# A logistic regression on 66 of those photographs, which seem to look up by more than
-# ``LOOKING_UP``, and on 126 views of panoramas and of buildings that do (as above).
-LAID_DOWN = np.array([-1.75, 2.7, 1.65])
-"""Log odds that what stands upright by an answer lies flat: a constant, and for each unit of
-``laid_down_traits``."""
-
-
-def laid_down(gravity: Array, directions: Array, vertical: Flags) -> Array | None:
-    """Return gravity (3,) if what stands upright by an answer lies flat, as things on a table do:
-    the level direction that points ahead most, along lines or across. None where the answer does
-    not look up, or no line is level.
-
-    The arguments are those of ``upright_traits``.
-    """
-    _, pitch = to_roll_pitch(gravity)
-    level = directions[np.logical_not(vertical)]
-    if not len(level) or pitch <= LOOKING_UP:
-        return None
-    either = np.concatenate([level, cross(gravity[None], level)])
-    ahead = either[np.abs(either[:, 2]).argmax()]
-    return np.asarray(ahead * np.copysign(1.0, ahead[2]))
-
-
-def chance_laid_down(gravity: Array, laid: Array, pitch_sigma: float) -> float:
-    """Return the probability of a gravity of ``laid_down``, rather than that of the answer."""
-    traits = laid_down_traits(gravity, laid, pitch_sigma)
-    return 1 / (1 + math.exp(-float(LAID_DOWN[0] + LAID_DOWN[1:] @ traits)))
-
-
-def laid_down_traits(gravity: Array, laid: Array, pitch_sigma: float) -> Array:
-    """Return what tells which of two gravities is right, (2,): the logarithm of the network's
-    sigma, and by how much straighter the camera was held by the second, in tens of degrees."""
-    lean, other = (
-        min(abs(float(to_roll_pitch(each)[0])), MOST_STRAIGHTER) for each in (gravity, laid)
-    )
-    straighter = math.degrees(lean - other) / 10
-    return np.array([math.log(max(pitch_sigma, 1e-6) / USUAL_PITCH_SIGMA), straighter])
 
 
 def spread_weight(chance: float, full: float) -> float:

@@ -7,7 +7,6 @@ landscape pictures of one camera are searched together: turned by a quarter, one
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from itertools import chain
 
@@ -35,15 +34,12 @@ from geocalib.lines.distortion import (
     with_free_distortion,
 )
 from geocalib.lines.hypotheses import (
-    APART,
     NOT_UPRIGHT_OPEN,
     NOT_UPRIGHT_PITCH,
     NOT_UPRIGHT_ROLL,
     Explanation,
-    chance_laid_down,
     chance_not_upright,
     explanations,
-    laid_down,
     probabilities,
     spread_weight,
 )
@@ -287,45 +283,11 @@ def _doubting_upright(before: Calibration, answer: Calibration) -> Calibration:
     traces = lines.traces
     chance = chance_not_upright(answer.gravity, sigma, traces.directions, traces.vertical)
     weight = spread_weight(chance, NOT_UPRIGHT_OPEN)
-    laid = laid_down(answer.gravity, traces.directions, traces.vertical)
-    if laid is not None and (share := chance_laid_down(answer.gravity, laid, sigma)) > 0.5:
-        # However probable it is: where network and lines have erred, the matter is open.
-        chance, weight = 1 - share, 1.0
-        answer = _laid_down(before, answer, laid, traces, lines)
-        lines = answer.lines or lines
     covariance = answer.covariance.copy()
     for at, spread in ((roll, NOT_UPRIGHT_ROLL), (pitch, NOT_UPRIGHT_PITCH)):
         covariance[at, at] += weight * chance * spread**2
     doubted = replace(lines, probability=lines.probability * (1 - chance))
     return answer.moved(answer.cameras, answer.gravity, covariance, doubted)
-
-
-def _laid_down(
-    before: Calibration, answer: Calibration, gravity: Array, traces: Traces, lines: Lines
-) -> Calibration:
-    """Return an answer that uses lines with another gravity, along one of the directions that they
-    follow or across all."""
-    cosine = np.abs(traces.directions @ gravity)
-    upright, level = cosine > APART, cosine < math.sqrt(1 - APART**2)
-    kept = np.flatnonzero(upright | level)
-    # What is aslant by this gravity belongs to no direction.
-    places = np.full(len(cosine) + 1, CLUTTER)
-    places[kept] = np.arange(len(kept))
-    shown = Traces(
-        traces.segments,
-        places[traces.kind],
-        traces.directions[kept],
-        upright[kept],
-        traces.support[kept],
-    )
-    covariance = answer.covariance.copy()
-    # What gravity shares with the focal length belonged to the other one.
-    covariance[:2, 2:], covariance[2:, :2] = 0.0, 0.0
-    moved = answer.moved(answer.cameras, gravity, covariance)
-    verdict = _verdict_shown(Verdict.CROSSED, shown)
-    told = _with_lines(before, moved, verdict, shown, lines.probability)
-    assert told.lines is not None
-    return replace(told, lines=replace(told.lines, bend=lines.bend))
 
 
 def _verdict_shown(verdict: Verdict, trace: Traces) -> Verdict:
