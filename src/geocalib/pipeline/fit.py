@@ -54,6 +54,7 @@ from geocalib.priors.judge import (
 )
 from geocalib.priors.lens import Choice, usual_distortion
 from geocalib.priors.readings import Readings
+from geocalib.priors.untold_lens import untold, usual_of
 from geocalib.result.calibration import Calibration, Failure, Outcome
 from geocalib.result.trust import BLANK, Doubt, doubts, judged
 from geocalib.solver import FitOptions, FitResult, fit
@@ -376,6 +377,21 @@ def _fit_sizes(job: Job, outputs: Sequence[NetworkOutput], given: Given) -> FitR
 
 
 def _fit_batch(job: Job, outputs: Sequence[NetworkOutput], given: Given) -> FitResult:
+    """One fit of all images; once more of those that tell nothing of their lens, with what is
+    usual of lenses."""
+    result = _fit_once(job, outputs, given)
+    lost = [] if given.distortion is not None else untold(result)
+    if not lost:
+        return result
+    every = list(range(len(outputs)))
+    rows = every if job.coupled else lost
+    given = replace(given, distortion=usual_of(result, lost))
+    anew = _fit_once(job[rows], [outputs[row] for row in rows], given[rows])
+    order = [len(every) + rows.index(row) if row in rows else row for row in every]
+    return FitResult.concatenate([result, anew]).select(order)
+
+
+def _fit_once(job: Job, outputs: Sequence[NetworkOutput], given: Given) -> FitResult:
     """One fit of all images."""
     fields = [output.fields for output in outputs]
     sizes = [output.file.size for output in outputs]

@@ -264,6 +264,20 @@ class FitResult:
             iterations=np.concatenate([part.iterations for part in parts]),
         )
 
+    def select(self, rows: Sequence[int]) -> FitResult:
+        """The fits of some images, in NumPy."""
+        at = list(rows)
+        return replace(
+            self,
+            camera=self.camera[at],
+            gravity=self.gravity[at],
+            covariance=self.covariance[at],
+            status=[self.status[row] for row in at],
+            cost=self.cost[at],
+            confidence_scale=self.confidence_scale[at],
+            iterations=self.iterations[at],
+        )
+
     def in_numpy(self) -> FitResult:
         """Return the same result with NumPy arrays."""
         return replace(
