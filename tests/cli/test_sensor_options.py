@@ -67,6 +67,29 @@ def test_options_reach_the_calibrator(
     assert {name: known[name] for name in OPTIONS & known.keys()} == keywords
 
 
+@pytest.mark.parametrize("option", ["--sensors", "--exif"])
+@pytest.mark.parametrize("command", ["calibrate", "show", "upright"])
+@pytest.mark.parametrize("word", ["maybe", "true", "0", "OF"])
+def test_a_wrong_word_is_no_photo(
+    run: Run, photos: list[str], command: str, option: str, word: str
+) -> None:
+    result = run(command, photos[0], option, word)
+    assert result.exit_code == 2
+    assert f"Invalid value for '{option}': '{word}' is not one of 'on', 'off'." in result.stderr
+
+
+@pytest.mark.parametrize("photo", ["1.png", "./1.png", "gone.png", "album"])
+def test_a_photo_after_the_bare_option_is_a_photo(
+    run: Run, calibrator: FakeCalibrator, photos: list[str], photo: str
+) -> None:
+    Path("album").mkdir()
+    for place in ("1.png", "album/1.png"):
+        Path(place).write_bytes(Path(photos[0]).read_bytes())
+    result = run("calibrate", "--sensors", photo)
+    assert (result.exit_code == 0) is (photo != "gone.png")
+    assert "Invalid value" not in result.stderr
+
+
 def test_photos_of_another_shape_than_the_crop_fail_alone(
     run: Run, calibrator: FakeCalibrator, photos: list[str]
 ) -> None:

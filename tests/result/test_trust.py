@@ -6,9 +6,11 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from calibrations import one
+from geocalib.geometry.gravity import from_roll_pitch
 from geocalib.result.calibration import Calibration
 from geocalib.result.evidence import Lines, PriorCheck, Verdict
 from geocalib.result.trust import (
@@ -20,6 +22,7 @@ from geocalib.result.trust import (
     doubts,
     judged,
 )
+from geocalib.result.uncertainty import Uncertainty
 from geocalib.solver import Status
 
 
@@ -96,6 +99,28 @@ def test_tiny_pictures_are_said_to_be(size: tuple[int, int], told: bool, trusted
     answer = replace(answer, sigma=replace(answer.sigma, focal=0.01 * size[1]))
     assert any("the picture is tiny" in said for said in words(answer)) is told
     assert judged(answer, doubts(answer)).trusted is trusted
+
+
+@pytest.mark.parametrize(
+    ("pitch_deg", "said"),
+    [
+        (89.5, ["the camera looks straight up, where roll means nothing"]),
+        (-89.5, ["the camera looks straight down, where roll means nothing"]),
+        (70.0, []),
+    ],
+)
+def test_roll_means_nothing_near_the_vertical(pitch_deg: float, said: list[str]) -> None:
+    """Gravity itself is as good as ever; a sensor told it, so that nobody guesses at it."""
+    gravity = from_roll_pitch(np.array(0.3), np.radians(pitch_deg))
+    names = ("roll direction", "pitch direction")
+    cameras, covariance = one().cameras, math.radians(1) ** 2 * np.eye(2)
+    sigma = Uncertainty.of(cameras, gravity, covariance, names)
+    check = PriorCheck("gravity", "phone", (0.0, 0.0, 1.0), 1.0, (0.0, 0.0, 1.0), 1.0, 0.1)
+    answer = replace(one(), gravity=gravity, sigma=sigma, priors=(check,))
+    assert words(answer) == said
+    assert gates(judged(answer, doubts(answer))) == (True, True, True)
+    assert sigma.roll_deg < 105
+    assert f"± {sigma.roll_deg:.2f}°" in str(answer)
 
 
 def test_what_is_held_fixed_is_not_doubted() -> None:

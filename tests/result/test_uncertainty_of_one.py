@@ -68,3 +68,14 @@ def test_nobody_knows() -> None:
     assert len(sigma.distortion) == 2
     numbers = (sigma.roll_deg, sigma.hfov_deg, sigma.focal, sigma.aspect, *sigma.distortion)
     assert all(math.isnan(number) for number in (*numbers, *sigma.principal_point))
+
+
+def test_straight_down_roll_may_be_any_angle() -> None:
+    generator = np.random.default_rng(0)
+    down, scale = np.array([0.0, 1e-4, 1.0]) / math.hypot(1e-4, 1.0), math.radians(1)
+    sigma = Uncertainty.of(one().cameras, down, scale**2 * np.eye(2), NAMES[:2])
+    basis = sphere.tangent_basis(down[None])[0]
+    drawn = down + scale * generator.standard_normal((DRAWS, 2)) @ basis.T
+    roll, _ = sphere.to_roll_pitch(drawn)
+    assert sigma.roll_deg == pytest.approx(np.rad2deg(roll).std(), rel=0.05)
+    assert sigma.pitch_deg == pytest.approx(1, rel=1e-6)

@@ -5,6 +5,7 @@ else may be known beside the pixels of a photo.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from enum import StrEnum
 from typing import Annotated
@@ -259,12 +260,18 @@ Window = Annotated[
 
 def spelt_out(words: Sequence[str]) -> list[str]:
     """The words of a command line with "on" for an --exif or --sensors that stands alone, as they
-    once did."""
+    once did: at the end, or before another option or a photo."""
     following = [*words, ""][1:]
     return [
-        f"{word}={Switch.ON}" if word in (EXIF, SENSORS) and after not in tuple(Switch) else word
+        f"{word}={Switch.ON}" if word in (EXIF, SENSORS) and not _is_value(after) else word
         for word, after in zip(words, following, strict=True)
     ]
+
+
+def _is_value(word: str) -> bool:
+    """Whether a word is meant as on or off, if a wrong one: no other option, and no path."""
+    path = re.search(r"[./\\*?~]", word) is not None or os.path.lexists(word)
+    return word in tuple(Switch) or not (word == "" or word.startswith("-") or path)
 
 
 def window(text: str | None) -> tuple[float, ...] | None:

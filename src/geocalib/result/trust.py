@@ -53,6 +53,9 @@ SHARP_SIDE = 96
 TINY_SIDE = 160
 """Shorter sides in pixels below which a picture is said to be tiny: at 96, the field of view is off
 three times as far as at full size, and gravity half as far again."""
+STEEP_DEG, MEANINGLESS_ROLL_DEG = 60.0, 90.0
+"""Pitch, and sigma of roll, from which on a camera looks straight up or down: of an angle that may
+be any, one sigma is 104 degrees."""
 NOTHING_DEG = 180.0
 """A sigma beyond this says no more."""
 
@@ -94,6 +97,10 @@ def doubts(calibration: Calibration) -> tuple[Doubt, ...]:
     elif chance > DOUBTFUL_CHANCE:
         words = f"gravity may be off by more than {FAR_OFF_DEG:.0f}° ({chance:.0%} likely)"
         found.append(Doubt(words, ("gravity",)))
+    pitch_deg = calibration.pitch_deg
+    if abs(pitch_deg) > STEEP_DEG and sigma.roll_deg > MEANINGLESS_ROLL_DEG:
+        way = "up" if pitch_deg > 0 else "down"
+        found.append(Doubt(f"the camera looks straight {way}, where roll means nothing", ()))
     share = sigma.focal / calibration.fy
     if share > DOUBTFUL_FOCAL or sigma.vfov_deg > DOUBTFUL_FOV_DEG:
         spread = _spread(sigma.vfov_deg)

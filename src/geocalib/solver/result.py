@@ -31,6 +31,8 @@ from geocalib.geometry.fields import ALONG_PITCH, ALONG_ROLL, CX, CY, LOG_ASPECT
 from geocalib.records import map_tensors
 
 DEGREES = math.degrees(1)
+ANY_ANGLE = math.pi / math.sqrt(3)
+"""One sigma of an angle that may be any, radians: 104 degrees."""
 
 
 class Status(StrEnum):
@@ -117,7 +119,8 @@ def double_sigmas(
     if ALONG_PITCH in sigma:
         # The tangent basis runs along roll, shortened by the cosine of the pitch, and pitch.
         cos_pitch = xp.linalg.vector_norm(gravity[:, :2], axis=1).clip(1e-9)
-        roll, pitch = sigma[ALONG_ROLL] / cos_pitch, sigma[ALONG_PITCH]
+        roll = (sigma[ALONG_ROLL] / cos_pitch).clip(max=ANY_ANGLE)
+        pitch = sigma[ALONG_PITCH]
         # Without an eigensolver, which refuses what is not finite.
         first, second = variances[ALONG_ROLL], variances[ALONG_PITCH]
         spread = xp.hypot(0.5 * (first - second), covariance[:, 0, 1])
