@@ -279,11 +279,11 @@ def groups(pairs: Pairs) -> Iterator[tuple[str, Pairs]]:
     names, counts = np.unique(pairs.model, return_counts=True)
     for name in names[counts >= FEWEST]:
         yield str(name), pairs[pairs.model == name]
-    yield "others", pairs[np.isin(pairs.model, names[counts < FEWEST])]
     makers = np.array([name.partition(" ")[0] for name in pairs.model])
     for maker in np.unique(makers):
         yield f"all of {maker}", pairs[makers == maker]
     parts = {
+        "others": np.isin(pairs.model, names[counts < FEWEST]),
         "train": pairs.train,
         "val": ~pairs.train,
         f"up to {STEEP_DEG:g} degrees from level": ~pairs.steep,
