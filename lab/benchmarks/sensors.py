@@ -138,7 +138,8 @@ def compare(options: argparse.Namespace) -> None:
     ]
     seen = {}
     if options.answers.exists():
-        seen = {each["path"]: each for each in map(json.loads, options.answers.open())}
+        lines = options.answers.read_text().splitlines()
+        seen = {each["path"]: each for each in map(json.loads, lines)}
     todo = [row["path"] for row in rows if row["path"] not in seen]
     with options.answers.open("a") as file, Pool(PROCESSES, prepare) as pool:
         for answer in pool.imap(ask, todo, chunksize=8):
@@ -151,7 +152,9 @@ def compare(options: argparse.Namespace) -> None:
 def unedited(table: Path) -> Iterator[dict[str, str]]:
     """The rows of photographs of the sizes of their cameras, or trusted by their table, with the
     paths of the photographs."""
-    for row in csv.DictReader(table.open()):
+    with table.open(newline="") as lines:
+        rows = list(csv.DictReader(lines))
+    for row in rows:
         if "1" in (row.get("native"), row.get("trust")) or row.get("why_not") == "moving":
             yield row | {"path": str((table.parent / row["image"]).resolve())}
 
