@@ -423,6 +423,13 @@ def test_a_fit_of_numpy_arrays_is_written_as_that_of_tensors() -> None:
     assert_same(*records, tolerance=1e-6)
 
 
+def test_the_camera_of_one_answer_is_one_camera(packaged: Calibrator) -> None:
+    one = packaged.calibrate(Path(__file__).parents[2] / "examples" / "town.jpg")
+    assert float(one.camera.f) == one.fy
+    assert one.camera.size.tolist() == [960, 640]
+    assert (one.camera.c.shape, one.K.shape, one.gravity.shape) == ((2,), (3, 3), (3,))
+
+
 def test_words_are_those_of_the_table(packaged: Calibrator) -> None:
     photo = str(Path(__file__).parents[2] / "examples" / "town.jpg")
     answer = replace(packaged.calibrate(photo, "simple_radial"), image="a.jpg")
