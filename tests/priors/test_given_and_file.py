@@ -13,6 +13,7 @@ from PIL.ExifTags import IFD, Base
 
 from geocalib import Calibration, Prior
 from geocalib.geometry.gravity import from_roll_pitch
+from maker_notes import by_phone
 from oracle_network import knowing, picture, truth
 
 SIZE = (480, 360)
@@ -141,6 +142,17 @@ def test_an_angle_is_held_against_that_angle_alone(tmp_path: Path) -> None:
     assert against(roll_deg=5.0, pitch_deg=30.0) == [True]
     assert against(pitch_deg=Prior(30.0, 1.0)) == [True]
     assert against(roll_deg=Prior(40.0, 1.0)) == []
+
+
+def test_every_instrument_has_its_say(tmp_path: Path) -> None:
+    """What contradicts a surer instrument would be ignored, and is no less a contradiction."""
+    pixels = Image.fromarray(picture(SIZE, 0))
+    (tmp_path / "IMG.jpg").write_bytes(by_phone(pixels, 5, 8, 28))
+    beside = {"gravity": direction(-20, 8), "frame": "camera", "sigma_deg": 0.5}
+    (tmp_path / "IMG.json").write_text(json.dumps(beside))
+    answer = found(str(tmp_path / "IMG.jpg"), roll_deg=-20, pitch_deg=8)
+    held = {prior.against: prior.contradicts for prior in answer.priors if prior.against}
+    assert held == {"accelerometer in EXIF": True, "accelerometer in IMG.json": False}
 
 
 def test_each_photo_is_held_against_its_own_file(tmp_path: Path) -> None:

@@ -308,9 +308,9 @@ def _file_checks(given: Given, row: int, said: Readings, answer: Calibration) ->
         value, sigma = _row(given.focal, row)
         by, seen = f"EXIF {focal.source}", (focal.focal_px, focal.sigma_px)
         checks.append(_focal_check(GIVEN, value[0], sigma[0], *seen, by))
-    if given.gravity is not None and (direction := Direction.by_file(said)) is not None:
-        check = _given_gravity(given.gravity, row, direction)
-        checks += [] if math.isnan(check.tension) else [check]
+    if given.gravity is not None:
+        every = (_given_gravity(given.gravity, row, each) for each in Direction.by_file(said))
+        checks += [check for check in every if not math.isnan(check.tension)]
     if given.distortion is not None and (lens := said.lens) is not None:
         value, sigma = _row(given.distortion, row)
         checks.append(_lens_check(value, sigma, lens, answer))
@@ -407,17 +407,19 @@ class Direction:
         return cls(alone.gravity, alone.covariance[:2, :2], sigma.gravity_deg, angles)
 
     @classmethod
-    def by_file(cls, said: Readings) -> Direction | None:
-        """As a file says it, if it does."""
-        if (full := said.gravity) is not None:
+    def by_file(cls, said: Readings) -> list[Direction]:
+        """As each instrument says it, those that contradict a surer one as well."""
+        found = []
+        for full in said.instruments:
             sigma = full.sigma_deg
             covariance = math.radians(sigma) ** 2 * np.eye(2)
             roll, pitch = _of_angles(full.gravity[2], sigma).tolist()
-            return cls(np.array(full.gravity), covariance, sigma, (roll, pitch), full.source)
+            down = np.array(full.gravity)
+            found.append(cls(down, covariance, sigma, (roll, pitch), full.source))
         if (angle := said.angle) is not None:
             down = np.array(angle.gravity)
-            return cls(down, None, angle.sigma_deg, angle.sigmas_deg, angle.source)
-        return None
+            found.append(cls(down, None, angle.sigma_deg, angle.sigmas_deg, angle.source))
+        return found
 
 
 def _of_angles(z: float, sigma_deg: float) -> Array:
