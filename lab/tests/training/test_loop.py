@@ -195,10 +195,12 @@ def test_wide_pictures_are_learnt_from_and_each_counts_the_same() -> None:
     fields = trainer.network(batch.images)
     first = replace(batch, images=batch.images[:4], wide=())
     ordinary = loss_of(Prediction(*(value[:4] for value in fields)), first, config.loss, True)
-    wide = wide_loss(Prediction(*(value[4:] for value in fields)), batch.wide, config.loss)
+    wide = wide_loss(Prediction(*(value[4:] for value in fields)), batch.wide, config.loss, True)
     both = loss_of(fields, batch, config.loss, True)
     torch.testing.assert_close(both.total, (ordinary.total + 2 * wide.total) / 3)
-    assert {"gravity", "wide_up", "wide_latitude", "wide_keep"} <= set(both.parts)
+    assert {"gravity", "wide_up", "wide_latitude", "wide_keep", "wide_gravity", "wide_vfov"} <= set(
+        both.parts
+    )
     report = trainer.step(0.9)
     assert math.isfinite(report.norm)
     assert trainer.skipped == 0

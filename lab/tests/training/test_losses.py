@@ -11,12 +11,14 @@ from torch import Tensor
 from geocalib.cameras import Camera
 from geocalib.geometry.fields import Fields, pixel_grid
 from geocalib.nets.prediction import Prediction
+from geocalib_lab.panoramas.wide import WidePart
 from geocalib_lab.training.losses import (
     LossConfig,
     bounded,
     field_losses,
     fit_losses,
     training_loss,
+    wide_loss,
 )
 from views import random_cameras, random_gravity, see, turned, with_noise
 
@@ -117,6 +119,29 @@ def test_wide_pictures_count_within_their_rim_alone() -> None:
         assert torch.isfinite(prediction.up.grad).all()
         assert torch.isfinite(prediction.latitude.grad).all()
         assert not prediction.latitude.grad[beyond].any()
+
+
+def test_the_fit_of_fisheyes_teaches_their_confidences() -> None:
+    camera = random_cameras("ucm", 3, 2, (48, 32), (90, 150)).to(torch.float32)
+    gravity = random_gravity(3, 2, 30).float()
+    exact = Prediction(*vars(see(camera, gravity, torch.float32)).values())
+    yes = torch.ones(3, dtype=torch.bool)
+    part = WidePart(camera, gravity, yes, torch.full((3,), torch.inf))
+    right = wide_loss(exact, [part], LossConfig(drift=0), True)
+    assert float(right.parts["wide_gravity"]) == pytest.approx(0, abs=2e-3)
+    assert float(right.parts["wide_vfov"]) == pytest.approx(0, abs=2e-3)
+    wrong = torch.zeros_like(exact.latitude)
+    wrong[..., :12] = 0.4
+    prediction = leaves(exact._replace(latitude=exact.latitude + wrong))
+    losses = wide_loss(prediction, [part], LossConfig(up=0, latitude=0, drift=0), True)
+    assert float(losses.parts["wide_gravity"]) > 0.02
+    losses.total.backward()
+    pull = prediction.latitude_confidence.grad
+    # To be less sure where the field is wrong makes the fit better.
+    assert float(pull[..., :12].sum()) > 0
+    fields = leaves(exact._replace(latitude=exact.latitude + wrong))
+    wide_loss(fields, [part], LossConfig(), False).total.backward()
+    assert fields.latitude_confidence.grad is None
 
 
 def test_small_confidences_do_not_pay() -> None:

@@ -12,7 +12,7 @@ from geocalib.cameras import Camera
 from geocalib.geometry.fields import Fields
 from geocalib.solver import FitOptions, fit
 from geocalib.solver.result import FitResult
-from geocalib_lab.training.optimum import Estimate, find_optimum
+from geocalib_lab.training.optimum import UNIFIED, Estimate, find_optimum
 from views import random_cameras, random_gravity, see, with_noise, with_outliers
 
 COUNT, BENT = 8, 4
@@ -66,7 +66,7 @@ def test_a_few_steps_in_single_precision_are_enough() -> None:
     )
     torch.testing.assert_close(found.gravity, expected.gravity, rtol=0, atol=1e-3)
     torch.testing.assert_close(found.log_f, expected.log_f, rtol=0, atol=2e-3)
-    assert torch.equal(found.k1[BENT:], torch.zeros(COUNT - BENT, dtype=torch.float64))
+    assert torch.equal(found.distortion[BENT:], torch.zeros(COUNT - BENT, dtype=torch.float64))
 
 
 def test_derivatives_are_those_of_the_solver() -> None:
@@ -75,7 +75,7 @@ def test_derivatives_are_those_of_the_solver() -> None:
     mix = [torch.randn(COUNT, n, generator=generator, dtype=torch.float64) for n in (3, 1, 1)]
 
     def mixed(found: Estimate) -> Tensor:
-        k1 = found.k1 * (24 / camera.f) ** 2
+        k1 = found.distortion * (24 / camera.f) ** 2
         parts = (found.gravity, found.log_f[:, None], k1[:, None])
         return torch.stack([(m * p).sum(1) for m, p in zip(mix, parts, strict=True)]).sum(0)
 
@@ -113,6 +113,20 @@ def test_images_do_not_depend_on_each_other() -> None:
     apart = find_optimum(fields[some], camera[some], gravity[some], bends[some], 12, 6, None)
     for name, value in vars(apart).items():
         torch.testing.assert_close(value, getattr(together, name)[some])
+
+
+def test_the_optimum_of_fisheyes_is_the_solvers() -> None:
+    camera = random_cameras("ucm", COUNT, 3, (32, 24), (70, 160))
+    gravity = random_gravity(COUNT, 4)
+    fields = with_noise(see(camera, gravity), 2.0, 5)
+    expected = fit(fields, "ucm", options=FitOptions(cells=12, huber=None, max_iterations=60))
+    free = torch.ones(COUNT, dtype=torch.bool)
+    found = find_optimum(fields, camera, gravity, free, 12, 20, None, UNIFIED)
+    torch.testing.assert_close(found.gravity, expected.gravity, rtol=0, atol=1e-4)
+    torch.testing.assert_close(found.log_f, expected.camera.f.log(), rtol=0, atol=1e-3)
+    torch.testing.assert_close(
+        found.distortion, expected.camera.distortion[:, 0], rtol=0, atol=2e-3
+    )
 
 
 def test_huber_resists_outliers() -> None:

@@ -96,6 +96,23 @@ class WideViews:
         return len(self.index)
 
 
+@dataclass(frozen=True)
+class WidePart:
+    """What is true of B pictures that follow one another in a batch, through wide cameras of one
+    model."""
+
+    camera: Camera
+    gravity: Tensor
+    """(B, 3)."""
+    keep: Tensor
+    """(B,) whether there is enough to see."""
+    rim: Tensor
+    """(B,) as in ``WideViews``."""
+
+    def __len__(self) -> int:
+        return len(self.gravity)
+
+
 def sample_wide_views(
     bank: PanoramaBank,
     model: str,

@@ -18,7 +18,7 @@ from geocalib.geometry.fields import perspective_field, pixel_grid
 from geocalib_lab.panoramas.holes import MOST_BLACK, black_share
 from geocalib_lab.panoramas.panorama import PanoramaBank, render
 from geocalib_lab.panoramas.views import ViewConfig, Views, sample_views
-from geocalib_lab.panoramas.wide import photograph_wide, sample_wide_views
+from geocalib_lab.panoramas.wide import WidePart, photograph_wide, sample_wide_views
 from geocalib_lab.training.augment import augment, flip, hide_nadir
 from geocalib_lab.training.config import TrainingConfig
 from geocalib_lab.training.photos import PhotoBank
@@ -26,23 +26,6 @@ from geocalib_lab.training.validate import Pictures
 
 VALIDATION_SEED = 20
 """Seed of the views for validation."""
-
-
-@dataclass(frozen=True)
-class WidePart:
-    """What is true of B pictures that follow one another in a batch, through wide cameras of one
-    model."""
-
-    camera: Camera
-    gravity: Tensor
-    """(B, 3)."""
-    keep: Tensor
-    """(B,) whether there is enough to see."""
-    rim: Tensor
-    """(B,) as in ``WideViews``."""
-
-    def __len__(self) -> int:
-        return len(self.gravity)
 
 
 @dataclass(frozen=True)
@@ -165,7 +148,7 @@ def draw_photos(
     generator: torch.Generator,
 ) -> Batch:
     """Crops of photographs in a width and height; as if they were level if gravity is unknown."""
-    images, camera, gravity = photo_bank.draw(count, size, config.photos.magnified, generator)
+    images, camera, gravity = photo_bank.draw(count, size, config.photos, generator)
     yes = torch.ones(count, dtype=torch.bool, device=images.device)
     if gravity is not None:
         return Batch(images, camera, gravity, ~yes, yes, ~yes)

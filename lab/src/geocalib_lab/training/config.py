@@ -35,8 +35,6 @@ class OptimiserConfig:
     """Longest gradient."""
     average: float = 0.999
     """Decay of the running average of the weights, per step."""
-    frozen: tuple[str, ...] = ()
-    """Beginnings of the names of weights that stay as they are."""
 
 
 @dataclass(frozen=True)
@@ -94,9 +92,6 @@ class TrainingConfig:
     """How often what is straight below is painted over: logos there tell the way down."""
     panorama_width: int = 1792
     """Wider panoramas are shrunk to this."""
-    steady_norms: bool = False
-    """Whether batch norms keep the statistics that the run begins with: small batches have none
-    to learn."""
     compile: bool = True
     """Whether to compile the network; without a compiler it runs as it is."""
     log_every: int = 20

@@ -6,8 +6,6 @@ stands for roll and pitch together.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -16,8 +14,8 @@ from geocalib.cameras.camera import Camera
 from geocalib.geometry.gravity import to_roll_pitch
 from geocalib.nets.direct import Binned, Regressed, bins_of
 from geocalib.nets.prediction import Prediction
-from geocalib_lab.training.batches import Batch, WidePart
-from geocalib_lab.training.losses import LossConfig, Losses, field_losses, training_loss
+from geocalib_lab.training.batches import Batch
+from geocalib_lab.training.losses import LossConfig, Losses, training_loss, wide_loss
 
 
 def loss_of(
@@ -44,29 +42,10 @@ def loss_of(
     if not batch.wide:
         return losses
     whole_batch = len(batch.images)
-    more = wide_loss(Prediction(*(value[count:] for value in fields)), batch.wide, config)
+    more = wide_loss(Prediction(*(value[count:] for value in fields)), batch.wide, config, fitted)
     # Each picture counts the same.
     total = (count * losses.total + (whole_batch - count) * more.total) / whole_batch
     return Losses(total, losses.parts | more.parts)
-
-
-def wide_loss(fields: Prediction, parts: Sequence[WidePart], config: LossConfig) -> Losses:
-    """The loss of wide pictures, of their fields alone: the fit in ``training_loss`` knows one
-    camera model."""
-    fields = Prediction(*(value.float() for value in fields))
-    height, width = fields.latitude.shape[-2:]
-    found, first = [], 0
-    for part in parts:
-        seen = Prediction(*(value[first : first + len(part)] for value in fields))
-        camera = part.camera.resize(width, height)
-        found.append(field_losses(seen, camera, part.gravity, config.unweighted, part.rim))
-        first += len(part)
-    keep = torch.cat([part.keep for part in parts]).float()
-    weight = keep / keep.sum().clamp(min=1)
-    up, latitude = ((weight * torch.cat(errors)).sum() for errors in zip(*found, strict=True))
-    total = config.up * up + config.latitude * latitude
-    numbers = {"wide_up": up, "wide_latitude": latitude, "wide_keep": keep.mean()}
-    return Losses(total, {name: value.detach() for name, value in numbers.items()})
 
 
 def parameters_of(camera: Camera, gravity: Tensor) -> Tensor:

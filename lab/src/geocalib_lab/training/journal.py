@@ -12,7 +12,7 @@ from torch import Tensor
 
 LOSSES = (
     *("up", "latitude", "gravity", "vfov", "distortion", "drift", "failed"),
-    *("wide_up", "wide_latitude", "wide_keep"),
+    *("wide_up", "wide_latitude", "wide_gravity", "wide_vfov", "wide_keep"),
 )
 PARTS = ("render", "augment", "forward", "loss", "backward", "optimiser")
 TRAIN_COLUMNS = (

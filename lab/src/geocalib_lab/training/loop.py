@@ -170,8 +170,7 @@ class _Watch:
         checkpoint.save(trainer.state(), self.places.whole)
         self._released.load_state_dict(trainer.average.state)
         self._released.eval()
-        if not trainer.config.steady_norms:
-            refresh_batch_norms(self._released, normalising_pictures(trainer))
+        refresh_batch_norms(self._released, normalising_pictures(trainer))
         if isinstance(self._released, LeanNetwork):
             remove_lean(self._released, normalising_pictures(trainer))
         checkpoint.export_shards(self._released.state_dict(), travel / "ema")

@@ -7,6 +7,7 @@ confidences learn from these alone.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -16,8 +17,8 @@ from geocalib.cameras.camera import Camera
 from geocalib.geometry.fields import Fields, perspective_field, pixel_grid
 from geocalib.nets.prediction import Prediction
 from geocalib.records import named_tensors
-from geocalib_lab.panoramas.wide import inside_rim
-from geocalib_lab.training.optimum import find_optimum
+from geocalib_lab.panoramas.wide import WidePart, inside_rim
+from geocalib_lab.training.optimum import UNIFIED, find_optimum
 
 SMALLEST_TRUST = 1e-30
 """Mean confidence that still counts in full. The fit does not care how large confidences are
@@ -25,6 +26,10 @@ together, so they drift; a larger limit would pay for letting them drift towards
 
 LEVEL = -5.0
 """Mean log-confidence that both fields are held near."""
+
+BORDER_SHARE = 0.995
+"""How near to the end of what a fisheye sees its field of view is taken at most, by radius: the
+angle's slope has no bound there."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +109,39 @@ def training_loss(
     return Losses(total, {name: value.detach() for name, value in parts.items()})
 
 
+def wide_loss(
+    prediction: Prediction, parts: Sequence[WidePart], config: LossConfig, with_fit: bool
+) -> Losses:
+    """The loss of wide pictures, one camera model after another. Those through ucm cameras, which
+    invert in closed form, are fitted too."""
+    prediction = Prediction(*(value.float() for value in prediction))
+    height, width = prediction.latitude.shape[-2:]
+    keep = torch.cat([part.keep for part in parts]).float()
+    weights = keep / keep.sum().clamp(min=1)
+    total = prediction.latitude.new_zeros(())
+    numbers = {"wide_up": total, "wide_latitude": total, "wide_keep": keep.mean()}
+    first = 0
+    for part in parts:
+        which = slice(first, first + len(part))
+        first += len(part)
+        seen, weight = Prediction(*(value[which] for value in prediction)), weights[which]
+        camera = part.camera.resize(width, height)
+        up, latitude = field_losses(seen, camera, part.gravity, config.unweighted, part.rim)
+        up, latitude = (weight * up).sum(), (weight * latitude).sum()
+        total = total + config.up * up + config.latitude * latitude
+        numbers["wide_up"] = numbers["wide_up"] + up
+        numbers["wide_latitude"] = numbers["wide_latitude"] + latitude
+        if with_fit and camera.model.name == UNIFIED.model.name:
+            fields = _guarded(Fields(**seen._asdict()), config.largest_pull)
+            losses = unified_fit_losses(fields, camera, part.gravity, config)
+            per_image = config.doubt * torch.log1p(losses.combined(config) / config.doubt)
+            total = total + (weight * (per_image + config.drift * _drift(seen))).sum()
+            share = part.keep.float() / part.keep.sum().clamp(min=1)
+            numbers["wide_gravity"] = (share * losses.gravity).sum()
+            numbers["wide_vfov"] = (share * losses.vfov).sum()
+    return Losses(total, {name: value.detach() for name, value in numbers.items()})
+
+
 def _drift(prediction: Prediction) -> Tensor:
     """(B,) squared distance of mean log-confidences from their level, summed over both fields."""
     both = torch.stack([prediction.up_confidence, prediction.latitude_confidence])
@@ -160,7 +198,8 @@ class FitLosses:
     vfov: Tensor
     """Radians."""
     distortion: Tensor
-    """In units of the image height; 0 for pinhole cameras."""
+    """In units of the image height; 0 for pinhole cameras. Of fisheyes, radians: the error of the
+    horizontal field of view."""
     found: Tensor
     """Whether the fit has an answer."""
 
@@ -180,7 +219,7 @@ def fit_losses(
     found = find_optimum(
         fields, camera, gravity, bends, config.cells, config.iterations, config.huber
     )
-    answer = torch.cat([found.gravity, found.log_f[:, None], found.k1[:, None]], 1)
+    answer = torch.cat([found.gravity, found.log_f[:, None], found.distortion[:, None]], 1)
     truth = torch.cat([gravity, camera.f.log()[:, None], camera.distortion], 1).to(answer)
     confidence = fields.up_confidence.detach() + fields.latitude_confidence.detach()
     usable = torch.isfinite(answer.detach()).all(1) & (confidence.flatten(1).amax(1) > 0)
@@ -195,6 +234,35 @@ def fit_losses(
         distortion=(answer[:, 4] - truth[:, 4]).abs() * k1_unit,
         found=usable,
     )
+
+
+def unified_fit_losses(
+    fields: Fields, camera: Camera, gravity: Tensor, config: LossConfig
+) -> FitLosses:
+    """Fit ucm cameras to fields and compare with the truth, given at the fields' size."""
+    free = torch.ones_like(camera.f, dtype=torch.bool)
+    found = find_optimum(
+        fields, camera, gravity, free, config.cells, config.iterations, config.huber, UNIFIED
+    )
+    answer = torch.cat([found.gravity, found.log_f[:, None], found.distortion[:, None]], 1)
+    truth = torch.cat([gravity, camera.f.log()[:, None], camera.distortion], 1).to(answer)
+    usable = torch.isfinite(answer.detach()).all(1)
+    answer = torch.where(usable[:, None], answer, truth)
+    horizontal, vertical = (
+        2 * (_border_angle(answer, half) - _border_angle(truth, half)).abs()
+        for half in 0.5 * camera.size.to(answer).T
+    )
+    return FitLosses((answer[:, :3] - truth[:, :3]).abs().sum(1), vertical, horizontal, usable)
+
+
+def _border_angle(values: Tensor, radius: Tensor) -> Tensor:
+    """(B,) radians from the axis, at a radius (B,) in pixels, of ucm cameras (B, 5) by their
+    gravity, log f and alpha; at the end of what the camera sees where that is nearer."""
+    rho, alpha = radius * torch.exp(-values[:, 3]), values[:, 4]
+    end = UNIFIED.model.limits((alpha,)).radius
+    rho = torch.minimum(rho, BORDER_SHARE * end)
+    depth, _ = UNIFIED.model.depth(rho * rho, (alpha,))
+    return torch.atan2(rho, depth)
 
 
 def _guarded(fields: Fields, largest_pull: float) -> Fields:

@@ -9,6 +9,7 @@ small part of each batch.
 from __future__ import annotations
 
 import csv
+import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -43,6 +44,9 @@ class PhotoConfig:
     """Their part of a batch."""
     magnified: float = 1.6
     """Crops show down to this part of what the largest one would."""
+    turned_deg: float = 0.0
+    """Crops of photographs with gravity are turned by up to this, both ways, and look beside the
+    middle as far as the photograph has room. 0: they are the middles, as they stand."""
     owners: float = 0.8
     """Part of the owners whose photographs are learnt from; the others' are judged by."""
 
@@ -67,40 +71,83 @@ class PhotoBank:
         return len(self.pixels)
 
     def draw(
-        self, count: int, size: tuple[int, int], magnified: float, generator: torch.Generator
+        self, count: int, size: tuple[int, int], config: PhotoConfig, generator: torch.Generator
     ) -> tuple[Tensor, Camera, Tensor | None]:
         """Crops (count, 3, H, W) in [0, 1] of photographs that lie or stand as the size does, their
         cameras, and gravity (count, 3) where it is known."""
         device = self.pixels.device
+
+        def uniform(*shape: int) -> Tensor:
+            return torch.rand(*shape, generator=generator, device=device)
+
         stands = self.size[:, 1] > self.size[:, 0]
         fits = torch.ones_like(stands) if size[0] == size[1] else stands == (size[1] > size[0])
         weight = torch.where(fits.any(), self.weight * fits, self.weight)
         index = torch.multinomial(weight, count, replacement=True, generator=generator)
-        closer = magnified ** torch.rand(count, generator=generator, device=device)
-        gravity = None if self.gravity is None else self.gravity[index]
-        return *self.crop(index, size, closer), gravity
+        closer = config.magnified ** uniform(count)
+        if self.gravity is None:
+            return *self.crop(index, size, closer), None
+        gravity = self.gravity[index]
+        if config.turned_deg == 0:
+            return *self.crop(index, size, closer), gravity
+        turn = math.radians(config.turned_deg) * (2 * uniform(count) - 1)
+        step = self._step(index, size, closer, turn)
+        room = self.size[index] - step[:, None] * _extent(size, turn)
+        beside = (uniform(count, 2) - 0.5) * room.clamp(min=0) / self.focal[index, None]
+        pan, tilt = beside.atan().unbind(1)
+        photo_from_crop = _about(1, pan) @ _about(0, -tilt) @ _about(2, turn)
+        images, camera = self._seen(index, size, step, photo_from_crop)
+        return images, camera, (photo_from_crop.mT @ gravity[..., None])[..., 0]
 
     def crop(self, index: Tensor, size: tuple[int, int], closer: Tensor) -> tuple[Tensor, Camera]:
         """The middles of photographs (B,) in a width and height, ``closer`` (B,) times as narrow as
         the largest that there are, and their cameras."""
+        none = torch.zeros_like(closer)
+        return self._seen(index, size, self._step(index, size, closer, none), _about(2, none))
+
+    def _step(self, index: Tensor, size: tuple[int, int], closer: Tensor, turn: Tensor) -> Tensor:
+        """(B,) pixels of the photograph for each of a crop that is turned by an angle (B,)."""
+        return (self.size[index] / _extent(size, turn)).amin(1) / closer
+
+    def _seen(
+        self, index: Tensor, size: tuple[int, int], step: Tensor, photo_from_crop: Tensor
+    ) -> tuple[Tensor, Camera]:
+        """What cameras at the place of the photographs' (B,) see that look by rotations (B, 3, 3)
+        beside them, and these cameras."""
         width, height = size
-        wanted = self.size.new_tensor(size)
-        # Pixels of the photograph for each of the crop.
-        step = (self.size[index] / wanted).amin(1) / closer
-        offsets = [
+        focal = self.focal[index] / step
+        across, down = (
             (torch.arange(2 * n, device=step.device, dtype=step.dtype) + 0.5) / 2 - n / 2
             for n in (width, height)
-        ]
+        )
+        y, x = torch.meshgrid(down, across, indexing="ij")
+        plane = torch.stack([x, y], -1) / focal[:, None, None, None]
+        rays = functional.pad(plane, (0, 1), value=1.0) @ photo_from_crop.mT[:, None]
         # From -1 to 1, edge to edge.
-        x, y = (step[:, None] * o * 2 / self.pixels.shape[-1] for o in offsets)
-        across, down = x[:, None].expand(-1, 2 * height, -1), y[..., None].expand(-1, -1, 2 * width)
-        grid = torch.stack([across, down], -1)
+        scale = 2 * self.focal[index] / self.pixels.shape[-1]
+        grid = scale[:, None, None, None] * rays[..., :2] / rays[..., 2:]
         # Twice as dense, then averaged.
         dense = functional.grid_sample(
             self.pixels[index].to(step.dtype) / 255, grid, align_corners=False
         )
-        images = functional.avg_pool2d(dense, 2)
-        return images, Camera.create("simple_radial", self.focal[index] / step, wanted)
+        camera = Camera.create("simple_radial", focal, self.size.new_tensor(size))
+        return functional.avg_pool2d(dense, 2), camera
+
+
+def _extent(size: tuple[int, int], turn: Tensor) -> Tensor:
+    """(B, 2) width and height of the box around a rectangle that is turned by an angle (B,)."""
+    width, height = size
+    cos, sin = turn.cos().abs(), turn.sin().abs()
+    return torch.stack([width * cos + height * sin, width * sin + height * cos], 1)
+
+
+def _about(axis: int, angle: Tensor) -> Tensor:
+    """(B, 3, 3) rotations by an angle (B,) about a coordinate axis."""
+    one, other = (axis + 1) % 3, (axis + 2) % 3
+    rotation = torch.eye(3, device=angle.device, dtype=angle.dtype).repeat(len(angle), 1, 1)
+    rotation[:, one, one] = rotation[:, other, other] = angle.cos()
+    rotation[:, one, other], rotation[:, other, one] = -angle.sin(), angle.sin()
+    return rotation
 
 
 def read_photo_bank(

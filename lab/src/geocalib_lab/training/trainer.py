@@ -9,7 +9,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.parallel import DistributedDataParallel
 
 from geocalib.errors import ConfigError
@@ -66,12 +65,6 @@ class Trainer:
     ) -> None:
         self.config, self.process, self.draw = config, process, draw
         self.network = network.to(process.device).train()
-        if config.steady_norms:
-            for module in self.network.modules():
-                if isinstance(module, _BatchNorm):
-                    module.eval()
-        for name, parameter in self.network.named_parameters():
-            parameter.requires_grad_(not name.startswith(config.optimiser.frozen))
         self.network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.optimiser = make_optimiser(self.network, config.optimiser, process.device)
         self.average = Average(self.network)
@@ -188,8 +181,6 @@ def make_optimiser(
     """AdamW with a rate of its own for the encoder; norms and biases do not decay."""
     groups: dict[tuple[bool, bool], list[nn.Parameter]] = {}
     for name, parameter in network.named_parameters():
-        if not parameter.requires_grad:
-            continue
         key = "encoder." in name, parameter.dim() > 1
         groups.setdefault(key, []).append(parameter)
     return torch.optim.AdamW(
