@@ -38,7 +38,7 @@ WIDER = 1.35
 """The sigma of log f that a fit, the second network and the habits of people leave is up to this
 many times too small: networks have learnt some of these habits. By the same photographs."""
 
-GRAVITY_WIDER = 5.5
+GRAVITY_WIDER = 1.5
 """The factor by which sigmas of gravity are too small on photographs without lines:
 networks learn from panoramas, whose views rarely look down at a table. By photographs with an
 accelerometer (``lab/benchmarks/trust.py report``)."""
