@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
@@ -64,6 +65,18 @@ def test_code_of_the_readme(folder: Path, capsys: pytest.CaptureFixture[str]) ->
     assert (folder / "rectified.png").stat().st_size > 0
     (shown,) = re.findall(r"```text\n(.*?)```", text_of("README.md"), re.DOTALL)
     assert_alike(capsys.readouterr().out, shown, "the code of the README")
+
+
+def test_no_name_of_the_readme_means_two_things() -> None:
+    code = "\n".join(re.findall(r"```python\n(.*?)```", text_of("README.md"), re.DOTALL))
+    given = [
+        node.id
+        for node in ast.walk(ast.parse(code))
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    ]
+    written = re.findall(r"-o (\S+)", text_of("README.md"))
+    assert given and written
+    assert len(given + written) == len({*given, *written})
 
 
 def test_type_checkers_read_its_code_without_torch(tmp_path: Path) -> None:

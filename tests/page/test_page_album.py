@@ -139,7 +139,7 @@ def test_broken_file_gets_a_sentence_and_the_others_go_on(
             strict=True,
         )
     )
-    assert "no image that can be read" in items["notes.txt"]
+    assert "This file is no image that can be read" in items["notes.txt"]
     assert "cut short" in items["cut.jpg"]
     assert re.fullmatch(r"\d+(\.\d)?° ± \d+(\.\d)?(\n?,? ?in doubt)?", items["good.png"])
     assert page.inner_text("#photo-name") == "good.png"
@@ -201,7 +201,7 @@ def test_forty_photos_at_once_each_get_their_own_answer(open_page: Callable[...,
     words = page.locator(".card-words").all_inner_texts()
     assert names == list(widths)
     for name, text in zip(names, words, strict=True):
-        shown = float(text.split("°")[0].removeprefix("Roll ").replace("−", "-"))
+        shown = float(text.split("°")[0].removeprefix("Roll\u00a0").replace("−", "-"))
         assert shown == pytest.approx(answers[name]["roll_deg"], abs=0.6)
 
 

@@ -298,6 +298,12 @@ def test_a_ruler_tells_how_high_the_camera_stood(page: Any, tmp_path: Path) -> N
         ("parallel", 1),
     ]
     assert words(page)[0] == "Ruler, 2.5 m on the ground"
+    # Nor is it by numbers here, which warnings speak of.
+    assert [text.split(":")[0] for text in words(page)[1:]] == [
+        "Line 1, level",
+        "Line 2, parallel to 1",
+    ]
+    assert page.locator("#drawn text").all_text_contents() == ["2.5 m", "1", "2 ∥ 1"]
     told = found["ruler"]
     assert close_to(told, 330, 250, 420, 245)
     own = Calibration.from_dict(found).measured(Ruler(330, 250, 420, 245, 2.5)).ruler

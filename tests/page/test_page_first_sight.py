@@ -79,18 +79,47 @@ def test_lens_and_files_are_on_a_laptops_screen(
     assert ends(page, "#stage") < 900
 
 
+def test_three_doubts_leave_lens_and_files_on_a_laptops_screen(
+    open_page: Callable[..., Any],
+) -> None:
+    page = open_page(webgl=False, viewport=LAPTOP)
+    long = (
+        "focal length: given (2613 px, vFoV 14.0°) contradicts the picture (561 px, vFoV 59.4°) "
+        "by 46.5 sigma and was kept"
+    )
+
+    def doubt(route: Any) -> None:
+        response = route.fetch()
+        answer = response.json()
+        answer["results"][0]["warnings"] = [f"{long} {number}" for number in range(3)]
+        route.fulfill(response=response, body=json.dumps(answer))
+
+    page.route("**/v1/calibrate", doubt)
+    drop(page, {"a.jpg": SMALL_TOWN})
+    answered(page)
+    assert page.locator("#doubts li").count() == 3
+    assert ends(page, "#lens") < ends(page, "[data-format]") < ends(page, "[data-picture]") < 900
+    # What straight lines had to say is below.
+    assert ends(page, "#remarks") > ends(page, "[data-picture]")
+
+
 def test_what_a_phone_cannot_do_is_not_offered_and_nothing_is_cut(
     open_page: Callable[..., Any],
 ) -> None:
     page = open_page(webgl=False, **PHONE)
     assert not page.is_visible("text=drop photos anywhere")
-    drop(page, {"a.jpg": SMALL_TOWN, "b.jpg": SMALL_TOWN})
+    drop(page, dict.fromkeys(["c.jpg", "a.jpg", "b.jpg"], SMALL_TOWN))
     answered(page)
     controls = page.locator(".tools label:visible, .tools button:visible")
     assert controls.count() == 14  # views, turn and draw, switches
     for box in (controls.nth(i).bounding_box() for i in range(controls.count())):
         assert box["x"] >= 0
         assert box["x"] + box["width"] <= PHONE["viewport"]["width"]
+    # The strip shows the photo that is looked at, wherever it was chosen.
+    page.check("input[value=together]", force=True)
+    page.click("#side-by-side >> text=b.jpg")
+    box = page.locator("#filmstrip .thumb").last.bounding_box()
+    assert box["x"] + box["width"] <= PHONE["viewport"]["width"]
 
 
 def test_the_veil_covers_the_photo_to_its_edges(open_page: Callable[..., Any]) -> None:

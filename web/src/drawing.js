@@ -3,7 +3,16 @@
 
 import { Camera } from "./camera.js";
 import { circle } from "./curves.js";
-import { checksOf, distanceTo, endsOf, kindOfWorld, lineOf, rulerAt, without } from "./lines.js";
+import {
+  checksOf,
+  distanceTo,
+  endsOf,
+  kindOfWorld,
+  lineOf,
+  numberOf,
+  rulerAt,
+  without,
+} from "./lines.js";
 import { levelFrame } from "./vectors.js";
 import { drawnWords, withKnown } from "./words.js";
 
@@ -23,7 +32,7 @@ const HINTS = {
   parallel: (to) => `Drag along an edge that is parallel to line ${to}; tap another to choose it.`,
   horizon: (_, there) =>
     there ? "Drag the horizon, or one of its ends." : "Drag from one end of the horizon to the other.",
-  ruler: () => "Drag along a length that you know, on the ground or upright on it: it tells the scale.",
+  ruler: () => "Drag along a known length on the ground or upright on it, for the scale.",
 };
 
 export class Drawing {
@@ -332,7 +341,10 @@ export class Drawing {
     const ghost = active ? this.#ghost : null;
     const horizon = ghost ?? this.lines.find(({ kind }) => kind === "horizon");
     element("ruler-entry").hidden = this.kind !== "ruler";
-    element("pen-hint").textContent = HINTS[this.kind](this.#reference, horizon);
+    element("pen-hint").textContent = HINTS[this.kind](
+      numberOf(this.lines, this.#reference - 1),
+      horizon,
+    );
     element("undo-line").disabled = this.photo.undo.length === 0;
     element("delete-line").disabled = !this.lines[this.selected];
     this.#draw(ghost, active);
@@ -344,7 +356,9 @@ export class Drawing {
     const { record, drawn = [] } = this.visible ? this.photo : {};
     // An answer to other lines is still on the screen while one is drawn.
     const checks = checksOf(drawn, record?.drawn);
-    const texts = drawn.map((line, i) => drawnWords(line, checks[i], i + 1));
+    const texts = drawn.map((line, i) =>
+      drawnWords(line, checks[i], numberOf(drawn, i), numberOf(drawn, line.to - 1)),
+    );
     if (list.dataset.texts === texts.join("\n")) return;
     list.dataset.texts = texts.join("\n");
     list.replaceChildren(
@@ -352,7 +366,8 @@ export class Drawing {
         const item = document.createElement("li");
         const button = document.createElement("button");
         Object.assign(button, { type: "button", className: "free", textContent: "delete" });
-        button.setAttribute("aria-label", `Delete line ${i + 1}`);
+        const name = drawn[i].kind === "ruler" ? "the ruler" : `line ${numberOf(drawn, i)}`;
+        button.setAttribute("aria-label", `Delete ${name}`);
         button.addEventListener("click", () => this.remove(i));
         item.append(text, " ", button);
         return item;
@@ -370,11 +385,18 @@ export class Drawing {
       const chosen = active && i === this.selected;
       const group = this.#group(line, kindOfWorld(this.lines, line), unit, active, chosen);
       group.classList.toggle("unused", !used);
-      if (active) group.append(label(line, i + 1, unit));
+      if (active) group.append(label(line, this.#sign(line, i), unit));
       return group;
     });
     if (ghost) groups.push(this.#group(ghost, "horizon ghost", unit, true, false));
     this.layer.replaceChildren(...groups);
+  }
+
+  /** What is written beside a line. */
+  #sign({ kind, to, metres }, index) {
+    if (kind === "ruler") return `${metres} m`;
+    const number = `${numberOf(this.lines, index)}`;
+    return kind === "parallel" ? `${number} ∥ ${numberOf(this.lines, to - 1)}` : number;
   }
 
   #group(line, classes, unit, handles, chosen) {
@@ -419,12 +441,12 @@ function make(tag, attributes) {
   return node;
 }
 
-/** A line's number beside its middle. */
-function label({ x0, y0, x1, y1, to, metres }, number, unit) {
+/** Words beside a line's middle. */
+function label({ x0, y0, x1, y1 }, words, unit) {
   const length = Math.hypot(x1 - x0, y1 - y0);
   const off = (1.1 * LETTER * unit) / length;
   const [x, y] = [(x0 + x1) / 2 + off * Math.abs(y1 - y0), (y0 + y1) / 2 - off * Math.abs(x1 - x0)];
   const text = make("text", { x, y, "font-size": LETTER * unit, "stroke-width": 3 * unit });
-  text.textContent = metres ? `${metres} m` : to ? `${number} ∥ ${to}` : `${number}`;
+  text.textContent = words;
   return text;
 }

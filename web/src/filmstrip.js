@@ -2,8 +2,9 @@
 
 import { Camera } from "./camera.js";
 import { drawOverlay, leastOnScreen } from "./overlay.js";
-import { appearance, capital, rows, verdict, withKnown } from "./words.js";
+import { appearance, failureWords, rows, verdict, withKnown } from "./words.js";
 
+const RIM = 4; // beside a photo of the strip, for its frame
 const STATES = { waiting: "waiting", working: "looking …", ready: "", failed: "no answer" };
 
 function make(tag, className, text = "") {
@@ -49,6 +50,13 @@ export class Filmstrip {
     keep(this.list, photos, (photo) => this.#create(photo), (node, photo) => this.#renew(node, photo));
   }
 
+  /** Moves the strip, and not the page. */
+  #bringIntoView(item) {
+    const [strip, box] = [this.list, item].map((node) => node.getBoundingClientRect());
+    const [before, after] = [strip.left + RIM - box.left, box.right + RIM - strip.right];
+    this.list.scrollLeft += Math.max(0, after) - Math.max(0, before);
+  }
+
   #create(photo) {
     const item = make("li", "");
     const button = make("button", "thumb");
@@ -73,9 +81,12 @@ export class Filmstrip {
     const picture = button.querySelector("img");
     if (photo.image && !picture.src) picture.src = photo.url;
     item.className = photo.state;
-    button.setAttribute("aria-current", String(photo === this.album.selected));
+    const current = String(photo === this.album.selected);
+    const chosen = current === "true" && button.getAttribute("aria-current") !== current;
+    button.setAttribute("aria-current", current);
+    if (chosen) this.#bringIntoView(item);
     const state = button.querySelector(".thumb-state");
-    state.textContent = capital(photo.error ?? STATES[photo.state]);
+    state.textContent = failureWords(photo.error ?? STATES[photo.state]);
     if (!photo.record) return;
     const record = withKnown(photo.record, photo.known);
     const view = rows(record, photo.known)[2];
@@ -126,7 +137,7 @@ export class SideBySide {
     item.className = photo.record ? "ready" : photo.state;
     item.classList.remove("doubtful");
     if (!photo.record) {
-      words.textContent = capital(photo.error ?? STATES[photo.state]);
+      words.textContent = failureWords(photo.error ?? STATES[photo.state]);
       return;
     }
     // Its card must have its width before anything is drawn on it.
@@ -143,7 +154,7 @@ export class SideBySide {
         .replaceAll(" ", "\u00a0"),
     );
     const words = item.querySelector(".card-words");
-    words.textContent = `Roll ${roll}, pitch ${pitch}, ${mm}`;
+    words.textContent = `Roll\u00a0${roll}, pitch\u00a0${pitch}, ${mm}`;
     mark(item, words, record);
     const scale = (item.querySelector("img").clientWidth * devicePixelRatio) / record.width;
     const size = [record.width, record.height].map((side) => Math.round(scale * side));

@@ -24,6 +24,10 @@ export const lineOf = ([[x0, y0], [x1, y1]], { kind, to, metres, along }) => ({
 /** Where the ruler is among them; -1: there is none. */
 export const rulerAt = (lines) => lines.findIndex(({ kind }) => kind === "ruler");
 
+/** The number, from 1, that a line has for people and in answers, which do not count the ruler. */
+export const numberOf = (lines, index) =>
+  lines.slice(0, index + 1).filter(({ kind }) => kind !== "ruler").length;
+
 /** The lines and the ruler as requests hold them. */
 export function asked(lines) {
   const at = rulerAt(lines);

@@ -1,6 +1,6 @@
 /** The numbers and the verdict, as text. */
 
-import { capital, remarks, rows, sentence, verdict, withKnown } from "./words.js";
+import { failureWords, remarks, rows, sentence, verdict, withKnown } from "./words.js";
 
 const element = (id) => document.getElementById(id);
 const SPEAK_MS = 350;
@@ -72,7 +72,7 @@ export function showNumbers(album) {
   element("answer").hidden = !record;
   element("failure").hidden = photo?.state !== "failed";
   element("pending").hidden = !photo || record !== null || photo.state === "failed";
-  setText(element("failure-words"), capital(photo?.error ?? ""));
+  setText(element("failure-words"), failureWords(photo?.error ?? ""));
   setText(element("photo-name"), photo?.name ?? "");
   setText(element("problem"), album.problem ?? "");
   if (!record) return;

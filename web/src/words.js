@@ -136,6 +136,9 @@ const here = (warning) =>
     .replace("turn it, or set any rotation to on", "turn it with the button above the photo")
     .replace("set any rotation to off", "hold its roll at 0");
 
+/** Why a file gave no answer, beside its name. */
+export const failureWords = (error) => capital(error.replace(/^image is/, "this file is"));
+
 /** Whether to believe it: { trusted, text, doubts }. */
 export function verdict(record) {
   const doubts = record.warnings.map((warning) => capital(here(warning)));
@@ -173,8 +176,9 @@ export function remarks(record) {
   return found;
 }
 
-/** A drawn line, and what became of it. check: as the record has it, if it has it already. */
-export function drawnWords({ kind, to, metres, along }, check, number) {
+/** A drawn line, and what became of it. check: as the record has it, if it has it already; number,
+ * to: its own, and of the line that it is parallel to. */
+export function drawnWords({ kind, metres, along }, check, number, to) {
   if (kind === "ruler") return `Ruler, ${metres} m ${along === "up" ? "upright" : "on the ground"}`;
   const name = `Line ${number}, ${kind === "parallel" ? `parallel to ${to}` : KINDS[kind]}`;
   if (!check) return name;
