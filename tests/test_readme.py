@@ -75,7 +75,8 @@ def test_no_name_of_the_readme_means_two_things() -> None:
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
     ]
     written = re.findall(r"-o (\S+)", text_of("README.md"))
-    assert given and written
+    assert given
+    assert written
     assert len(given + written) == len({*given, *written})
 
 

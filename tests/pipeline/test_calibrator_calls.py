@@ -41,6 +41,8 @@ class TestAngles:
         calibrator = knowing(truth(SIZE), truth((360, 480)))
         images = [picture(SIZE, 0), picture((360, 480), 1)]
         found = calibrator.calibrate(images, vfov_deg=40, roll_deg=[3, 4], pitch_deg=-2)
+        same = calibrator.calibrate(images, fov=40, roll_deg=[3, 4], pitch_deg=-2)
+        assert same == found  # by the name on the command line
         for one, roll in zip(found, (3, 4), strict=True):
             assert isinstance(one, Calibration)
             assert one.vfov_deg == pytest.approx(40, abs=1e-9)
