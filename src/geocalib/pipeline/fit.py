@@ -48,8 +48,10 @@ from geocalib.priors.judge import (
     held_against_files,
     left_out,
     rows_with_readings,
+    strays,
     tells,
     unknown,
+    with_usual_focal,
     worth_lines,
 )
 from geocalib.priors.lens import Choice, usual_distortion
@@ -182,7 +184,7 @@ def _judged(
     alone = _unrefined(job, outputs, given, informed)
     checks, odds = agreement(readings, alone), gravity_odds(readings, alone)
     heeded = _heeded(outputs, readings, odds)
-    outcomes |= _refined_with(job, heeded, given, readings, informed)
+    outcomes |= _refined_with(job, heeded, given, readings, informed, odds)
     doubtful = doubtful_rows(readings, checks, outcomes, job.coupled)
     alone = _refined(job.alone, outputs, given, doubtful)
     anew = agreement(readings, alone)
@@ -191,7 +193,7 @@ def _judged(
     if changed := [row for row in doubtful if left[row] != readings[row]]:
         changed = doubtful if job.coupled else changed
         heeded = _heeded(outputs, left, odds)
-        outcomes |= _refined_with(job, heeded, given, left, changed)
+        outcomes |= _refined_with(job, heeded, given, left, changed, odds)
         checks |= {row: left_out(checks[row], left[row]) for row in changed}
     return [outcomes[row] for row in range(len(outputs))], checks
 
@@ -202,10 +204,39 @@ def _refined_with(
     given: Given,
     readings: Sequence[Readings],
     rows: Sequence[int],
+    odds: Mapping[int, Odds],
 ) -> dict[int, Outcome]:
-    """Outcomes of some of the images, by row, with what was read of them. Those with a single angle
-    of gravity are apart: their prior has a sigma for each angle, and that of the others one."""
+    """Outcomes of some of the images, by row, with what was read of them. A picture that is
+    lost about gravity does without lines that contradict its sensor, or all that is known else.
+    """
+    found = _refined_by_kind(job, outputs, given, readings, rows, odds)
+    lost = [row for row in rows if row in odds and odds[row].picture_lost_likelier]
+    astray = [row for row in lost if strays(readings[row].gravity, found[row])]
+    if not astray:
+        return found
+    bare = list(outputs)
+    for row in astray:
+        bare[row] = replace(bare[row], segments=None)
+    again = rows if job.coupled else astray
+    return found | _refined_by_kind(job, bare, given, readings, again, odds)
+
+
+def _refined_by_kind(
+    job: Job,
+    outputs: Sequence[NetworkOutput],
+    given: Given,
+    readings: Sequence[Readings],
+    rows: Sequence[int],
+    odds: Mapping[int, Odds],
+) -> dict[int, Outcome]:
+    """The same, with all lines. Those with a single angle of gravity are apart: their prior has a
+    sigma for each angle, and that of the others one."""
     files, cameras = [output.file for output in outputs], job.camera.tolist()
+    if given.focal is None:
+        readings = [
+            with_usual_focal(reading, files[row].size, odds.get(row))
+            for row, reading in enumerate(readings)
+        ]
     single = {row for row, reading in enumerate(readings) if reading.angle is not None}
     found: dict[int, Outcome] = {}
     for kind in (

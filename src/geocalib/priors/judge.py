@@ -34,6 +34,7 @@ import numpy as np
 from geocalib.arrays import Array
 from geocalib.chi_square import chi2_sf
 from geocalib.geometry import gravity as sphere
+from geocalib.geometry.conventions import TRIVIAL_FOCAL
 from geocalib.geometry.fields import ALONG_PITCH
 from geocalib.geometry.gravity import LEAST_COSINE, from_roll_pitch, to_roll_pitch
 from geocalib.priors.exif import FocalReading
@@ -64,6 +65,9 @@ NOTHING_DEG = 1e3
 """A sigma of an angle beyond this means that nothing is known of it."""
 STEP = 1e-4
 """Of distortion parameters, for derivatives."""
+HARDLY_KNOWN = 1.05
+"""Relative sigma of a focal length that is only held from what no lens has: more than 1, beside
+which what is usual of photographs still counts (``priors.photos.SILENT``)."""
 LEAST_CHANCE = 1e-300
 """Probabilities below it are taken for it: their sigmas would be infinite."""
 
@@ -163,6 +167,16 @@ def believed_readings(
     ]
 
 
+def with_usual_focal(reading: Readings, size: tuple[int, int], odds: Odds | None) -> Readings:
+    """What was read of a photo of this size; with a usual focal length, hardly known, where nothing
+    else tells it: of a picture whose gravity is not believed at all, any would do as well."""
+    lost = odds is not None and odds.picture_weight <= LEAST_WEIGHT
+    if not lost or reading.gravity is None or reading.focal is not None:
+        return reading
+    usual = TRIVIAL_FOCAL * max(size)
+    return replace(reading, focal=FocalReading(usual, HARDLY_KNOWN * usual, "usual"))
+
+
 def left_out(checks: Checks, left: Readings) -> Checks:
     """The checks of a photo of which no more than this was used."""
     used = {
@@ -210,7 +224,7 @@ def annotated(
         if prior.contradicts
     )
     answer = replace(outcome, priors=held, orientation=orientation)
-    return judged(answer, (*said, *wrong, *disagreements(outcome.drawn), *doubts(outcome)))
+    return judged(answer, (*said, *wrong, *disagreements(outcome.drawn), *doubts(answer)))
 
 
 def _held_to(prior: PriorCheck, reading: GravityReading | None, answer: Calibration) -> PriorCheck:
@@ -218,9 +232,21 @@ def _held_to(prior: PriorCheck, reading: GravityReading | None, answer: Calibrat
     away from a gravity with which the picture is too unsure to disagree."""
     if reading is None or prior.source != reading.source or not prior.used:
         return prior
-    off = math.degrees(sphere.angle_between(answer.gravity, np.array(prior.prior)))
-    strayed = off / prior.prior_sigma
+    strayed = _strayed(reading, answer)
     return replace(prior, tension=strayed) if strayed > max(CONTRADICTION, prior.tension) else prior
+
+
+def strays(reading: GravityReading | None, outcome: Outcome) -> bool:
+    """Whether lines drew an answer to what contradicts a sensor, or what came before them."""
+    if reading is None or not isinstance(outcome, Calibration) or outcome.lines is None:
+        return False
+    return max(_strayed(reading, outcome), outcome.lines.focal_sigmas) > CONTRADICTION
+
+
+def _strayed(reading: GravityReading, answer: Calibration) -> float:
+    """How far an answer is from a sensor, in its sigmas."""
+    off = math.degrees(sphere.angle_between(answer.gravity, np.array(reading.gravity)))
+    return off / reading.sigma_deg
 
 
 def _contradiction(prior: PriorCheck, kept: bool, answer: Calibration) -> Doubt:

@@ -49,6 +49,9 @@ UNSEEN, UNSEEN_WIDE = 2.0, 0.03
 """Squared residual of an observation that the camera cannot see: entirely wrong; for wide models,
 whose domain often ends inside the image, clearly wrong."""
 
+IMMOBILE = 1e12
+"""Times its curvature, for an unknown that is not to move."""
+
 
 @dataclass(frozen=True)
 class Normal:
@@ -293,7 +296,23 @@ class Problem:
         """With s^2, 1 where it is to be estimated."""
         cost = self.coupling.component_sum(normal.cost)
         scale = namespace(cost).full_like(cost, 1.0 if self.scale is None else self.scale)
-        return Evaluation(normal, cost, scale, self.prior_terms(state))
+        prior = self.prior_terms(state)
+        return Evaluation(normal, cost, scale, prior, self._at_bounds(state, normal, scale, prior))
+
+    def _at_bounds(
+        self, state: State, normal: Normal, scale: Array, prior: PriorTerms | None
+    ) -> Array | None:
+        """(C, P) the intrinsics at a bound that the cost pushes beyond it; None without any."""
+        xp, coupling = namespace(state.log_f), self.coupling
+        lowest, highest = self.frame.at_bounds(state)
+        if not bool((lowest | highest).any()):
+            return None
+        a = self.gravity_size
+        pull = -sum_rows(normal.gradient[:, a:], coupling.camera, len(state.log_f))
+        if prior is not None:
+            pull = pull + scale[coupling.camera_component, None] * prior.camera_pull
+        held = xp.where(pull < 0, lowest, (pull > 0) & highest)
+        return held if bool(held.any()) else None
 
     def _shown(self, state: State) -> tuple[Camera, Array, Array, Observations, Free, float | None]:
         """What the residuals at a state depend on."""
@@ -337,10 +356,17 @@ class Problem:
         if coupling.separate:
             # One small matrix for each image is solved as a whole.
             matrix, right = self.whole(evaluation)
+            if (held := evaluation.held) is not None:
+                of_gravity = namespace(held).zeros_like(held[:, :1])
+                held = namespace(held).concat([*[of_gravity] * a, held], axis=1)
+                matrix, right = _without(matrix, right, held)
             x = solve(damped(matrix, damping[:, None]), right[..., None])[..., 0]
             gain, length = (x * right).sum(1), row_max(abs(x))
             return Step(x[:, :a], x[:, a:], gain, length)
         arrow, b_time, b_camera = self.system(evaluation)
+        if (held := evaluation.held) is not None:
+            C, b_camera = _without(arrow.C, b_camera, coupling.by_component(held))
+            arrow = replace(arrow, C=C)
         elimination = arrow.damped(damping, coupling).eliminate(coupling)
         x_time, x_camera = elimination.solve(b_time, b_camera, coupling)
         gain = coupling.times_sum((x_time * b_time).sum(1)) + (x_camera * b_camera).sum(1)
@@ -371,6 +397,14 @@ class Problem:
         arrow = arrow.plus_diagonal(of_time * p.time_weight, of_camera * p.camera_weight, coupling)
         pull = coupling.by_component(of_camera * p.camera_pull)
         return arrow, b_time + of_time * p.time_pull, b_camera + pull
+
+
+def _without(matrix: Array, right: Array, held: Array) -> tuple[Array, Array]:
+    """Normal equations (n, p, p), (n, p) whose solution leaves the unknowns that are held (n, p)
+    practically where they are."""
+    xp = namespace(matrix)
+    stiff = xp.where(held, IMMOBILE * (1 + abs(diagonal(matrix))), 0.0)
+    return matrix + diagonal_matrices(stiff), xp.where(held, 0.0, right)
 
 
 def _away(gravity: Array, target: Array, inverse_variance: Array) -> tuple[Array, Array]:
@@ -423,6 +457,8 @@ class Evaluation:
     cost: Array
     scale: Array
     prior: PriorTerms | None
+    held: Array | None = None
+    """(C, P) the intrinsics that no step moves: at a bound, and pushed beyond it."""
 
     def curved(self, info: Information) -> Evaluation:
         """With the expected curvature for its Hessian."""
@@ -453,11 +489,17 @@ class Evaluation:
                 camera_pull=xp.where(camera, a.camera_pull, b.camera_pull),
                 cost=xp.where(keep, a.cost, b.cost),
             )
+        held = self.held
+        if self.held is not None or other.held is not None:
+            camera = keep[coupling.camera_component][:, None]
+            either = (False if each.held is None else each.held for each in (self, other))
+            held = xp.where(camera, *either)
         return Evaluation(
             normal,
             xp.where(keep, self.cost, other.cost),
             xp.where(keep, self.scale, other.scale),
             prior,
+            held,
         )
 
 

@@ -192,6 +192,23 @@ class Frame:
             gravity=gravity, log_f=log_f, distortion=distortion, c=c, log_stretch=log_stretch
         )
 
+    def at_bounds(self, state: State) -> tuple[Array, Array]:
+        """Which intrinsics (C, P) have their lowest value, and which their highest."""
+        lowest, highest = [], []
+        if self.free.focal:
+            lowest.append(state.log_f <= self.log_f_low)
+            highest.append(state.log_f >= self.log_f_high)
+        for i in self.free.distortion:
+            low, high = self.model.bounds[i]
+            lowest.append(state.distortion[:, i] <= low)
+            highest.append(state.distortion[:, i] >= high)
+        xp = namespace(state.log_f)
+        none = xp.zeros_like(state.log_f, dtype=xp.bool)
+        rest = [none] * (self.intrinsics - len(lowest))
+        if not self.intrinsics:
+            return none[:, None][:, :0], none[:, None][:, :0]
+        return xp.stack([*lowest, *rest], axis=1), xp.stack([*highest, *rest], axis=1)
+
     def _bend_of_magnification(self, before: Array, after: Array) -> Array:
         """What the log magnification f depth(0) gains beyond first order, (C,).
 
