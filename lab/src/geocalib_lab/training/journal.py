@@ -106,23 +106,27 @@ def plot(folder: Path, picture: Path) -> None:
     from geocalib.overlay.draw import save_figure
 
     training, validation = (_read(folder / name) for name in ("training.csv", "validation.csv"))
-    medians = [name for name in validation if name.endswith(("gravity_median", "vfov_median"))]
-    figure = Figure(figsize=(12, 6), layout="constrained")
-    left, middle, right = figure.subplots(1, 3)
+    figure = Figure(figsize=(12, 7), layout="constrained")
+    (losses, norms), (gravity, vfov) = figure.subplots(2, 2)
     for name in LOSSES[:5]:
-        left.plot(*_pairs(training, name), label=name)
-    for name in medians:
-        middle.plot(*_pairs(validation, name), marker="o", label=name)
-    right.plot(*_pairs(training, "gradient_norm"), label="gradient norm")
-    left.set_ylabel("loss")
-    middle.set_ylabel("degrees")
-    for axes in (left, middle, right):
-        axes.set_xlabel("step")
-        axes.set_yscale("log")
-        axes.grid(alpha=0.3)
-        if drawn := [line for line in axes.lines if len(line.get_xdata())]:
-            # Below, where no curve is.
-            axes.legend(handles=drawn, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.12))
+        losses.plot(*_pairs(training, name), label=name)
+    norms.plot(*_pairs(training, "gradient_norm"))
+    for axes, ending in ((gravity, "_gravity_median"), (vfov, "_vfov_median")):
+        sets = [name.removesuffix(ending) for name in validation if name.endswith(ending)]
+        for number, name in enumerate(sets):
+            curve = _pairs(validation, name + ending)
+            axes.plot(*curve, marker="o", color=f"C{number}", ls="-:"[number // 10], label=name)
+    for axes, words in (
+        (losses, "loss"),
+        (norms, "gradient norm"),
+        (gravity, "gravity, median error in degrees"),
+        (vfov, "vFoV, median error in degrees"),
+    ):
+        axes.set(xlabel="step", ylabel=words, yscale="log")
+        axes.grid(alpha=0.3, which="both")
+        if axes is not norms and any(len(line.get_xdata()) for line in axes.lines):
+            # Beside the curves.
+            axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.01, 0.5))
     save_figure(figure, picture, dpi=120)
 
 
