@@ -1,11 +1,13 @@
 """How often gravity, field of view and lens are trusted, and how far off they then are.
 
     python lab/benchmarks/trust.py gather FOLDER OUT.jsonl [--weights W] [--sets S ...] [--each N]
+        [--focal]
     python lab/benchmarks/trust.py fit OUT.jsonl ... [--without KIND ...]
     python lab/benchmarks/trust.py report OUT.jsonl ... [--without KIND ...] [--plot PICTURE]
 
 ``gather`` calibrates the pictures of FOLDER with the default options and appends a record of each;
-what is in OUT.jsonl already is not done again (--each: photographs of one owner, at most):
+what is in OUT.jsonl already is not done again (--each: photographs of one owner, at most; --focal:
+their focal length is told, as by EXIF data):
 
 - phones/phones.csv: photographs with gravity by an accelerometer, and focal lengths;
 - photos/photos.csv and photos/gravity.csv: ordinary photographs, some of them with gravity;
@@ -40,7 +42,7 @@ import numpy.typing as npt
 from matplotlib.figure import Figure
 from scipy.optimize import minimize
 
-from geocalib import Calibration, Calibrator
+from geocalib import Calibration, Calibrator, Prior
 from geocalib.cameras import Camera
 from geocalib.geometry.gravity import angle_between, from_roll_pitch
 from geocalib.pipeline.options import UsualPrior
@@ -93,9 +95,14 @@ class Way:
     lines: Literal["auto", "off"] = "auto"
     told: bool = False
     """Whether rendered views are told the family of their lens."""
+    focal: bool = False
+    """Whether photographs are told their focal length, as exactly as EXIF data does."""
 
 
 DEFAULT = Way("default")
+WITH_FOCAL = Way("focal", focal=True)
+EXIF_SIGMA = 0.04
+"""Of the logarithm of a focal length that is told."""
 
 Picture = tuple[str, Path, str, Truth]
 """Its kind, its file, its owner and what is known of it."""
@@ -131,7 +138,12 @@ def gather(
             is_view = kind.startswith("crops")
             prior: UsualPrior = "none" if is_view or way.lines == "off" else "auto"
             model = truth.model if is_view and way.told else "auto"
-            (answer,) = calibrator.calibrate([image], model, prior=prior, lines=way.lines)
+            focal = None
+            if way.focal and not is_view and truth.f is not None:
+                focal = Prior(truth.f, EXIF_SIGMA * truth.f)
+            (answer,) = calibrator.calibrate(
+                [image], model, focal=focal, prior=prior, lines=way.lines
+            )
             if not isinstance(answer, Calibration):
                 continue
             by_numbers = {quantity for doubt in doubts(answer) for quantity in doubt.about}
@@ -433,8 +445,16 @@ def main() -> None:
     gathering.add_argument("--weights", default="lean")
     gathering.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
     gathering.add_argument("--each", type=int)
+    gathering.add_argument("--focal", action="store_true")
     gathering.set_defaults(
-        run=lambda o: gather(o.folder, o.out, Calibrator(o.weights), o.sets, o.each)
+        run=lambda o: gather(
+            o.folder,
+            o.out,
+            Calibrator(o.weights),
+            o.sets,
+            o.each,
+            WITH_FOCAL if o.focal else DEFAULT,
+        )
     )
     fitting = commands.add_parser("fit")
     fitting.set_defaults(run=lambda o: fit(lambda: read(o.answers, o.without)))

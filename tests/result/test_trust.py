@@ -192,6 +192,22 @@ def test_gravity_that_others_tell_is_not_guessed_at() -> None:
     assert doubts(held) == ()
 
 
+def test_a_focal_length_that_is_told_says_nothing_of_gravity() -> None:
+    """However exact it is; the picture's own speaks for it."""
+    seen = changed(gravity_deg=4.0, focal=10.0, pitch_deg=20.0)
+    check = PriorCheck("focal", "EXIF", (500.0,), 10.0, (480.0,), 80.0, 0.2)
+    told, more = (
+        replace(seen, priors=(check,), sigma=replace(seen.sigma, focal=focal))
+        for focal in (10.0, 1.0)
+    )
+    assert chance_far_off(seen) < DOUBTFUL_CHANCE < chance_far_off(told)
+    assert chance_far_off(more) == chance_far_off(told)
+    (doubt,) = doubts(told)
+    assert doubt.about == ("gravity",)
+    unused = replace(told, priors=(replace(check, used=False),))
+    assert chance_far_off(unused) == chance_far_off(seen)
+
+
 def test_lines_that_move_the_answer_far_raise_a_doubt() -> None:
     lines = Lines(Verdict.CROSSED, 40, (30, 20), focal_sigmas=1.4)
     near = replace(one("pinhole"), lines=lines)

@@ -41,6 +41,10 @@ LOST_CHANCE, LEAST_LOST_FOCAL = 0.4, 0.05
 with it: a steep view that is taken for a level one has another perspective. Of photographs with a
 trusted field of view, 29% of these were off by more than 10 degrees, and 6% of the others."""
 LEAST_SIGMA_DEG, LEAST_SIGMA_FOCAL, MOST_DEG = 0.1, 0.01, 45.0
+TOLD_SIGMA_FOCAL = 0.17
+"""The least sigma of log f that speaks for gravity where the focal length was told. A picture that
+gives its focal length away shows its perspective; a file tells it of any picture. By photographs of
+known gravity and focal length, of the same half of owners (``trust.py gather --focal``)."""
 LEAST_FOV_DEG, USUAL_FOV_DEG, MOST_FOV_DEG = 10.0, 50.0, 150.0
 """Where traits are clipped, and a field of view that says nothing."""
 MOVED_FAR = 1.5
@@ -162,10 +166,12 @@ def gravity_traits(calibration: Calibration) -> tuple[float, ...]:
     log f; how far the camera looks up, looks down and leans to a side, in tens of degrees; whether
     lines were used; how wide the view is; and whether the picture is taller than wide."""
     sigma, lines, pitch = calibration.sigma, calibration.lines, calibration.pitch_deg
+    told = any(each.quantity == "focal" and each.used for each in calibration.priors)
+    least = TOLD_SIGMA_FOCAL if told else LEAST_SIGMA_FOCAL
     vfov_deg = calibration.vfov_deg if calibration.vfov_deg > 0 else MOST_FOV_DEG  # NaN is wide.
     return (
         math.log(min(max(sigma.gravity_deg, LEAST_SIGMA_DEG), MOST_DEG)),
-        math.log(min(max(sigma.focal / calibration.fy, LEAST_SIGMA_FOCAL), 1.0)),
+        math.log(min(max(sigma.focal / calibration.fy, least), 1.0)),
         min(max(pitch, 0.0), MOST_DEG) / 10,
         min(max(-pitch, 0.0), MOST_DEG) / 10,
         min(abs(calibration.roll_deg), MOST_DEG) / 10,
