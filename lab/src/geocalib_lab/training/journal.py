@@ -115,7 +115,7 @@ def plot(folder: Path, picture: Path) -> None:
         sets = [name.removesuffix(ending) for name in validation if name.endswith(ending)]
         for number, name in enumerate(sets):
             curve = _pairs(validation, name + ending)
-            axes.plot(*curve, marker="o", color=f"C{number}", ls="-:"[number // 10], label=name)
+            axes.plot(*curve, marker="o", color=f"C{number}", ls="-:"[number // 10 % 2], label=name)
     for axes, words in (
         (losses, "loss"),
         (norms, "gradient norm"),
