@@ -14,6 +14,7 @@ from geocalib import Calibrator, Prior
 from geocalib.pipeline import job
 from geocalib.pipeline.engines.onnx import OnnxEngine
 from geocalib.pipeline.engines.sigmas import find_sigmas
+from geocalib.priors.photos import GRAVITY_WIDER, UNLEARNT_WIDER
 from geocalib.result.calibration import Calibration
 from geocalib.solver.sigma_calibration import traits
 from pages import remembered
@@ -87,3 +88,17 @@ def test_where_lines_are_not_used_and_by_as_much_as_was_learnt(
     )
     larger = np.sqrt(np.diag(answer.covariance) / np.diag(before.covariance))
     np.testing.assert_allclose(larger, factors, rtol=0.05)
+
+
+@pytest.mark.parametrize(
+    ("options", "wider"), [({}, GRAVITY_WIDER), ({"focal": 500.0}, UNLEARNT_WIDER)]
+)
+def test_on_photographs_gravity_is_less_sure_without_them(
+    calibrator: Calibrator, options: dict[str, Any], wider: float
+) -> None:
+    photograph, crop = (
+        calibrator.calibrate(TOWN, lines="off", prior=prior, **options).sigma.gravity_deg
+        for prior in ("photos", "none")
+    )
+    # What is usual of focal lengths tells of gravity as well.
+    assert photograph == pytest.approx(wider * crop, rel=0.15)

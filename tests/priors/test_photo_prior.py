@@ -18,9 +18,9 @@ from geocalib.priors.photos import (
     ANY_SHAPE,
     BY_SHAPE,
     FACTOR,
-    GRAVITY_WIDER,
     POWER,
     TOO_LONG,
+    UNLEARNT_WIDER,
     WIDER,
     FocalComponent,
     FocalEstimate,
@@ -187,7 +187,7 @@ def test_gravity_is_as_sure_as_on_photographs() -> None:
     calibrator, photo = knowing(truth(SIZE)), picture(SIZE, 0)
     bare = calibrator.calibrate(photo, prior="none", lines="off").sigma
     usual = calibrator.calibrate(photo, lines="off").sigma
-    assert usual.gravity_deg == pytest.approx(GRAVITY_WIDER * bare.gravity_deg, rel=0.05)
+    assert usual.gravity_deg == pytest.approx(UNLEARNT_WIDER * bare.gravity_deg, rel=0.05)
     # Not where anything else tells of it.
     told = Prior((0.0, 1.0, 0.0), 0.01)
     answers = [

@@ -330,7 +330,7 @@ def _refined(
     if job.drawn:
         refined = [hold_to_drawn(*each) for each in zip(refined, outcomes, strict=True)]
     else:
-        refined = job.enabled.as_sure(refined, given)
+        refined = job.enabled.as_sure(refined, given, by_each is not None)
     return dict(zip(rows, refined, strict=True))
 
 

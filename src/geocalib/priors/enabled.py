@@ -117,13 +117,14 @@ class EnabledPriors:
             return outcomes
         return as_people_take_them(outcomes, cameras, focal_information, focal_estimates)
 
-    def as_sure(self, outcomes: list[Outcome], given: Given) -> list[Outcome]:
+    def as_sure(self, outcomes: list[Outcome], given: Given, learnt: bool) -> list[Outcome]:
         """The answers after lines, with the sigmas of gravity on photographs, if these are
-        expected, for the angles without a prior."""
+        expected, for the angles without a prior. learnt: whether sigmas are those learnt for single
+        photos."""
         if not self.expects_photos:
             return outcomes
         return [
-            as_sure_as_photographs(outcome, _untold(given, row))
+            as_sure_as_photographs(outcome, _untold(given, row), learnt)
             for row, outcome in enumerate(outcomes)
         ]
 

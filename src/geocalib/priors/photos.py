@@ -43,6 +43,10 @@ GRAVITY_WIDER = 1.5
 networks learn from panoramas, whose views rarely look down at a table. By photographs with an
 accelerometer (``lab/benchmarks/trust.py report``)."""
 
+UNLEARNT_WIDER = 2.5
+"""The same where no sigmas were learnt for the single photo, as beside a focal length that is told
+(``gather --focal`` there)."""
+
 SILENT = 1.0
 """Inverse variance of log f below which the focal length counts as unknown."""
 
@@ -157,16 +161,17 @@ def as_people_take_them(
     return answers
 
 
-def as_sure_as_photographs(outcome: Outcome, angles: tuple[str, ...]) -> Outcome:
+def as_sure_as_photographs(outcome: Outcome, angles: tuple[str, ...], learnt: bool) -> Outcome:
     """An answer with the sigmas that gravity has on photographs, in those of its angles that the
-    network tells alone, if no lines were used."""
+    network tells alone, if no lines were used. learnt: whether its sigmas are those learnt for
+    single photos."""
     if not isinstance(outcome, Calibration) or ALONG_PITCH not in outcome.parameters:
         return outcome
     if not angles:
         return outcome
     if outcome.lines is not None and outcome.lines.verdict.used:
         return outcome
-    return _stretched(outcome, GRAVITY_WIDER, angles)
+    return _stretched(outcome, GRAVITY_WIDER if learnt else UNLEARNT_WIDER, angles)
 
 
 def _applies(calibration: Calibration) -> bool:
