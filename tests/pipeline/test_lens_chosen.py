@@ -54,28 +54,42 @@ def test_a_bent_lens_is_told_unasked() -> None:
     assert sum(each.probability for each in found.lens) == pytest.approx(1)
 
 
-@pytest.mark.parametrize(("sigmas", "model"), [(1.0, "pinhole"), (6.0, "simple_radial")])
-def test_a_bend_within_its_sigma_is_none(sigmas: float, model: str) -> None:
-    """What fields alone looked like may not hold once lines are there."""
+def bent_by(
+    sigmas: float, shares: tuple[float, ...]
+) -> tuple[Calibration, tuple[float, float], Choice]:
+    """An answer whose bend is so many times its sigma, what is usual of bends, and the choice of
+    its family; shares: of bent, rectilinear and wide lenses."""
     known = truth(SIZE, model="simple_radial", hat=[-0.02])
     answer = asked(known, "simple_radial")
-    bend = answer.distortion[0]
-    answer = replace(answer, sigma=replace(answer.sigma, distortion=(abs(bend) / sigmas,)))
+    bend = abs(answer.distortion[0])
+    answer = replace(answer, sigma=replace(answer.sigma, distortion=(bend / sigmas,)))
     usual = BENT.prior(answer.fy, SIZE)
     candidates = [
         Candidate(family, answer.cameras, answer.gravity, prior, 0.0, 1.0)
         for family, prior in ((BENT, usual), (RECTILINEAR, None), (WIDE, None))
     ]
-    choice = Choice(tuple(candidates), (0.7, 0.2, 0.1), (BENT.odds, RECTILINEAR.odds, WIDE.odds))
+    odds = BENT.odds, RECTILINEAR.odds, WIDE.odds
+    return answer, usual, Choice(tuple(candidates), shares, odds)
+
+
+@pytest.mark.parametrize(("sigmas", "model"), [(1.0, "pinhole"), (6.0, "simple_radial")])
+def test_a_bend_within_its_sigma_is_none(sigmas: float, model: str) -> None:
+    """What fields alone looked like may not hold once lines are there."""
+    answer, usual, choice = bent_by(sigmas, (0.7, 0.2, 0.1))
     judged = choice.judged_by(answer)
     assert judged.model.name == model
     assert sum(judged.probabilities) == pytest.approx(1)
     assert list(judged.probabilities) == sorted(judged.probabilities, reverse=True)
     # By hand: the density of no bend, after and before, times the odds.
-    after = math.exp(-0.5 * sigmas**2) / (abs(bend) / sigmas)
+    after = math.exp(-0.5 * sigmas**2) / answer.sigma.distortion[0]
     odds = after * usual[1] * RECTILINEAR.odds / BENT.odds
     found = {each.camera_model: each.probability for each in judged.lens}
     assert found["pinhole"] / found["simple_radial"] == pytest.approx(odds)
+
+
+def test_rounding_makes_nothing_more_than_certain() -> None:
+    answer, _, choice = bent_by(100.0, (1.0, 2.0**-52, 0.0))
+    assert choice.judged_by(answer).probabilities[0] == 1.0
 
 
 def test_a_fisheye_is_told_unasked_with_its_true_view() -> None:

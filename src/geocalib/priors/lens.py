@@ -136,7 +136,8 @@ class Choice:
             return self
         log_ratio = log_normal(0.0, bend, sigma) - log_normal(0.0, *usual)
         ratio = math.exp(log_ratio) * self.odds[straight] / self.odds[0]
-        both = self.probabilities[0] + self.probabilities[straight]
+        # Rounded, the two may be more than all.
+        both = min(1.0, self.probabilities[0] + self.probabilities[straight])
         found = list(self.probabilities)
         found[0], found[straight] = both / (1 + ratio), both * ratio / (1 + ratio)
         return replace(self, probabilities=tuple(found)).ranked()
