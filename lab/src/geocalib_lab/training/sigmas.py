@@ -17,7 +17,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +28,7 @@ from geocalib.errors import ConfigError, GeoCalibError, ImageError
 from geocalib.geometry import gravity as sphere
 from geocalib.pipeline.engines.load import load_engine
 from geocalib.pipeline.engines.onnx import OnnxEngine
-from geocalib.pipeline.engines.sigmas import WEIGHTS_KEY, save_sigmas
+from geocalib.pipeline.engines.sigmas import save_sigmas
 from geocalib.pipeline.engines.torch import TorchEngine
 from geocalib.pipeline.job import Batch, Job
 from geocalib.pipeline.options import Options
@@ -39,6 +38,7 @@ from geocalib.solver.sigma_calibration import TRAITS, Floats, LearntSigmas, trai
 from geocalib_lab.evaluation.datasets import AT_REST, Sample, picture_size, read_dataset
 from geocalib_lab.evaluation.halves import Half, half_of
 from geocalib_lab.evaluation.uncertainty import ONE_SIGMA
+from geocalib_lab.training.kept import Record, read_kept
 from geocalib_lab.training.owners import among
 from geocalib_lab.training.photos import owner_of, read_photo_labels
 
@@ -58,8 +58,6 @@ QUANTITIES = ("roll", "pitch", "focal")
 
 AnyEngine = OnnxEngine | TorchEngine
 Bools = npt.NDArray[np.bool_]
-Record = dict[str, Any]
-"""What was found of a picture: its name, owner, and kind, the traits of the fit and its errors."""
 
 
 @dataclass(frozen=True)
@@ -174,7 +172,7 @@ def choose(
 
 def gather(engine: AnyEngine, samples: Sequence[Sample], kept: Path) -> Fits:
     """What the network alone finds; answers that the file keeps are not computed again."""
-    known = _read(kept, engine)
+    known = read_kept(kept, engine.card.sha256)
     todo = [sample for sample in samples if str(sample.image) not in known]
     with kept.open("a") as file, console.progress(len(todo), "pictures") as done:
         for record in _asked(engine, todo):
@@ -197,22 +195,9 @@ def gather(engine: AnyEngine, samples: Sequence[Sample], kept: Path) -> Fits:
     )
 
 
-def _read(path: Path, engine: AnyEngine) -> dict[str, Record]:
-    """The records of a file by image; one that is not there begins with the weights."""
-    if not path.exists():
-        path.write_text(json.dumps({WEIGHTS_KEY: engine.card.sha256}) + "\n")
-    first, *lines = path.read_text().splitlines()
-    if json.loads(first) != {WEIGHTS_KEY: engine.card.sha256}:
-        raise ConfigError(f"{path} holds answers of other weights; name another file")
-    # The last line of a run that was interrupted may be half a line.
-    whole = [line for line in lines if line.endswith("}")]
-    if whole != lines:
-        path.write_text("\n".join([first, *whole]) + "\n")
-    return {record["image"]: record for record in map(json.loads, whole)}
-
-
 def _asked(engine: AnyEngine, samples: Sequence[Sample]) -> Iterator[Record]:
-    """A record for each picture; of one that the network fails on, without numbers."""
+    """A record for each picture: its name, owner and kind, the traits of the fit and its errors; of
+    one that the network fails on, without numbers."""
     # By the card's constants alone: what is usual of photographs changes sigmas.
     options = Options(
         "pinhole", exif=False, sensors=False, prior="none", lines="off", any_rotation="off"
