@@ -24,6 +24,7 @@ from geocalib_lab.panoramas.wide import (
 MODELS = ("ucm", "kannala_brandt", "division", "pinhole")
 SIZE = (64, 48)
 FILLED = WideConfig(circular_share=0.0)
+OFF_CENTRE = replace(FILLED, off_centre_share=1.0)
 
 
 def bank() -> PanoramaBank:
@@ -66,8 +67,9 @@ class TestViews:
         # They come close to both ends.
         assert float(half.max()) - float(half.min()) > 0.45 * (ends[1] - ends[0])
 
-    def test_show_what_their_labels_say(self, model: str) -> None:
-        views = draw(model, FILLED, 12)
+    @pytest.mark.parametrize("config", [FILLED, OFF_CENTRE])
+    def test_show_what_their_labels_say(self, model: str, config: WideConfig) -> None:
+        views = draw(model, config, 12)
         images, light, keep = photograph_wide(bank(), views, *SIZE)
         grid = pixel_grid(*SIZE, views.camera.f).reshape(1, -1, 2).expand(12, -1, 2)
         _, latitude, valid = perspective_field(views.camera, views.gravity, grid)
@@ -86,6 +88,15 @@ class TestViews:
         roll, pitch = (torch.rad2deg(angle).abs() for angle in to_roll_pitch(views.gravity))
         assert 40 < float(roll.max()) <= 45
         assert 45 < float(pitch.max()) <= 50
+
+
+def test_some_are_cut_out_beside_the_middle() -> None:
+    middle, config = torch.tensor(SIZE) / 2, replace(OFF_CENTRE, off_centre_share=0.3)
+    off = (draw("ucm", config).camera.c - middle) / middle
+    assert 0.2 < float((off != 0).any(1).float().mean()) < 0.4
+    farthest = off.abs().amax(0)
+    assert ((farthest > 0.5) & (farthest <= config.off_centre)).all()
+    assert (off.mean(0).abs() < 0.05).all()
 
 
 def test_a_circle_ends_at_its_angle_and_is_black_beyond() -> None:

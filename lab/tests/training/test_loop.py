@@ -16,6 +16,7 @@ from torch import Tensor, multiprocessing, nn
 from torch.nn import functional
 
 from geocalib.errors import ConfigError
+from geocalib.geometry.fields import perspective_field
 from geocalib.nets.encoders import ENCODERS
 from geocalib.nets.prediction import Prediction
 from geocalib_lab.panoramas.panorama import PanoramaBank
@@ -214,6 +215,32 @@ def test_wide_views_are_validated_with_their_models() -> None:
         numbers = evaluate(Small().eval(), [sets[name]], 4)
         assert math.isfinite(numbers[f"{name}_latitude_median"])
         assert f"{name}_k1_hat_median" not in numbers
+
+
+class Truthful(nn.Module):
+    """A network that knows what pictures show."""
+
+    def __init__(self, pictures: Pictures) -> None:
+        super().__init__()
+        self.pictures = pictures
+
+    def forward(self, images: Tensor) -> Prediction:
+        assert self.pictures.gravity is not None
+        height, width = (n // 4 for n in images.shape[-2:])
+        camera = self.pictures.camera.resize(width, height)
+        up, latitude, valid = perspective_field(camera, self.pictures.gravity)
+        sure = valid.float()
+        return Prediction(up, latitude, sure, sure)
+
+
+def test_views_off_centre_are_fitted_about_their_principal_points() -> None:
+    config = wide_config()
+    config = replace(config, wide=replace(config.wide, off_centre_share=0.5))
+    sets = {pictures.name: pictures for pictures in validation_pictures(bank_of(1), config)}
+    for name in ("wideucm", "wideoff"):
+        numbers = evaluate(Truthful(sets[name]), [sets[name]], len(sets[name]))
+        assert numbers[f"{name}_gravity_median"] < 1e-3
+        assert numbers[f"{name}_vfov_median"] < 1e-3
 
 
 def test_resuming_is_exact(tmp_path: Path) -> None:

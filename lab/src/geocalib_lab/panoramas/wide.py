@@ -62,6 +62,10 @@ class WideConfig:
     """The angle from the axis at its edge."""
     softness: tuple[float, float] = (0.7, 5.0)
     """Pixels over which its edge falls off."""
+    off_centre_share: float = 0.0
+    """Part of the views that are cut out beside the middle of what the lens draws."""
+    off_centre: float = 0.6
+    """How far their principal points lie from the middle at most, in halves of each side."""
 
     def counts(self, batch: int) -> dict[str, int]:
         """How many pictures of a batch are seen through each model, where there are any."""
@@ -173,10 +177,15 @@ def sample_wide_views(
     rim = torch.where(circular, radius(edge_angle), radius(limit))
     softness = torch.where(circular, uniform(*wide.softness), wide.softness[0])
 
+    point = camera.c
+    if wide.off_centre_share:
+        beside = torch.stack([uniform(-1, 1), uniform(-1, 1)], 1) * wide.off_centre * point
+        point = point + (uniform() < wide.off_centre_share)[:, None] * beside
+
     # In double precision, which no setting for fast matrix products rounds.
     rotation = world_from_camera(gravity.double(), yaw.double())
     rotation = bank.panorama_from_world[index].double() @ rotation
-    camera = Camera(camera.model, f, camera.c, distortion, size, one)
+    camera = Camera(camera.model, f, point, distortion, size, one)
     return WideViews(index, camera, gravity, rotation.to(f.dtype), coarser, rim, softness)
 
 

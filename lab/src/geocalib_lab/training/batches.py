@@ -271,23 +271,32 @@ def validation_pictures(bank: PanoramaBank, config: TrainingConfig) -> list[Pict
 
 
 def _wide_pictures(bank: PanoramaBank, config: TrainingConfig) -> list[Pictures]:
-    """Wide views that fill the picture, fitted with the model that they are drawn with."""
+    """Wide views that fill the picture, fitted with the model that they are drawn with; if some are
+    learnt that are off centre, such ones as well."""
     plan, generator = config.validation, torch.Generator(bank.device)
     views_config = replace(config.views, coarser=(0, 0))
     wide = replace(
         config.wide,
         circular_share=0.0,
+        off_centre_share=0.0,
         fov_deg=(90.0, 180.0),
         widest_pinhole_deg=120.0,
         roll_deg=30.0,
         pitch_deg=30.0,
     )
     width, height = seen_size(plan.people_size, config.detail)
+    kinds = [
+        ("wideucm", "ucm", wide),
+        ("widekb", "kannala_brandt", wide),
+        ("widepin", "pinhole", wide),
+    ]
+    if config.wide.off_centre_share:
+        kinds.append(("wideoff", "ucm", replace(wide, off_centre_share=1.0)))
     sets = []
-    for name, model in (("wideucm", "ucm"), ("widekb", "kannala_brandt"), ("widepin", "pinhole")):
+    for name, model, wide_config in kinds:
         generator.manual_seed(VALIDATION_SEED)
         views = sample_wide_views(
-            bank, model, plan.wide, views_config, wide, width, height, generator
+            bank, model, plan.wide, views_config, wide_config, width, height, generator
         )
         pictures, light, bright = photograph_wide(bank, views, width, height)
         images = (255 * enlarge(light * pictures, plan.people_size)).round().to(torch.uint8)

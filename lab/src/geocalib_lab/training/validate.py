@@ -85,13 +85,14 @@ def _answers(
     output: Prediction | Binned | Regressed, model: str, camera: Camera
 ) -> tuple[Camera, Tensor, Prediction | None]:
     """The cameras and gravity (B, 3) that a network answers, or that fit its fields; and fields,
-    if it sees any. Of the true camera, only the shape of the pictures is used."""
+    if it sees any. Of the true camera, only the principal point and the shape of the pictures
+    are used."""
     if isinstance(output, Binned | Regressed):
         found, down = camera_of(output.values, model, camera.size)
         return found, down, output.fields if isinstance(output, Regressed) else None
     fields = Prediction(*(value.float() for value in output))
-    aspect = _at_size_of(fields, camera).aspect
-    result = fit(Fields(**fields._asdict()), model, aspect=aspect)
+    known = _at_size_of(fields, camera)
+    result = fit(Fields(**fields._asdict()), model, aspect=known.aspect, principal_point=known.c)
     return result.camera, result.gravity, fields
 
 
