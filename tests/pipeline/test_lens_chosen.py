@@ -103,6 +103,18 @@ def test_a_fisheye_is_told_unasked_with_its_true_view() -> None:
     assert abs(asked(FISHEYE, "pinhole").vfov_deg - true) > 5
 
 
+@pytest.mark.parametrize("told", [{"vfov_deg": 40.0}, {"vfov_deg": 100.0}])
+def test_a_field_of_view_told_of_a_fisheye_is_doubted(told: dict[str, float]) -> None:
+    found = asked(FISHEYE, **told)
+    assert found.camera_model == "pinhole"
+    assert any("wide lens" in warning for warning in found.warnings)
+    assert not found.trust.fov
+    for known, named in ((PINHOLE, "auto"), (BARREL, "simple_radial")):
+        true = math.degrees(known.camera.border_vfov.item())
+        unsuspected = asked(known, named, vfov_deg=true)
+        assert not any("wide lens" in warning for warning in unsuspected.warnings)
+
+
 def test_rivals_add_to_the_sigma_as_far_as_they_are_probable() -> None:
     found = asked(BARREL)
     assert found.lens is not None

@@ -110,7 +110,7 @@ def _fit_seen(job: Job, outputs: Sequence[NetworkOutput]) -> list[Outcome]:
     given = job.enabled.placed(job.given, files)
     _check_sizes(files, job.camera.tolist(), given, job.rig is not None)
     if not job.unnamed[0]:
-        return _fit_named(job, outputs, given)
+        return _fit_named(job, _with_lens_doubted(job, outputs, given), given)
     outputs = [within_circle(output) for output in outputs]
     choices = choose(job, outputs, given)
     outcomes = _fit_chosen(job, outputs, given, dict(enumerate(choices)))
@@ -133,6 +133,27 @@ def _fit_seen(job: Job, outputs: Sequence[NetworkOutput]) -> list[Outcome]:
     if not job.coupled or len(held) == len(choices):
         outcomes |= {row: anew[row] for row in held}
     return [outcomes[row] for row in range(len(outputs))]
+
+
+def _with_lens_doubted(
+    job: Job, outputs: Sequence[NetworkOutput], given: Given
+) -> list[NetworkOutput]:
+    """What the network saw, with a note where the focal length is told of a lens that is not wide
+    and the picture alone looks as through a wide one: so poor a fit contradicts no focal length."""
+    if given.focal is None or given.distortion is not None or job.model.wide:
+        return list(outputs)
+    bare = [within_circle(output) for output in outputs]
+    noted = []
+    for output, choice in zip(outputs, choose(job, bare, unknown(given)), strict=True):
+        if choice.model.wide:
+            vfov_deg = choice.lens.families[0].vfov_deg
+            words = (
+                f"the picture alone looks as through a wide lens (vFoV {vfov_deg:.0f}°), "
+                f"not through a {job.model.name} one; name such a model, with its focal length"
+            )
+            output = replace(output, notes=(*output.notes, words))
+        noted.append(output)
+    return noted
 
 
 def _fit_chosen(
